@@ -75,14 +75,14 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         }
         ("metrics.k8s.io", "NodeMetrics") | ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
         ("", "Service") => &[
-            ("metadata.name", "LentName"),
+            ("metadata.name", "ProjectedName"),
             ("metadata.annotations", "ServiceAnnotations"),
             ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", "OwnedKeys"),
             ("spec.ports[]", "ServicePort"),
             ("spec.healthCheckNodePort", "HealthCheckNodePort"),
         ],
         ("", "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
-            &[("metadata.name", "LentName")]
+            &[("metadata.name", "ProjectedName")]
         }
         ("", "Event") => &[("involvedObject", "EventObject")],
         ("events.k8s.io", "Event") => &[("regarding", "EventObject")],

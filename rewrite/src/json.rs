@@ -30,6 +30,7 @@ pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
 pub use sample::{Form, counts_if_sampled, sample};
 pub(crate) use sample::{counts_of_text, sample_of_text};
+pub(crate) use text::unquoted;
 pub use text::{Text, quoted};
 pub(crate) use weight::OBJECT;
 pub use weight::{MAX_WEIGHT, weight, weight_of_managed_names};

@@ -73,8 +73,8 @@ async fn attempt(
     call.turn.end();
     let response = overlaid(call, &plan.transform, response);
     let mut view = call.view(plan.mapping);
-    if let Some(lending) = plan.projected {
-        view = view.lending(lending);
+    if let Some(projected) = plan.projected {
+        view = view.projecting(projected);
     }
     if let Some(selecting) = plan.selecting {
         view = view.selecting(selecting);

@@ -5,7 +5,7 @@ use http::Request;
 use kube_wire::selector::LabelSelector;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::Mapping;
-use rewrite::view::Lending;
+use rewrite::view::ProjectedObjects;
 
 use crate::exchange::advertised::Advertised;
 use crate::exchange::api_request::ApiRequest;
@@ -22,7 +22,7 @@ pub(crate) struct Plan {
     /// The mapping for the names in the response.
     pub(crate) mapping: Mapping,
     /// The projected objects in the response.
-    pub(crate) projected: Option<Lending>,
+    pub(crate) projected: Option<ProjectedObjects>,
     /// The plan to carry out if the host responds with 404.
     pub(crate) otherwise: Option<Box<Self>>,
     /// The response if the object does not belong to the cluster.

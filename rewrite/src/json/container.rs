@@ -46,19 +46,21 @@ impl Cuts {
         }
     }
 
-    /// The member that began at `start` ends at `end`.
+    /// A member that ends at `end` is kept.
     #[inline]
-    pub(super) fn visited(&mut self, fate: Fate, start: usize, end: usize, edits: &mut Edits) {
-        match fate {
-            Fate::Keep => self.kept += 1,
-            Fate::Remove => {
-                self.removed += 1;
-                if self.kept == 0 {
-                    self.leading = Some(start);
-                } else {
-                    edits.delete(self.end..end);
-                }
-            }
+    pub(super) fn keep(&mut self, end: usize) {
+        self.kept += 1;
+        self.end = end;
+    }
+
+    /// The member from `start` to `end` is removed.
+    #[inline]
+    pub(super) fn remove(&mut self, start: usize, end: usize, edits: &mut Edits) {
+        self.removed += 1;
+        if self.kept == 0 {
+            self.leading = Some(start);
+        } else {
+            edits.delete(self.end..end);
         }
         self.end = end;
     }

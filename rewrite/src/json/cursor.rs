@@ -145,6 +145,22 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    /// Visits the members of the next value if it is an object, and keeps them. Skips a value of another type.
+    pub(crate) fn members<E: Fault>(
+        &mut self,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&str, &mut Self, &mut Edits) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.peek()? != b'{' {
+            return Ok(self.skip()?);
+        }
+        self.object(edits, |cursor, edits, key| {
+            visit(&key.decode(), cursor, edits)?;
+            Ok::<_, E>(Fate::Keep)
+        })?;
+        Ok(())
+    }
+
     /// The string at `key` of the object that is the next token, without consuming anything. The first such member
     /// counts. `None` if there is none, if it is not a string, or if the next token is not an object.
     pub fn look_up(&self, key: &str) -> Result<Option<Text<'a>>, Malformed> {
@@ -235,12 +251,14 @@ impl<'a> Cursor<'a> {
                 self.member = start;
                 cuts.next(start, edits);
                 let mark = edits.mark();
-                let fate = visit(self, edits, index)?;
-                if fate == Fate::Remove {
-                    // Discard edits in a removed value: their ranges must not overlap the cut.
-                    edits.forget_since(mark);
+                match visit(self, edits, index)? {
+                    Fate::Keep => cuts.keep(self.at),
+                    Fate::Remove => {
+                        // Discard edits in a removed value: their ranges must not overlap the cut.
+                        edits.forget_since(mark);
+                        cuts.remove(start, self.at, edits);
+                    }
                 }
-                cuts.visited(fate, start, self.at(), edits);
                 match self.peek()? {
                     b',' => self.bump(),
                     byte if byte == close => break,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bytes::Bytes;
+
 /// The inside of a JSON string, not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a> {
@@ -115,6 +117,13 @@ fn code_unit(raw: &[u8]) -> u32 {
         return 0;
     };
     digits.iter().fold(0, |sum, &digit| sum << 4 | char::from(digit).to_digit(16).unwrap_or(0))
+}
+
+/// The content of a JSON string for `text`.
+pub(crate) fn unquoted(text: &str) -> Bytes {
+    let mut quoted = Bytes::from(quoted(text)).slice(1..);
+    quoted.truncate(quoted.len() - 1);
+    quoted
 }
 
 /// `text` as a JSON string with quotes, with only the escapes that RFC 8259 requires.

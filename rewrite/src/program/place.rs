@@ -88,7 +88,7 @@ pub enum Place {
     /// The annotation `apf.kubernetes.io/autoupdate-spec`, which shows whether Kubernetes itself maintains the object.
     AutoupdateSpec,
     /// The name of an object of the host that virtual clusters may read.
-    LentName,
+    ProjectedName,
     /// The object of an Event: a reference.
     EventObject,
     /// `resource`, `name` and `namespace` of a subject access review.
@@ -154,7 +154,7 @@ impl Place {
             Self::Message
                 | Self::OfNode
                 | Self::AutoupdateSpec
-                | Self::LentName
+                | Self::ProjectedName
                 | Self::Details
                 | Self::DetailsName
                 | Self::LastApplied

@@ -159,7 +159,7 @@ impl Visitor for Writer<'_> {
             | Place::Message
             | Place::OfNode
             | Place::AutoupdateSpec
-            | Place::LentName
+            | Place::ProjectedName
             | Place::Details
             | Place::DetailsName
             | Place::ShownRule

@@ -114,7 +114,7 @@ const P2: &[(&str, Place)] = &[
 ];
 
 const P3: &[(&str, Place)] = &[
-    ("metadata.name", Place::LentName),
+    ("metadata.name", Place::ProjectedName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),
@@ -259,7 +259,7 @@ const P12: &[(&str, Place)] = &[
 const P13: &[(&str, Place)] = &[
     ("metadata.annotations", Place::ServiceAnnotations),
     ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", Place::OwnedKeys),
-    ("metadata.name", Place::LentName),
+    ("metadata.name", Place::ProjectedName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.healthCheckNodePort", Place::HealthCheckNodePort),
@@ -484,7 +484,7 @@ const P33: &[(&str, Place)] = &[
 ];
 
 const P34: &[(&str, Place)] = &[
-    ("metadata.name", Place::LentName),
+    ("metadata.name", Place::ProjectedName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.holderIdentity", Place::Message),
@@ -494,7 +494,7 @@ const P34: &[(&str, Place)] = &[
 
 const P35: &[(&str, Place)] = &[
     ("endpoints[].targetRef", Place::Reference),
-    ("metadata.name", Place::LentName),
+    ("metadata.name", Place::ProjectedName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("status.conditions[].message", Place::Message),

@@ -137,7 +137,7 @@ fn every_place_of_a_response_has_its_number() {
                         | Place::IdentityElement
                         | Place::Message
                         | Place::OfNode
-                        | Place::LentName
+                        | Place::ProjectedName
                         | Place::NodeName
                         | Place::SecretType
                         | Place::ConfigMapName

@@ -4,10 +4,10 @@
 //! condition and by their finalizer in another (`ProcessContentTotals` in kube-controller-manager's
 //! `namespace/deletion/status_condition_utils.go`). The second condition shows how many RoleBindings of the first are mirrors.
 
-use super::object::{Reader, unquoted};
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::Mapping;
+use crate::json::{Cursor, Edits, Fate, Malformed, unquoted};
 use crate::name::HIDDEN_PREFIX;
-use crate::program::{Node, descend};
+use crate::program::{Node, Visitor, descend};
 
 /// A condition that counts.
 pub(super) struct Counting {
@@ -22,7 +22,7 @@ pub(super) struct Counting {
 
 /// The mapped condition.
 pub(super) struct Recounted {
-    pub(super) message: String,
+    message: String,
     /// Changed, if nothing is left.
     pub(super) status: Option<&'static str>,
     pub(super) reason: Option<&'static str>,
@@ -106,57 +106,60 @@ impl Counting {
     }
 }
 
-// === impl Reader ===
-
-impl Reader<'_> {
-    pub(super) fn namespace_conditions(
-        &mut self,
-        node: &Node,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-    ) -> Result<(), Malformed> {
-        let mirrors = if cursor.peek()? == b'[' { mirrors(cursor)? } else { 0 };
-        let Some(element) = node.element().filter(|_| mirrors > 0) else {
-            return descend(self, node, cursor, edits).map(drop);
+/// `status.conditions` of a Namespace, which are at `node`. `visitor` handles those that count nothing.
+pub(super) fn conditions<V: Visitor<Error = Malformed>>(
+    visitor: &mut V,
+    mapping: &Mapping,
+    node: &Node,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<(), Malformed> {
+    let mirrors = if cursor.peek()? == b'[' { mirrors(cursor)? } else { 0 };
+    let Some(element) = node.element().filter(|_| mirrors > 0) else {
+        return descend(visitor, node, cursor, edits).map(drop);
+    };
+    cursor.array(edits, |cursor, edits, _| {
+        let counting = match cursor.peek()? {
+            b'{' => cursor.look_up("type")?,
+            _ => None,
         };
-        cursor.array(edits, |cursor, edits, _| {
-            let counting = match cursor.peek()? {
-                b'{' => cursor.look_up("type")?,
-                _ => None,
-            };
-            let counting = Counting::of(|known| counting.is_some_and(|kind| kind.is(known)));
-            let message = match counting {
-                Some(_) => cursor.look_up("message")?,
-                None => None,
-            };
-            let recounted = counting.zip(message);
-            let recounted = recounted.and_then(|(counting, message)| counting.recounted(&message.decode(), mirrors));
-            match recounted {
-                Some(recounted) => self.recounted(&recounted, cursor, edits)?,
-                None => descend(self, element, cursor, edits).map(drop)?,
-            }
-            Ok::<_, Malformed>(Fate::Keep)
-        })?;
-        Ok(())
+        let counting = Counting::of(|known| counting.is_some_and(|kind| kind.is(known)));
+        let message = match counting {
+            Some(_) => cursor.look_up("message")?,
+            None => None,
+        };
+        let recounted = counting.zip(message);
+        let recounted = recounted.and_then(|(counting, message)| counting.recounted(&message.decode(), mirrors));
+        match recounted {
+            Some(recounted) => recounted.write(mapping, cursor, edits)?,
+            None => descend(visitor, element, cursor, edits).map(drop)?,
+        }
+        Ok::<_, Malformed>(Fate::Keep)
+    })?;
+    Ok(())
+}
+
+// === impl Recounted ===
+
+impl Recounted {
+    /// The message for the virtual cluster.
+    pub(super) fn readable(&self, mapping: &Mapping) -> String {
+        mapping.readable(&self.message).unwrap_or_else(|| self.message.clone())
     }
 
-    /// A condition with another message.
-    fn recounted(&self, recounted: &Recounted, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+    /// Changes the condition that is the next value.
+    fn write(&self, mapping: &Mapping, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         cursor.object(edits, |cursor, edits, key| {
             if cursor.peek()? != b'"' {
                 cursor.skip()?;
                 return Ok(Fate::Keep);
             }
             let text = cursor.string()?;
-            let readable = self.view.mapping.readable(&recounted.message);
-            let new = match &*key.decode() {
-                "message" => Some(readable.as_deref().unwrap_or(&recounted.message)),
-                "status" => recounted.status,
-                "reason" => recounted.reason,
-                _ => None,
-            };
-            if let Some(new) = new {
-                edits.replace(text.range(), unquoted(new));
+            match &*key.decode() {
+                "message" => edits.replace(text.range(), unquoted(&self.readable(mapping))),
+                "status" => self.status.into_iter().for_each(|new| edits.replace(text.range(), unquoted(new))),
+                "reason" => self.reason.into_iter().for_each(|new| edits.replace(text.range(), unquoted(new))),
+                _ => {}
             }
             Ok::<_, Malformed>(Fate::Keep)
         })?;

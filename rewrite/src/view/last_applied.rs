@@ -9,11 +9,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use memchr::memmem;
 
-use super::object::{Reader, unquoted};
-use super::{Filter, Verdict, View};
 use crate::Program;
-use crate::json::{Cursor, Edits, Malformed};
-use crate::program::walk;
+use crate::json::{Cursor, Malformed};
 
 /// The annotation, if any. The name of the object determines whether the host has written it.
 #[derive(Default)]
@@ -44,50 +41,25 @@ impl LastApplied {
         Ok(())
     }
 
-    /// Shows the annotation, if the host has written it.
-    pub(super) fn conclude(self, view: &View, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) {
-        let (Some(text), Some(own)) = (self.text, self.own) else { return };
+    /// The annotation and where it is, if the host has written it.
+    pub(super) fn of_host(self, program: &Program, cursor: &Cursor<'_>) -> Option<(Range<usize>, Bytes)> {
+        let (text, own) = (self.text?, self.own?);
         // The host prints compact JSON, inside a string.
         let mark = [br#"\""#, key(program).as_bytes(), br#"\":\""#, cursor.slice(own), br#"\""#].concat();
-        if memmem::find(cursor.slice(text.clone()), &mark).is_none() {
-            return;
-        }
+        memmem::find(cursor.slice(text.clone()), &mark)?;
         let mut quoted = Cursor::new(cursor.slice(text.start - 1..text.end + 1), 0, 0);
-        let Ok(applied) = quoted.string().map(|text| text.decode().into_owned()) else { return };
-        if let Some(shown) = shown(view, program, &Bytes::from(applied)) {
-            edits.replace(text, unquoted(&shown));
-        }
+        let applied = quoted.string().ok()?.decode().into_owned();
+        Some((text, Bytes::from(applied)))
     }
+}
+
+/// Whether the host has written an annotation, which is not in JSON, of an object that is `own` on the host.
+pub(super) fn is_of_host(program: &Program, own: &[u8], text: &[u8]) -> bool {
+    let mark = [b"\"", key(program).as_bytes(), b"\":\"", own, b"\""].concat();
+    memmem::find(text, &mark).is_some()
 }
 
 /// The name that determines the owner of an object.
 fn key(program: &Program) -> &'static str {
     if program.is_of_namespaces() || program.is_of_roles() || program.is_of_renamed() { "name" } else { "namespace" }
-}
-
-/// An annotation as it is in protobuf, of an object that is `own` on the host. Nothing if it stays as it is.
-pub(super) fn plain(view: &View, program: &Program, own: &[u8], text: &[u8]) -> Option<Bytes> {
-    let mark = [b"\"", key(program).as_bytes(), b"\":\"", own, b"\""].concat();
-    memmem::find(text, &mark)?;
-    shown(view, program, &Bytes::copy_from_slice(text)).map(Bytes::from)
-}
-
-/// An applied object as the virtual cluster sees it. `None` if the text is not an object.
-fn shown(view: &View, program: &Program, applied: &Bytes) -> Option<String> {
-    let filter = match program {
-        program if program.is_of_namespaces() => Filter::ByName,
-        program if program.is_of_roles() || program.is_of_renamed() => Filter::Everything,
-        _ => Filter::ByNamespace,
-    };
-    let mut cursor = Cursor::new(applied, 0, 0);
-    let mut edits = Edits::new();
-    let mut inner = Reader::new(view, filter).within_annotation();
-    walk(&mut inner, program.root(), &mut cursor, &mut edits).ok()?;
-    cursor.finish().ok()?;
-    if inner.conclude(program, &cursor, &mut edits) != Verdict::Shown {
-        return None;
-    }
-    let mut pieces: Vec<Bytes> = Vec::new();
-    edits.splice(applied, 0..applied.len(), &mut pieces);
-    String::from_utf8(pieces.concat()).ok()
 }

@@ -12,13 +12,16 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use kube_wire::proto::WireError;
-
+use super::binding;
 use super::carry::Carry;
+use super::error::StreamError;
+use super::filter::{Filter, Verdict};
+use super::limit::DEFAULT_ITEM_LIMIT;
 use super::object::Reader;
-use super::protobuf::Unreadable;
+use super::seal::Seal;
+use super::settings::Settings;
 use super::table::Columns;
-use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View, binding};
+use super::whole::View;
 use crate::json::{Cursor, Defect, Edits, Fate, Malformed, Text, quoted};
 use crate::program::walk;
 use crate::{Program, Sink};
@@ -29,7 +32,7 @@ use gap::{Gap, Output};
 
 /// Shows a list that arrives in chunks.
 pub struct ListStream {
-    view: View,
+    view: Settings,
     program: Program,
     filter: Filter,
     limit: usize,
@@ -54,48 +57,6 @@ pub struct ListStream {
 struct Waiting {
     unit: Bytes,
     rest: Bytes,
-}
-
-/// The function that replaces a continue token.
-pub(super) type Seal = Box<dyn FnMut(&str) -> String + Send>;
-
-/// A list or watch cannot be shown.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StreamError {
-    /// The host did not send JSON.
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// One item needs more memory than allowed.
-    #[error("an item of the list is longer than {limit} bytes")]
-    TooLong {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// The host did not send protobuf, or not the requested object.
-    #[error(transparent)]
-    Unreadable(#[from] Unreadable),
-    /// The mapped list needs more memory than allowed, in an encoding that must be held as a whole.
-    #[error("the list is longer than {limit} bytes")]
-    TooMuch {
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// A watch ended within a frame.
-    #[error("the watch was cut off within a frame")]
-    Cut,
-}
-
-// === impl StreamError ===
-
-impl StreamError {
-    /// The same for a whole list, which is never too long.
-    pub(super) fn unreadable(self) -> Unreadable {
-        match self {
-            Self::Unreadable(unreadable) => unreadable,
-            Self::Malformed(malformed) => malformed.into(),
-            Self::TooLong { .. } | Self::TooMuch { .. } | Self::Cut => WireError::Truncated.into(),
-        }
-    }
 }
 
 /// What comes next in the text.
@@ -135,7 +96,7 @@ impl ListStream {
     /// Shows the items of one list that pass `filter`, each by `program`.
     pub fn new(view: View, program: Program, filter: Filter) -> Self {
         Self {
-            view,
+            view: view.into_settings(),
             program,
             filter,
             limit: DEFAULT_ITEM_LIMIT,

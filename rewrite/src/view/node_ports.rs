@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::object::Reader;
+use super::last_applied::LastApplied;
 use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::name::LAST_APPLIED_ANNOTATION;
 use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
@@ -59,25 +59,10 @@ impl AskedPorts {
 // === impl NodePorts ===
 
 impl NodePorts {
-    /// Shows the requested ports.
-    pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) {
-        let Some((key, value)) = self.shown else { return };
-        let told = self.asked.told(|node_port, asked| {
-            let (_, range) = self.found.iter().find(|(found, _)| *found == node_port)?;
-            edits.replace(range.clone(), asked.to_string().into());
-            Some(String::from_utf8_lossy(cursor.slice(range.clone())).into_owned())
-        });
-        edits.replace(key, Bytes::from_static(SHOWN_ANNOTATION.as_bytes()));
-        edits.replace(value, told.into());
-    }
-}
-
-// === impl Reader ===
-
-impl Reader<'_> {
     /// `metadata.annotations` of a Service.
-    pub(super) fn service_annotations(
+    pub(super) fn annotations(
         &mut self,
+        mut last_applied: Option<&mut LastApplied>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<Fate, Malformed> {
@@ -86,7 +71,7 @@ impl Reader<'_> {
         }
         let extent = cursor.object(edits, |cursor, _, key| {
             if key.is(LAST_APPLIED_ANNOTATION)
-                && let Some(last_applied) = &mut self.last_applied
+                && let Some(last_applied) = &mut last_applied
             {
                 last_applied.note(cursor)?;
                 return Ok(Fate::Keep);
@@ -103,18 +88,18 @@ impl Reader<'_> {
             let value = cursor.string()?;
             let asked = AskedPorts::read(&decoded, &value.decode());
             let Some(asked) = asked else { return Ok::<_, Malformed>(Fate::Remove) };
-            self.node_ports.asked.note(asked);
-            if self.node_ports.shown.is_some() {
+            self.asked.note(asked);
+            if self.shown.is_some() {
                 return Ok(Fate::Remove);
             }
-            self.node_ports.shown = Some((key.range(), value.range()));
+            self.shown = Some((key.range(), value.range()));
             Ok(Fate::Keep)
         })?;
         Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
     }
 
     /// An element of `spec.ports` of a Service.
-    pub(super) fn service_port(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+    pub(super) fn port(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let protocol = cursor
             .look_up("protocol")?
             .map_or_else(|| Some(Protocol::default()), |protocol| Protocol::of(&protocol.decode()));
@@ -123,17 +108,29 @@ impl Reader<'_> {
             && let Ok(port) = String::from_utf8_lossy(cursor.slice(port)).parse()
             && let Some(node_port) = number_at(cursor, "nodePort")?
         {
-            self.node_ports.found.push((NodePort::Of { port, protocol }, node_port));
+            self.found.push((NodePort::Of { port, protocol }, node_port));
         }
         cursor.skip()
     }
 
     /// `spec.healthCheckNodePort` of a Service.
-    pub(super) fn health_check_node_port(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
+    pub(super) fn health_check(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         if let Some(range) = number(cursor)? {
-            self.node_ports.found.push((NodePort::HealthCheck, range));
+            self.found.push((NodePort::HealthCheck, range));
         }
         Ok(())
+    }
+
+    /// Shows the requested ports.
+    pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) {
+        let Some((key, value)) = self.shown else { return };
+        let told = self.asked.told(|node_port, asked| {
+            let (_, range) = self.found.iter().find(|(found, _)| *found == node_port)?;
+            edits.replace(range.clone(), asked.to_string().into());
+            Some(String::from_utf8_lossy(cursor.slice(range.clone())).into_owned())
+        });
+        edits.replace(key, Bytes::from_static(SHOWN_ANNOTATION.as_bytes()));
+        edits.replace(value, told.into());
     }
 }
 

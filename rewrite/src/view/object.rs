@@ -1,33 +1,36 @@
 //! Handles each place of an object in a response.
 
+use bytes::Bytes;
+
+use super::deciding::Deciding;
+use super::decision::Decision;
+use super::filter::{Filter, Verdict};
+use super::key::Key;
+use super::key_map::KeyMap;
 use super::last_applied::LastApplied;
-use super::namespace::Key;
+use super::names::Names;
 use super::node_ports::NodePorts;
-use super::pod::Owned;
-use super::role::Role;
-use super::{Filter, Verdict, View, binding};
+use super::pod::PodFields;
+use super::role::{self, Role};
+use super::settings::Settings;
+use super::tally::Rests;
+use super::{binding, condition, reference, renamed, review, rule, selector, shared};
 use crate::Program;
 use crate::credential::Credential;
-use crate::json::{Cursor, Edits, Fate, Malformed};
-use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
-use crate::program::{Node, Place, Visitor, descend};
+use crate::json::{Cursor, Edits, Fate, Malformed, unquoted};
+use crate::mapping::Shown;
+use crate::program::{Node, Place, Visitor, descend, walk};
 
-/// Reads one object. Decisions that need the whole object are pending in `owned` and `credential`.
+/// Reads one object. Decisions that need the whole object are pending until [`conclude`](Self::conclude).
 pub(super) struct Reader<'v> {
-    pub(super) view: &'v View,
-    pub(super) filter: Filter,
-    /// `None` until the owner is known.
-    pub(super) verdict: Option<Verdict>,
-    /// Whether it is in a namespace of the host with lent objects.
-    pub(super) is_lent: bool,
-    /// Whether it is lent.
-    pub(super) is_to_lend: bool,
-    pub(super) owned: Owned,
-    pub(super) credential: Credential,
+    view: &'v Settings,
+    decision: Decision<'v>,
+    pod: PodFields,
+    credential: Credential,
     /// `None` within an annotation, which contains no other.
-    pub(super) last_applied: Option<LastApplied>,
-    pub(super) role: Role,
-    pub(super) node_ports: NodePorts,
+    last_applied: Option<LastApplied>,
+    role: Role,
+    node_ports: NodePorts,
     /// The object of the current Status.
     about: About,
 }
@@ -43,14 +46,11 @@ enum About {
 // === impl Reader ===
 
 impl<'v> Reader<'v> {
-    pub(super) fn new(view: &'v View, filter: Filter) -> Self {
+    pub(super) fn new(view: &'v Settings, filter: Filter) -> Self {
         Self {
             view,
-            filter,
-            verdict: None,
-            is_lent: false,
-            is_to_lend: false,
-            owned: Owned::default(),
+            decision: Decision::new(view, filter),
+            pod: PodFields::default(),
             credential: Credential::default(),
             last_applied: Some(LastApplied::default()),
             role: Role::default(),
@@ -65,14 +65,38 @@ impl<'v> Reader<'v> {
         self
     }
 
+    /// For managed fields that are read when the `rests` of the fields themselves are known.
+    pub(super) fn knowing(mut self, rests: Rests) -> Self {
+        self.pod = PodFields::of(rests);
+        self
+    }
+
+    /// What is known about the guarded fields so far.
+    pub(super) fn rests(&self) -> Rests {
+        self.pod.rest()
+    }
+
+    /// The fields that determine whether the object is visible.
+    pub(super) fn deciding(&mut self) -> Deciding<'_, 'v> {
+        Deciding { names: self.names(), decision: &mut self.decision }
+    }
+
+    /// The names in the object.
+    pub(super) fn names(&self) -> Names<'v> {
+        Names { mapping: &self.view.mapping }
+    }
+
     /// Makes the decisions that need the whole object. Call it before you use the edits.
     pub(super) fn conclude(mut self, program: &Program, cursor: &Cursor<'_>, edits: &mut Edits) -> Verdict {
         let verdict = self.verdict();
         if verdict != Verdict::Foreign {
-            if let Some(last_applied) = self.last_applied.take() {
-                last_applied.conclude(self.view, program, cursor, edits);
+            if let Some(last_applied) = self.last_applied.take()
+                && let Some((range, applied)) = last_applied.of_host(program, cursor)
+                && let Some(shown) = applied_object(self.view, program, &applied)
+            {
+                edits.replace(range, unquoted(&shown));
             }
-            self.owned.conclude(program, edits);
+            self.pod.conclude(program, edits);
             self.role.conclude(edits);
             self.node_ports.conclude(cursor, edits);
             let mapping = &self.view.mapping;
@@ -86,49 +110,18 @@ impl<'v> Reader<'v> {
         verdict
     }
 
-    /// The name of a namespace anywhere in the object.
-    pub(super) fn namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip();
-        }
-        let text = cursor.string()?;
-        match self.view.mapping.shown(&text.bytes()) {
-            Shown::As(name) => edits.rename(text.range(), text.raw, &name),
-            Shown::Unchanged => {}
-            Shown::Foreign => edits.insert(text.start, FOREIGN_PREFIX),
-        }
-        Ok(())
+    /// The result so far.
+    fn verdict(&self) -> Verdict {
+        let is_by_role = self.decision.filter() == Filter::ByRole;
+        self.decision.verdict(is_by_role.then(|| self.role.verdict(self.view.selector.as_deref())))
     }
 
-    /// A user or group. Returns whether it belongs to the virtual cluster.
-    pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<bool, Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip().map(|()| true);
-        }
-        let text = cursor.string()?;
-        if text.raw.is_empty() {
-            return Ok(true);
-        }
-        match self.view.mapping.seen(&text.decode()) {
-            Seen::Own(name) => {
-                edits.replace(text.range(), unquoted(&name));
-                Ok(true)
-            }
-            Seen::Foreign => {
-                edits.insert(text.start, FOREIGN_PREFIX);
-                Ok(false)
-            }
-        }
+    fn key_map(&mut self) -> KeyMap<'_, 'v> {
+        let enforces_pod_security = self.view.enforces_pod_security;
+        KeyMap { names: self.names(), last_applied: self.last_applied.as_mut(), enforces_pod_security }
     }
 
-    fn message(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip();
-        }
-        self.view.mapping.messages().edit(&cursor.string()?, edits);
-        Ok(())
-    }
-
+    /// `details` of a Status.
     fn details(&mut self, node: &Node, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
         let kind = cursor.look_up("kind")?;
         // The resource in most responses, and the kind in those of validation (`NewInvalid` in apimachinery's errors.go).
@@ -138,6 +131,24 @@ impl<'v> Reader<'v> {
             _ => About::Other,
         };
         descend(self, node, cursor, edits).map(drop)
+    }
+
+    fn details_name(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        match self.about {
+            About::Namespace => self.names().namespace(cursor, edits),
+            About::Role => self.names().role(cursor, edits).map(drop),
+            About::Other => self.names().requested_object(cursor, edits),
+        }
+    }
+
+    /// `metadata.name` of a ClusterRole or of a cluster-scoped custom object.
+    fn own_name(&mut self, place: Place, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        let seen = match place {
+            Place::RoleName => self.names().role(cursor, edits)?,
+            _ => self.names().custom_object(cursor, edits)?,
+        };
+        self.role.see(seen);
+        Ok(())
     }
 }
 
@@ -156,47 +167,50 @@ impl Visitor for Reader<'_> {
         {
             last_applied.belongs_to(cursor)?;
         }
+        let (view, names) = (self.view, self.names());
         match place {
-            Place::OwnNamespace if self.filter == Filter::ByNamespace => {
-                self.deciding(cursor, edits)?;
+            Place::OwnNamespace if self.decision.filter() == Filter::ByNamespace => {
+                self.deciding().namespace(cursor, edits)?;
             }
-            Place::OwnName if self.filter == Filter::ByName => self.deciding(cursor, edits)?,
+            Place::OwnName if self.decision.filter() == Filter::ByName => self.deciding().namespace(cursor, edits)?,
             Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace => {
-                self.namespace(cursor, edits)?;
+                names.namespace(cursor, edits)?;
             }
-            Place::OwnLabels => return self.own_labels(cursor, edits),
-            Place::OwnAnnotations => return self.own_annotations(cursor, edits),
-            Place::OwnedKeys => return self.owned_keys(cursor, edits, |_| Key::Itself),
-            Place::OwnedNamespaceKeys => return self.owned_namespace_keys(cursor, edits),
-            Place::NamespaceConditions => self.namespace_conditions(node, cursor, edits)?,
-            Place::OwnedAskedNamespace => return self.owned_asked_namespace(cursor),
+            Place::OwnLabels => return self.key_map().namespace_labels(cursor, edits),
+            Place::OwnAnnotations => return self.key_map().namespace_annotations(cursor, edits),
+            Place::OwnedKeys => return self.key_map().owned(cursor, edits, |_| Key::Itself),
+            Place::OwnedNamespaceKeys => return self.key_map().owned_by_namespace(cursor, edits),
+            Place::HiddenKeys => return self.key_map().hidden(cursor, edits),
+            Place::NamespaceConditions => condition::conditions(self, &view.mapping, node, cursor, edits)?,
+            Place::OwnedAskedNamespace => return review::owned_namespace(view.about.as_deref(), cursor),
             Place::Identity => {
-                self.identity(cursor, edits)?;
+                names.identity(cursor, edits)?;
             }
-            Place::IdentityElement if !self.identity(cursor, edits)? => return Ok(Fate::Remove),
+            Place::IdentityElement if !names.identity(cursor, edits)? => return Ok(Fate::Remove),
             Place::IdentityElement => {}
-            Place::Message => self.message(cursor, edits)?,
-            Place::Reference | Place::BindingTarget | Place::BoundObject => self.reference(cursor, edits)?,
-            Place::Subject => self.subject(cursor, edits)?,
-            Place::Rule | Place::ShownRule => self.rule(cursor, edits)?,
-            Place::Claim => self.claim(cursor, edits)?,
-            Place::OfNode => self.of_node(cursor)?,
-            Place::ParentReference => self.parent(cursor, edits)?,
-            Place::AutoupdateSpec => self.autoupdate_spec(cursor)?,
-            Place::LentName => self.lent_name(cursor)?,
-            Place::EventObject => self.event_object(cursor, edits)?,
-            Place::ResourceAttributes => self.resource_attributes(cursor, edits)?,
+            Place::Message => names.message(cursor, edits)?,
+            Place::Reference | Place::BindingTarget | Place::BoundObject => {
+                reference::reference(names, cursor, edits)?;
+            }
+            Place::Subject => reference::subject(names, cursor, edits)?,
+            Place::RoleRef => reference::role_ref(names, cursor, edits)?,
+            Place::Rule | Place::ShownRule => rule::rule(names, cursor, edits)?,
+            Place::Claim => self.deciding().claim(cursor, edits)?,
+            Place::OfNode => self.deciding().node(cursor)?,
+            Place::ParentReference => self.deciding().parent(cursor, edits)?,
+            Place::AutoupdateSpec => self.deciding().autoupdate_spec(cursor)?,
+            Place::ProjectedName => self.deciding().name(cursor)?,
+            Place::EventObject => self.deciding().event_object(cursor, edits)?,
+            Place::ResourceAttributes => {
+                review::resource_attributes(names, view.about.as_deref(), cursor, edits)?;
+            }
             Place::Details => self.details(node, cursor, edits)?,
-            Place::DetailsName => match self.about {
-                About::Namespace => self.namespace(cursor, edits)?,
-                About::Role => drop(self.role(cursor, edits)?),
-                About::Other => self.asked_about(cursor, edits)?,
-            },
-            Place::NamespaceSelector => self.namespace_selector(cursor, edits)?,
-            Place::NodeSelector => return self.node_selector(cursor, edits),
-            Place::Tolerations => return self.tolerations(cursor, edits),
-            Place::OwnedNodeSelector => self.owned_node_selector(cursor)?,
-            Place::OwnedTolerations => self.owned_tolerations(cursor)?,
+            Place::DetailsName => self.details_name(cursor, edits)?,
+            Place::NamespaceSelector => selector::namespace_selector(names, cursor, edits)?,
+            Place::NodeSelector => return self.pod.node_selector(&view.guard, cursor, edits),
+            Place::Tolerations => return self.pod.tolerations(&view.guard, cursor, edits),
+            Place::OwnedNodeSelector => self.pod.owned_node_selector(&view.guard, cursor)?,
+            Place::OwnedTolerations => self.pod.owned_tolerations(cursor)?,
             Place::LastApplied => match &mut self.last_applied {
                 Some(last_applied) => last_applied.note(cursor)?,
                 None => cursor.skip()?,
@@ -209,40 +223,55 @@ impl Visitor for Reader<'_> {
             Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec | Place::Revision => {
                 return descend(self, node, cursor, edits);
             }
-            Place::RenamedName => self.renamed_name(cursor, edits)?,
-            Place::RenamedLabels => return self.renamed_labels(cursor, edits),
-            Place::RoleName => self.role_name(cursor, edits)?,
-            Place::RoleLabels => return self.role_labels(cursor, edits),
-            Place::RoleAnnotations => return self.role_annotations(cursor, edits),
-            Place::OwnedRoleLabels | Place::OwnedRoleAnnotations => return self.owned_role_keys(cursor, edits),
+            Place::RoleName | Place::RenamedName => self.own_name(place, cursor, edits)?,
+            Place::RenamedLabels => return renamed::labels(&mut self.role, view.mapping.cluster(), cursor, edits),
+            Place::RoleLabels => {
+                return self.role.labels(view.mapping.cluster(), view.selector.as_deref(), cursor, edits);
+            }
+            Place::RoleAnnotations => return self.role.annotations(self.last_applied.as_mut(), cursor, edits),
+            Place::OwnedRoleLabels | Place::OwnedRoleAnnotations => return role::owned_keys(cursor, edits),
             Place::Rules => {
                 descend(self, node, cursor, edits)?;
-                self.rules_end(cursor);
+                self.role.rules_end(cursor);
             }
-            Place::RoleRef => self.role_ref(cursor, edits)?,
             Place::BindingKind => binding::kind(cursor, edits)?,
             Place::NoNamespace => {
                 cursor.skip()?;
                 return Ok(Fate::Remove);
             }
-            Place::HiddenKeys => return self.hidden_keys(cursor, edits),
-            Place::ServiceAnnotations => return self.service_annotations(cursor, edits),
-            Place::ServicePort => self.service_port(cursor)?,
-            Place::HealthCheckNodePort => self.health_check_node_port(cursor)?,
-            Place::SharedMeta => self.shared_meta(cursor, edits)?,
+            Place::ServiceAnnotations => {
+                return self.node_ports.annotations(self.last_applied.as_mut(), cursor, edits);
+            }
+            Place::ServicePort => self.node_ports.port(cursor)?,
+            Place::HealthCheckNodePort => self.node_ports.health_check(cursor)?,
+            Place::SharedMeta => shared::metadata(view, &mut self.decision, cursor, edits)?,
             Place::OwnGenerateName | Place::NodeName | Place::AggregationRule => cursor.skip()?,
         }
         Ok(Fate::Keep)
     }
 
     fn is_done(&self) -> bool {
-        self.verdict == Some(Verdict::Foreign)
+        self.decision.is_foreign()
     }
 }
 
-/// The content of a JSON string for `text`.
-pub(super) fn unquoted(text: &str) -> bytes::Bytes {
-    let mut quoted = bytes::Bytes::from(crate::json::quoted(text)).slice(1..);
-    quoted.truncate(quoted.len() - 1);
-    quoted
+/// An object in an annotation, which the host has [applied](LastApplied::of_host), as the virtual cluster sees it. `None` if the
+/// text is not an object.
+pub(super) fn applied_object(view: &Settings, program: &Program, applied: &Bytes) -> Option<String> {
+    let filter = match program {
+        program if program.is_of_namespaces() => Filter::ByName,
+        program if program.is_of_roles() || program.is_of_renamed() => Filter::Everything,
+        _ => Filter::ByNamespace,
+    };
+    let mut cursor = Cursor::new(applied, 0, 0);
+    let mut edits = Edits::new();
+    let mut inner = Reader::new(view, filter).within_annotation();
+    walk(&mut inner, program.root(), &mut cursor, &mut edits).ok()?;
+    cursor.finish().ok()?;
+    if inner.conclude(program, &cursor, &mut edits) != Verdict::Shown {
+        return None;
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    edits.splice(applied, 0..applied.len(), &mut pieces);
+    String::from_utf8(pieces.concat()).ok()
 }

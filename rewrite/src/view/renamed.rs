@@ -2,72 +2,32 @@
 //!
 //! As for a ClusterRole, the label and a matching name determine whether an object is visible.
 
-use super::object::Reader;
+use super::role::Role;
 use crate::json::{Cursor, Edits, Fate, Malformed};
-use crate::mapping::FOREIGN_PREFIX;
-use crate::mapping::role::SeenRole;
-use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX};
+use crate::name::{CLUSTER_LABEL, ClusterName, HIDDEN_PREFIX};
 
-// === impl Reader ===
-
-impl Reader<'_> {
-    /// The name of such an object anywhere. Names of other clusters get a prefix.
-    pub(super) fn renamed(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip().map(|()| None);
-        }
-        let text = cursor.string()?;
-        if text.raw.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(if let Some(name) = self.view.mapping.seen_object(&text.bytes()) {
-            edits.rename(text.range(), text.raw, &name);
-            SeenRole::Own(name)
-        } else {
-            edits.insert(text.start, FOREIGN_PREFIX);
-            SeenRole::Foreign
-        }))
+/// `metadata.labels`, which have the same meaning on the host. Records the one that assigns the object to `cluster`.
+pub(super) fn labels(
+    object: &mut Role,
+    cluster: &ClusterName,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<Fate, Malformed> {
+    if cursor.peek()? != b'{' {
+        return cursor.skip().map(|()| Fate::Keep);
     }
-
-    /// `metadata.name`.
-    pub(super) fn renamed_name(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let seen = self.renamed(cursor, edits)?;
-        self.role.see(seen);
-        Ok(())
-    }
-
-    /// `metadata.labels`, which have the same meaning on the host.
-    pub(super) fn renamed_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        if cursor.peek()? != b'{' {
-            return cursor.skip().map(|()| Fate::Keep);
-        }
-        let extent = cursor.object(edits, |cursor, _, key| {
-            let decoded = key.decode();
-            if decoded == CLUSTER_LABEL && cursor.peek()? == b'"' {
-                if cursor.string()?.is(self.view.mapping.cluster().as_str()) {
-                    self.role.note_label();
-                }
-            } else {
-                cursor.skip()?;
+    let extent = cursor.object(edits, |cursor, _, key| {
+        let decoded = key.decode();
+        if decoded == CLUSTER_LABEL && cursor.peek()? == b'"' {
+            if cursor.string()?.is(cluster.as_str()) {
+                object.note_label();
             }
-            Ok::<_, Malformed>(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
-        })?;
-        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
-    }
-
-    /// `details.name` of a Status that may be about the requested object.
-    pub(super) fn asked_about(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip();
+        } else {
+            cursor.skip()?;
         }
-        let text = cursor.string()?;
-        if let Some((host, name)) = self.view.mapping.objects.requested()
-            && *text.bytes() == host[..]
-        {
-            edits.rename(text.range(), text.raw, name);
-        }
-        Ok(())
-    }
+        Ok::<_, Malformed>(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
+    })?;
+    Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
 }
 
 #[cfg(test)]

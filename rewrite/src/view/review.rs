@@ -2,43 +2,47 @@
 
 use bytes::Bytes;
 
-use super::object::{Reader, unquoted};
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use super::names::Names;
+use super::reference::named;
+use crate::json::{Cursor, Edits, Fate, Malformed, unquoted};
+use crate::review::AskedAbout;
 
-// === impl Reader ===
-
-impl Reader<'_> {
-    /// `resource`, `name` and `namespace`. Reverts the changes of [`request`](crate::request).
-    pub(super) fn resource_attributes(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let resource = cursor.look_up("resource")?;
-        let to_namespace = resource.is_some_and(|resource| resource.is("namespaces"));
-        let to_role = resource.is_some_and(|resource| resource.is("clusterroles"));
-        let Some(about) = self.view.about.clone() else { return self.named(to_namespace, cursor, edits) };
-        if cursor.peek()? != b'{' {
-            return cursor.skip();
-        }
-        cursor.object(edits, |cursor, edits, key| {
-            let asked = match &*key.decode() {
-                "namespace" if about.namespace.is_none() => {
-                    cursor.skip()?;
-                    return Ok(Fate::Remove);
-                }
-                "namespace" => about.namespace.as_deref(),
-                "name" if to_namespace || to_role => about.name.as_deref(),
-                _ => None,
-            };
-            put_back(asked.map(unquoted), cursor, edits)?;
-            Ok::<_, Malformed>(Fate::Keep)
-        })?;
-        Ok(())
+/// `resource`, `name` and `namespace`. Reverts the changes of [`request`](crate::request), if the attributes that the client
+/// sent are known.
+pub(super) fn resource_attributes(
+    names: Names<'_>,
+    about: Option<&AskedAbout>,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<(), Malformed> {
+    let resource = cursor.look_up("resource")?;
+    let to_namespace = resource.is_some_and(|resource| resource.is("namespaces"));
+    let to_role = resource.is_some_and(|resource| resource.is("clusterroles"));
+    let Some(about) = about else { return named(names, to_namespace, cursor, edits) };
+    if cursor.peek()? != b'{' {
+        return cursor.skip();
     }
+    cursor.object(edits, |cursor, edits, key| {
+        let asked = match &*key.decode() {
+            "namespace" if about.namespace.is_none() => {
+                cursor.skip()?;
+                return Ok(Fate::Remove);
+            }
+            "namespace" => about.namespace.as_deref(),
+            "name" if to_namespace || to_role => about.name.as_deref(),
+            _ => None,
+        };
+        put_back(asked.map(unquoted), cursor, edits)?;
+        Ok::<_, Malformed>(Fate::Keep)
+    })?;
+    Ok(())
+}
 
-    /// `f:namespace` of a manager that did not write it.
-    pub(super) fn owned_asked_namespace(&self, cursor: &mut Cursor<'_>) -> Result<Fate, Malformed> {
-        cursor.skip()?;
-        let is_ours = self.view.about.as_ref().is_some_and(|about| about.namespace.is_none());
-        Ok(if is_ours { Fate::Remove } else { Fate::Keep })
-    }
+/// `f:namespace` of a manager that did not write it.
+pub(super) fn owned_namespace(about: Option<&AskedAbout>, cursor: &mut Cursor<'_>) -> Result<Fate, Malformed> {
+    cursor.skip()?;
+    let is_ours = about.is_some_and(|about| about.namespace.is_none());
+    Ok(if is_ours { Fate::Remove } else { Fate::Keep })
 }
 
 fn put_back(asked: Option<Bytes>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {

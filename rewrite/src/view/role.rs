@@ -7,13 +7,12 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use kube_wire::selector::LabelSelector;
 
-use super::namespace::ITSELF;
-use super::object::{Reader, unquoted};
-use super::{Filter, Verdict};
-use crate::json::{Cursor, Edits, Fate, Malformed, Text};
-use crate::mapping::FOREIGN_PREFIX;
+use super::filter::Verdict;
+use super::key_map::visit_keys;
+use super::last_applied::LastApplied;
+use crate::json::{Cursor, Edits, Fate, Malformed, Text, unquoted};
 use crate::mapping::role::SeenRole;
-use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
+use crate::name::{CLUSTER_LABEL, ClusterName, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
 use crate::parked::{AGGREGATION_ANNOTATION, added, unparked, unparked_annotation};
 
 /// The parts of a ClusterRole. Only its end shows whether it is visible.
@@ -81,6 +80,69 @@ impl Role {
         self.is_labelled = true;
     }
 
+    /// `metadata.labels` of a ClusterRole.
+    pub(super) fn labels(
+        &mut self,
+        cluster: &ClusterName,
+        selector: Option<&LabelSelector>,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Malformed> {
+        visit_keys(cursor, edits, |key, cursor, edits| {
+            let decoded = key.decode();
+            if decoded.starts_with(HIDDEN_PREFIX) {
+                let is_label = decoded == CLUSTER_LABEL && cursor.peek()? == b'"';
+                if is_label && cursor.string()?.is(cluster.as_str()) {
+                    self.is_labelled = true;
+                } else if !is_label {
+                    cursor.skip()?;
+                }
+                return Ok(Fate::Remove);
+            }
+            unpark(key, &decoded, 0, edits);
+            match selector {
+                Some(selector) if cursor.peek()? == b'"' => {
+                    let shown = unparked(&decoded).unwrap_or(Cow::Borrowed(&*decoded));
+                    self.held.note(selector, &shown, &cursor.string()?.decode());
+                }
+                _ => cursor.skip()?,
+            }
+            Ok(Fate::Keep)
+        })
+    }
+
+    /// `metadata.annotations` of a ClusterRole.
+    pub(super) fn annotations(
+        &mut self,
+        mut last_applied: Option<&mut LastApplied>,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Fate, Malformed> {
+        visit_keys(cursor, edits, |key, cursor, edits| {
+            let decoded = key.decode();
+            if decoded == AGGREGATION_ANNOTATION && cursor.peek()? == b'"' {
+                self.aggregation = Some(cursor.string()?.decode().into_owned());
+                return Ok(Fate::Remove);
+            }
+            if decoded == LAST_APPLIED_ANNOTATION
+                && let Some(last_applied) = &mut last_applied
+            {
+                last_applied.note(cursor)?;
+                return Ok(Fate::Keep);
+            }
+            if let Some(shown) = unparked_annotation(&decoded) {
+                edits.replace(key.range(), Bytes::from_static(shown.as_bytes()));
+            }
+            cursor.skip()?;
+            Ok(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
+        })
+    }
+
+    /// `rules` of a ClusterRole have ended.
+    pub(super) fn rules_end(&mut self, cursor: &Cursor<'_>) {
+        self.behind_rules = Some(cursor.at());
+    }
+
     /// Restores the parked fields.
     pub(super) fn conclude(self, edits: &mut Edits) {
         if let (Some(aggregation), Some(at)) = (self.aggregation, self.behind_rules)
@@ -112,130 +174,16 @@ impl Held {
     }
 }
 
-// === impl Reader ===
-
-impl Reader<'_> {
-    /// The name of a ClusterRole anywhere in an object.
-    pub(super) fn role(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
-        if cursor.peek()? != b'"' {
-            return cursor.skip().map(|()| None);
+/// `f:labels` or `f:annotations` of a manager of a ClusterRole.
+pub(super) fn owned_keys(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+    visit_keys(cursor, edits, |key, cursor, edits| {
+        cursor.skip()?;
+        let decoded = key.decode();
+        let Some(field) = decoded.strip_prefix("f:") else { return Ok(Fate::Keep) };
+        if field.starts_with(HIDDEN_PREFIX) {
+            return Ok(Fate::Remove);
         }
-        let text = cursor.string()?;
-        if text.raw.is_empty() {
-            return Ok(None);
-        }
-        let seen = self.view.mapping.seen_role(&text.bytes());
-        match &seen {
-            SeenRole::Own(name) => edits.replace(text.range(), unquoted(&String::from_utf8_lossy(name))),
-            SeenRole::Shared => {}
-            SeenRole::Foreign => edits.insert(text.start, FOREIGN_PREFIX),
-        }
-        Ok(Some(seen))
-    }
-
-    /// `metadata.name` of a ClusterRole.
-    pub(super) fn role_name(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let seen = self.role(cursor, edits)?;
-        self.role.see(seen);
-        Ok(())
-    }
-
-    /// `roleRef` of a binding.
-    pub(super) fn role_ref(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let is_mapped = cursor.look_up("kind")?.is_some_and(|kind| kind.is("ClusterRole"));
-        self.members(cursor, edits, |reader, key, cursor, edits| match key {
-            "name" if is_mapped => reader.role(cursor, edits).map(drop),
-            _ => cursor.skip(),
-        })
-    }
-
-    /// `metadata.labels` of a ClusterRole.
-    pub(super) fn role_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        self.renamed_keys(cursor, edits, |reader, key, cursor, edits| {
-            let decoded = key.decode();
-            if decoded.starts_with(HIDDEN_PREFIX) {
-                let is_label = decoded == CLUSTER_LABEL && cursor.peek()? == b'"';
-                if is_label && cursor.string()?.is(reader.view.mapping.cluster().as_str()) {
-                    reader.role.is_labelled = true;
-                } else if !is_label {
-                    cursor.skip()?;
-                }
-                return Ok(Fate::Remove);
-            }
-            unpark(key, &decoded, 0, edits);
-            match &reader.view.selecting {
-                Some(selector) if cursor.peek()? == b'"' => {
-                    let shown = unparked(&decoded).unwrap_or(Cow::Borrowed(&*decoded));
-                    reader.role.held.note(selector, &shown, &cursor.string()?.decode());
-                }
-                _ => cursor.skip()?,
-            }
-            Ok(Fate::Keep)
-        })
-    }
-
-    /// `metadata.annotations` of a ClusterRole.
-    pub(super) fn role_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        self.renamed_keys(cursor, edits, |reader, key, cursor, edits| {
-            let decoded = key.decode();
-            if decoded == AGGREGATION_ANNOTATION && cursor.peek()? == b'"' {
-                reader.role.aggregation = Some(cursor.string()?.decode().into_owned());
-                return Ok(Fate::Remove);
-            }
-            if decoded == LAST_APPLIED_ANNOTATION
-                && let Some(last_applied) = &mut reader.last_applied
-            {
-                last_applied.note(cursor)?;
-                return Ok(Fate::Keep);
-            }
-            if let Some(shown) = unparked_annotation(&decoded) {
-                edits.replace(key.range(), Bytes::from_static(shown.as_bytes()));
-            }
-            cursor.skip()?;
-            Ok(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
-        })
-    }
-
-    /// `f:labels` or `f:annotations` of a manager of a ClusterRole.
-    pub(super) fn owned_role_keys(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
-        self.renamed_keys(cursor, edits, |_, key, cursor, edits| {
-            cursor.skip()?;
-            let decoded = key.decode();
-            let Some(field) = decoded.strip_prefix("f:") else { return Ok(Fate::Keep) };
-            if field.starts_with(HIDDEN_PREFIX) {
-                return Ok(Fate::Remove);
-            }
-            unpark(key, &decoded, "f:".len(), edits);
-            Ok(Fate::Keep)
-        })
-    }
-
-    /// `rules` of a ClusterRole have ended.
-    pub(super) fn rules_end(&mut self, cursor: &Cursor<'_>) {
-        self.role.behind_rules = Some(cursor.at());
-    }
-
-    /// How the client sees the role, if the filter uses it.
-    pub(super) fn role_verdict(&self) -> Option<Verdict> {
-        (self.filter == Filter::ByRole).then(|| self.role.verdict(self.view.selecting.as_deref()))
-    }
-
-    /// Visits the keys of a map, and removes the map if only the entry for itself is left.
-    fn renamed_keys<'a>(
-        &mut self,
-        cursor: &mut Cursor<'a>,
-        edits: &mut Edits,
-        mut visit: impl FnMut(&mut Self, Text<'a>, &mut Cursor<'a>, &mut Edits) -> Result<Fate, Malformed>,
-    ) -> Result<Fate, Malformed> {
-        if cursor.peek()? != b'{' {
-            cursor.skip()?;
-            return Ok(Fate::Keep);
-        }
-        let mut itself = 0;
-        let extent = cursor.object(edits, |cursor, edits, key| {
-            itself += usize::from(key.is(ITSELF));
-            visit(self, key, cursor, edits)
-        })?;
-        Ok(if extent.removed > 0 && extent.kept == itself { Fate::Remove } else { Fate::Keep })
-    }
+        unpark(key, &decoded, "f:".len(), edits);
+        Ok(Fate::Keep)
+    })
 }

@@ -1,28 +1,24 @@
 //! Rules of roles: the names of namespaces and ClusterRoles in them.
 
-use super::object::Reader;
+use super::names::Names;
 use crate::json::{Cursor, Edits, Fate, Malformed};
-use crate::program::Names;
+use crate::program;
 
-// === impl Reader ===
-
-impl Reader<'_> {
-    pub(super) fn rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let names = Names::of(&cursor.strings_at("apiGroups")?, &cursor.strings_at("resources")?);
-        self.members(cursor, edits, |reader, key, cursor, edits| {
-            let is_mapped = matches!(names, Names::OfNamespaces | Names::OfRoles);
-            if key != "resourceNames" || !is_mapped || cursor.peek()? != b'[' {
-                return cursor.skip();
+pub(super) fn rule(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+    let given = program::Names::of(&cursor.strings_at("apiGroups")?, &cursor.strings_at("resources")?);
+    cursor.members(edits, |key, cursor, edits| {
+        let is_mapped = matches!(given, program::Names::OfNamespaces | program::Names::OfRoles);
+        if key != "resourceNames" || !is_mapped || cursor.peek()? != b'[' {
+            return cursor.skip();
+        }
+        cursor.array(edits, |cursor, edits, _| {
+            if given == program::Names::OfRoles {
+                names.role(cursor, edits)?;
+            } else {
+                names.namespace(cursor, edits)?;
             }
-            cursor.array(edits, |cursor, edits, _| {
-                if names == Names::OfRoles {
-                    reader.role(cursor, edits)?;
-                } else {
-                    reader.namespace(cursor, edits)?;
-                }
-                Ok::<_, Malformed>(Fate::Keep)
-            })?;
-            Ok(())
-        })
-    }
+            Ok::<_, Malformed>(Fate::Keep)
+        })?;
+        Ok(())
+    })
 }

@@ -12,9 +12,12 @@
 
 use std::collections::BTreeMap;
 
-use super::object::{Reader, unquoted};
-use super::{Filter, Verdict};
-use crate::json::{Cursor, Edits, Fate, Malformed, quoted};
+use kube_wire::selector::LabelSelector;
+
+use super::decision::Decision;
+use super::filter::{Filter, Verdict};
+use super::settings::Settings;
+use crate::json::{Cursor, Edits, Fate, Malformed, quoted, unquoted};
 use crate::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_own_key};
 
 /// Labels or annotations.
@@ -68,6 +71,23 @@ impl Shared {
             false => Verdict::Foreign,
         }
     }
+
+    /// Whether it is visible, and matches the `selector`. Its `metadata` is at the cursor.
+    fn selected(&self, selector: Option<&LabelSelector>, cursor: &Cursor<'_>) -> Result<Verdict, Malformed> {
+        let verdict = self.verdict();
+        let Some(selector) = selector.filter(|_| verdict == Verdict::Shown) else {
+            return Ok(verdict);
+        };
+        let host;
+        let labels = if let Some(shown) = &self.labels.shown {
+            shown
+        } else {
+            host = keys(cursor.member_at("labels")?)?;
+            &host
+        };
+        let is_selected = selector.matches(|key| labels.get(key).map(String::as_str));
+        Ok(if is_selected { Verdict::Shown } else { Verdict::Unselected })
+    }
 }
 
 // === impl Map ===
@@ -91,66 +111,51 @@ impl Map {
     }
 }
 
-// === impl Reader ===
-
-impl Reader<'_> {
-    /// `metadata` of a shared object.
-    pub(super) fn shared_meta(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        if cursor.peek()? != b'{' {
-            return cursor.skip();
-        }
-        let cluster = self.view.mapping.cluster().as_str();
-        let shared = Shared::of(cursor, cluster)?;
-        if self.filter == Filter::Shared {
-            self.verdict = Some(self.shared_verdict(&shared, cursor)?);
-        }
-        let extent = cursor.object(edits, |cursor, edits, key| {
-            if key.is("managedFields") {
-                return managers(cluster, shared.is_marked, cursor, edits);
-            }
-            cursor.peek()?;
-            let start = cursor.at();
-            cursor.skip()?;
-            let map = match () {
-                () if key.is("labels") => &shared.labels,
-                () if key.is("annotations") => &shared.annotations,
-                () => return Ok(Fate::Keep),
-            };
-            Ok::<_, Malformed>(match &map.shown {
-                None => Fate::Keep,
-                Some(shown) if shown.is_empty() => Fate::Remove,
-                Some(shown) => {
-                    edits.replace(start..cursor.at(), object(shown).into());
-                    Fate::Keep
-                }
-            })
-        })?;
-        // An object of the host has at least a name. Nothing is added to one without a name.
-        if extent.kept > 0 {
-            for (key, map) in [("labels", &shared.labels), ("annotations", &shared.annotations)] {
-                if let Some(member) = map.missing(key) {
-                    edits.insert(extent.inside, member);
-                }
-            }
-        }
-        Ok(())
+/// `metadata` of a shared object.
+pub(super) fn metadata(
+    view: &Settings,
+    decision: &mut Decision<'_>,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<(), Malformed> {
+    if cursor.peek()? != b'{' {
+        return cursor.skip();
     }
-
-    fn shared_verdict(&self, shared: &Shared, cursor: &Cursor<'_>) -> Result<Verdict, Malformed> {
-        let verdict = shared.verdict();
-        let Some(selector) = self.view.selecting.as_deref().filter(|_| verdict == Verdict::Shown) else {
-            return Ok(verdict);
-        };
-        let host;
-        let labels = if let Some(shown) = &shared.labels.shown {
-            shown
-        } else {
-            host = keys(cursor.member_at("labels")?)?;
-            &host
-        };
-        let is_selected = selector.matches(|key| labels.get(key).map(String::as_str));
-        Ok(if is_selected { Verdict::Shown } else { Verdict::Unselected })
+    let cluster = view.mapping.cluster().as_str();
+    let shared = Shared::of(cursor, cluster)?;
+    if decision.filter() == Filter::Shared {
+        decision.set(shared.selected(view.selector.as_deref(), cursor)?);
     }
+    let extent = cursor.object(edits, |cursor, edits, key| {
+        if key.is("managedFields") {
+            return managers(cluster, shared.is_marked, cursor, edits);
+        }
+        cursor.peek()?;
+        let start = cursor.at();
+        cursor.skip()?;
+        let map = match () {
+            () if key.is("labels") => &shared.labels,
+            () if key.is("annotations") => &shared.annotations,
+            () => return Ok(Fate::Keep),
+        };
+        Ok::<_, Malformed>(match &map.shown {
+            None => Fate::Keep,
+            Some(shown) if shown.is_empty() => Fate::Remove,
+            Some(shown) => {
+                edits.replace(start..cursor.at(), object(shown).into());
+                Fate::Keep
+            }
+        })
+    })?;
+    // An object of the host has at least a name. Nothing is added to one without a name.
+    if extent.kept > 0 {
+        for (key, map) in [("labels", &shared.labels), ("annotations", &shared.annotations)] {
+            if let Some(member) = map.missing(key) {
+                edits.insert(extent.inside, member);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `metadata.managedFields`: the cluster's own managers under their own names, those of others not at all. What is said of

@@ -5,24 +5,19 @@
 
 use bytes::Bytes;
 
-use super::object::{Reader, unquoted};
-use super::{Filter, Verdict, View};
+use super::filter::{Filter, Verdict};
+use super::object::Reader;
+use super::settings::Settings;
 use crate::Program;
-use crate::json::{Cursor, Edits, Fate, Malformed, Text};
+use crate::json::{Cursor, Edits, Fate, Malformed};
 use crate::program::walk;
+
+mod cell;
+
+use cell::Column;
 
 /// The maximum number of columns that are read. The printers of Kubernetes have a dozen.
 const MAX_COLUMNS: usize = 256;
-
-/// Columns that show `namespace/name`, subjects or messages (`pkg/printers/internalversion/printers.go`, and
-/// kube-aggregator's table for `APIService`).
-const TEXT_COLUMNS: [&str; 6] = ["Users", "Groups", "ServiceAccounts", "Requestor", "Service", "Message"];
-
-/// The column of a `DaemonSet` that shows the node selector of its template.
-const NODE_SELECTOR_COLUMN: &str = "Node Selector";
-
-/// How an empty set of labels is printed (`FormatLabels` in apimachinery's `pkg/apis/meta/v1/helpers.go`).
-const NO_LABELS: &str = "<none>";
 
 /// The content of the columns of a table.
 ///
@@ -39,26 +34,6 @@ pub(super) struct Columns {
     unsettled: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
-    /// The object's own name.
-    Name,
-    /// `kind/name` of the role that a binding refers to.
-    Role,
-    Text,
-    /// Labels as `pkg/labels` prints them (`FormatLabels`): `a=b,c=d`, or [`NO_LABELS`].
-    NodeSelector,
-    /// `namespace/name` of the claim of the object.
-    Claim,
-    /// `resource/namespace/name` of the object's owner.
-    Parent,
-    /// The node of the object.
-    Node,
-    /// `kind/name` of the object of an Event.
-    Object,
-    Other,
-}
-
 // === impl Columns ===
 
 impl Columns {
@@ -72,17 +47,7 @@ impl Columns {
             let name = cursor.look_up("name")?;
             cursor.skip()?;
             if index < MAX_COLUMNS {
-                columns.push(match name {
-                    Some(name) if name.is("Name") => Column::Name,
-                    Some(name) if name.is("Role") => Column::Role,
-                    Some(name) if name.is(NODE_SELECTOR_COLUMN) => Column::NodeSelector,
-                    Some(name) if name.is("Claim") => Column::Claim,
-                    Some(name) if name.is("ParentRef") => Column::Parent,
-                    Some(name) if name.is("Node") => Column::Node,
-                    Some(name) if name.is("Object") => Column::Object,
-                    Some(name) if TEXT_COLUMNS.iter().any(|column| name.is(column)) => Column::Text,
-                    _ => Column::Other,
-                });
+                columns.push(Column::of(name.as_ref()));
             }
             Ok::<_, Malformed>(Fate::Keep)
         })?;
@@ -95,7 +60,7 @@ impl Columns {
     /// Handles a whole table, which is the next value. `leaving`: whether to show objects that have left the cluster.
     pub(super) fn table(
         &mut self,
-        view: &View,
+        view: &Settings,
         program: &Program,
         filter: Filter,
         leaving: bool,
@@ -164,7 +129,7 @@ impl Columns {
     /// Handles one row, which is the next value.
     pub(super) fn row(
         &self,
-        view: &View,
+        view: &Settings,
         program: &Program,
         filter: Filter,
         cursor: &mut Cursor<'_>,
@@ -179,7 +144,11 @@ impl Columns {
         }
         cursor.object(edits, |cursor, edits, key| {
             if key.is("cells") && cursor.peek()? == b'[' {
-                cursor.array(edits, |cursor, edits, index| self.cell(&mut reader, program, index, cursor, edits))?;
+                cursor.array(edits, |cursor, edits, index| {
+                    let column = self.shown.get(index).copied().unwrap_or(Column::Other);
+                    column.cell(view, &mut reader, program, cursor, edits)?;
+                    Ok::<_, Malformed>(Fate::Keep)
+                })?;
                 return Ok(Fate::Keep);
             }
             if key.is("object") && view.bare_rows {
@@ -197,54 +166,6 @@ impl Columns {
         })?;
         Ok(reader.conclude(program, cursor, if view.bare_rows { &mut unseen } else { edits }))
     }
-
-    fn cell(
-        &self,
-        reader: &mut Reader<'_>,
-        program: &Program,
-        index: usize,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
-        let column = self.shown.get(index).copied().unwrap_or(Column::Other);
-        match (column, cursor.peek()?) {
-            (Column::Name, b'"') if program.is_of_namespaces() => {
-                reader.namespace(cursor, edits)?;
-            }
-            (Column::Name, b'"') if program.is_of_roles() => drop(reader.role(cursor, edits)?),
-            (Column::Name, b'"') if program.is_of_renamed() => drop(reader.renamed(cursor, edits)?),
-            (Column::Role, b'"') if program.is_of_bindings() => {
-                reader.view.mapping.messages().edit(&cursor.string()?, edits);
-            }
-            (Column::NodeSelector, b'"') if program.has_guard() => node_selector(reader.view, &cursor.string()?, edits),
-            (Column::Claim, b'"') => {
-                let cell = cursor.string()?;
-                reader.claim_cell(&cell.decode());
-                reader.view.mapping.messages().edit(&cell, edits);
-            }
-            (Column::Parent, b'"') => reader.parent_cell(&cursor.string()?, edits),
-            (Column::Node, b'"') => reader.node_cell(&cursor.string()?.decode()),
-            (Column::Object, b'"') => reader.object_cell(&cursor.string()?.decode()),
-            (Column::Text, b'"') => reader.view.mapping.messages().edit(&cursor.string()?, edits),
-            _ => cursor.skip()?,
-        }
-        Ok(Fate::Keep)
-    }
-}
-
-/// Removes the guarded keys from printed labels.
-fn node_selector(view: &View, text: &Text<'_>, edits: &mut Edits) {
-    let printed = text.decode();
-    let is_hidden = |term: &&str| {
-        let key = term.split_once('=').map_or(*term, |(key, _)| key);
-        view.guard.entries().iter().any(|entry| entry.key == key)
-    };
-    if !printed.split(',').any(|term| is_hidden(&term)) {
-        return;
-    }
-    let kept: Vec<&str> = printed.split(',').filter(|term| !is_hidden(term)).collect();
-    let shown = if kept.is_empty() { NO_LABELS.to_owned() } else { kept.join(",") };
-    edits.replace(text.range(), unquoted(&shown));
 }
 
 /// Whether the object at the cursor is a `meta.k8s.io` Table, and not a custom resource of that kind.

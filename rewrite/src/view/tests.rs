@@ -1,9 +1,13 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::guard::Toleration;
 use crate::mapping::Index;
 use crate::schema::program_for;
+use crate::{Guard, Mapping, Program};
 
 /// Virtual cluster `ke` with the namespaces `edge` and `default`, beside another one.
 pub(crate) fn mapping() -> Mapping {

@@ -9,10 +9,14 @@ use bytes::Bytes;
 
 use super::binding::shown_kind;
 use super::carry::Carry;
-use super::list::StreamError;
+use super::error::StreamError;
+use super::filter::{Filter, Verdict};
+use super::limit::DEFAULT_ITEM_LIMIT;
 use super::object::Reader;
+use super::settings::Settings;
+use super::status::{is_status, status};
 use super::table::{Columns, is_table};
-use super::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View, is_status};
+use super::whole::View;
 use crate::json::{Cursor, Defect, Edits, Fate, Malformed};
 use crate::program::walk;
 use crate::{Mapping, Program, Sink};
@@ -28,7 +32,7 @@ pub use progress::Beginning;
 
 /// Shows a watch that arrives in chunks.
 pub struct WatchStream {
-    view: View,
+    view: Settings,
     program: Program,
     filter: Filter,
     limit: usize,
@@ -79,7 +83,8 @@ enum EventType {
 
 impl WatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
-    pub fn new(mut view: View, program: Program, filter: Filter) -> Self {
+    pub fn new(view: View, program: Program, filter: Filter) -> Self {
+        let mut view = view.into_settings();
         let patience = Patience::default();
         view.mapping = patience.watched(view.mapping);
         Self {
@@ -316,16 +321,9 @@ impl fmt::Debug for WatchStream {
     }
 }
 
-fn status(view: &View, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Verdict, Malformed> {
-    let mut reader = Reader::new(view, Filter::Everything);
-    let program = Program::status();
-    walk(&mut reader, program.root(), cursor, edits)?;
-    Ok(reader.conclude(&program, cursor, edits))
-}
-
 /// The object of an event, or a Table of one row instead of it.
 fn change(
-    view: &View,
+    view: &Settings,
     program: &Program,
     filter: Filter,
     event: EventType,

@@ -14,7 +14,7 @@
 use http::Method;
 use kube_wire::request_info::ResourcePath;
 use kube_wire::{ResourceRequest, Status, Verb};
-use rewrite::view::{Filter, Lending, Lent};
+use rewrite::view::{Filter, Projected, ProjectedObjects};
 use rewrite::{HostNamespace, VirtualNamespace};
 
 use crate::exchange::api_request::As;
@@ -36,7 +36,7 @@ use host_client::empty;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Projection {
     namespace: &'static str,
-    what: Lent,
+    what: Projected,
 }
 
 /// Why a write is refused.
@@ -51,28 +51,28 @@ const API_SERVICE: &str = "kubernetes";
 impl Projection {
     fn of(request: &ResourceRequest<'_>) -> Option<Self> {
         let (namespace, what) = match (request.group(), request.resource()) {
-            ("coordination.k8s.io", "leases") => ("kube-node-lease", Lent::NamedLikeNodes),
-            ("" | "events.k8s.io", "events") => ("default", Lent::AboutNodes),
+            ("coordination.k8s.io", "leases") => ("kube-node-lease", Projected::NamedLikeNodes),
+            ("" | "events.k8s.io", "events") => ("default", Projected::AboutNodes),
             ("", "services" | "endpoints")
             | ("discovery.k8s.io", "endpointslices")
-            | ("networking.k8s.io", "ipaddresses") => ("default", Lent::Named(API_SERVICE)),
+            | ("networking.k8s.io", "ipaddresses") => ("default", Projected::Named(API_SERVICE)),
             _ => return None,
         };
         Some(Self { namespace, what })
     }
 
-    fn as_lending(self, only: bool) -> Lending {
+    fn as_projected_objects(self, only: bool) -> ProjectedObjects {
         let (from, to) = (HostNamespace::new(self.namespace), VirtualNamespace::new(self.namespace));
         let what = self.what;
-        Lending { from: from.expect("a literal label"), to: to.expect("a literal label"), what, only }
+        ProjectedObjects { from: from.expect("a literal label"), to: to.expect("a literal label"), what, only }
     }
 
     /// Whether every object with this name is projected.
     fn names(self, name: &str) -> bool {
         match self.what {
-            Lent::NamedLikeNodes => true,
-            Lent::AboutNodes => false,
-            Lent::Named(projected) => projected == name,
+            Projected::NamedLikeNodes => true,
+            Projected::AboutNodes => false,
+            Projected::Named(projected) => projected == name,
         }
     }
 }
@@ -81,10 +81,10 @@ impl Projection {
 pub(crate) async fn projected_everywhere(
     call: &Call<'_>,
     request: &ResourceRequest<'_>,
-) -> Result<Option<Lending>, Refusal> {
+) -> Result<Option<ProjectedObjects>, Refusal> {
     let Some(projection) = Projection::of(request) else { return Ok(None) };
     known_nodes(call).await?;
-    Ok(Some(projection.as_lending(false)))
+    Ok(Some(projection.as_projected_objects(false)))
 }
 
 /// The plan for a request in a namespace of the cluster, if it concerns projected objects.
@@ -105,8 +105,8 @@ pub(crate) async fn decide(
     match (request.verb(), request.name()) {
         (Verb::List | Verb::Watch, None) => {}
         (Verb::List | Verb::Watch | Verb::Get, Some(name)) if projection.names(name) => {}
-        (Verb::List | Verb::Watch, Some(_)) if projection.what == Lent::AboutNodes => {}
-        (Verb::Create, _) if matches!(projection.what, Lent::Named(_)) => {
+        (Verb::List | Verb::Watch, Some(_)) if projection.what == Projected::AboutNodes => {}
+        (Verb::Create, _) if matches!(projection.what, Projected::Named(_)) => {
             let name = received(call, &body.bytes())?.name()?.name;
             if !projection.names(&name) {
                 return Ok(None);
@@ -116,7 +116,7 @@ pub(crate) async fn decide(
         (Verb::Update | Verb::Patch | Verb::Delete, Some(name)) if projection.names(name) => {
             return Err(forbidden(request, NOT_WRITTEN));
         }
-        (Verb::Create | Verb::DeleteCollection, _) if projection.what == Lent::NamedLikeNodes => {
+        (Verb::Create | Verb::DeleteCollection, _) if projection.what == Projected::NamedLikeNodes => {
             return Err(forbidden(request, NOT_WRITTEN));
         }
         _ => return Ok(None),
@@ -133,11 +133,11 @@ async fn decide_about(
 ) -> Result<Box<Plan>, Refusal> {
     allowed_in(call, request, host).await?;
     known_nodes(call).await?;
-    let lending = projection.as_lending(true);
+    let projected = projection.as_projected_objects(true);
     let listed = matches!(request.verb(), Verb::List | Verb::Watch);
     // Request only the namespace of the projected objects if all objects are projected, or if the name is known.
-    let alone = !listed || projection.what == Lent::NamedLikeNodes;
-    let from = segment(&lending.from);
+    let alone = !listed || projection.what == Projected::NamedLikeNodes;
+    let from = segment(&projected.from);
     let path = ResourcePath { namespace: alone.then_some(from), ..request.path() }.build();
     let query = if listed { list_query(call, request, None)? } else { call.api.info.query().borrowed().into_owned() };
     let mut upstream = upstream::request(
@@ -160,8 +160,8 @@ async fn decide_about(
         ResponseTransform::Object { program: program(request), filter: Filter::ByNamespace, only: None }
     };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
-    plan.mapping = plan.mapping.asking_for(lending.to.clone());
-    plan.projected = Some(lending);
+    plan.mapping = plan.mapping.asking_for(projected.to.clone());
+    plan.projected = Some(projected);
     Ok(plan)
 }
 
@@ -171,21 +171,21 @@ pub(crate) async fn projected_fallback(
     request: &ResourceRequest<'_>,
 ) -> Result<Option<Box<Plan>>, Refusal> {
     let is_event = |projection: &Projection| {
-        projection.what == Lent::AboutNodes && request.namespace() == Some(projection.namespace)
+        projection.what == Projected::AboutNodes && request.namespace() == Some(projection.namespace)
     };
     let Some(projection) = Projection::of(request).filter(is_event) else { return Ok(None) };
     if request.verb() != Verb::Get || request.subresource().is_some() {
         return Ok(None);
     }
     known_nodes(call).await?;
-    let lending = projection.as_lending(true);
-    let path = request.path_with(Some(&segment(&lending.from)), None);
+    let projected = projection.as_projected_objects(true);
+    let path = request.path_with(Some(&segment(&projected.from)), None);
     let target = upstream::target(&path, call.api.info.query());
     let mut upstream = upstream::request(&call.api, Method::GET, &target, As::Agent, empty())?;
     upstream::readable(&call.api, &mut upstream)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByNamespace, only: None };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
-    plan.projected = Some(lending);
+    plan.projected = Some(projected);
     Ok(Some(plan))
 }
 

@@ -76,13 +76,13 @@ fn a_device_is_shown_with_its_node() {
 
 #[test]
 fn an_address_is_whose_service_it_is() {
-    let lending = Lending {
+    let projected = ProjectedObjects {
         from: "default".parse().unwrap(),
         to: "default".parse().unwrap(),
-        what: Lent::Named("kubernetes"),
+        what: Projected::Named("kubernetes"),
         only: false,
     };
-    let view = view().lending(lending);
+    let view = view().projecting(projected);
     let show = |host: &Value| shown(&view, "networking.k8s.io", "ipaddresses", Filter::ByParent, host);
     let address = |namespace: &str, name: &str| json!({"metadata": {"name": "10.0.0.1"}, "spec": {"parentRef": {"group": "", "resource": "services", "namespace": namespace, "name": name}}});
     let table = |parent: &str| row(&["Name", "ParentRef"], &["10.0.0.1", parent], &json!({"name": "10.0.0.1"}));
@@ -135,38 +135,50 @@ fn nothing_is_nothing() {
 }
 
 #[test]
-fn the_host_lends_what_is_to_be_lent() {
-    let lending = |what, only| {
+fn only_projected_objects_of_the_host_are_shown() {
+    let projected = |what, only| {
         let (from, to) = ("kube-system".parse().unwrap(), "default".parse().unwrap());
-        view().lending(Lending { from, to, what, only })
+        view().projecting(ProjectedObjects { from, to, what, only })
     };
     let object = |namespace: &str, name: &str| json!({"metadata": {"name": name, "namespace": namespace}});
     let about = |namespace: &str, kind: &str, name: &str| json!({"metadata": {"name": "e", "namespace": namespace}, "involvedObject": {"kind": kind, "name": name}});
     let event_row = |namespace: &str, object: &str| {
         row(&["Last Seen", "Object"], &["1s", object], &json!({"name": "e", "namespace": namespace}))
     };
-    let lent = "kube-system";
+    let source = "kube-system";
     for (what, group, kind, host, expected) in [
-        (Lent::NamedLikeNodes, "coordination.k8s.io", "leases", object(lent, "b1"), Some(object("default", "b1"))),
-        (Lent::NamedLikeNodes, "coordination.k8s.io", "leases", object(lent, "h1"), None),
-        (Lent::NamedLikeNodes, "coordination.k8s.io", "leases", object("edge-hz", "b1"), None),
-        (Lent::Named("kubernetes"), "", "services", object(lent, "kubernetes"), Some(object("default", "kubernetes"))),
-        (Lent::Named("kubernetes"), "", "services", object(lent, "kube-dns"), None),
-        (Lent::Named("kubernetes"), "", "services", object("default-ke", "a"), Some(object("default", "a"))),
-        (Lent::AboutNodes, "", "events", about(lent, "Node", "b1"), Some(about("default", "Node", "b1"))),
-        (Lent::AboutNodes, "", "events", about(lent, "Node", "h1"), None),
-        (Lent::AboutNodes, "", "events", about(lent, "Pod", "b1"), None),
-        (Lent::AboutNodes, "", "events", about("edge-hz", "Node", "b1"), None),
-        (Lent::AboutNodes, "", "events", event_row(lent, "node/b1"), Some(event_row("default", "node/b1"))),
-        (Lent::AboutNodes, "", "events", event_row(lent, "pod/b1"), None),
-        (Lent::AboutNodes, "", "events", event_row("default-ke", "pod/b1"), Some(event_row("default", "pod/b1"))),
+        (
+            Projected::NamedLikeNodes,
+            "coordination.k8s.io",
+            "leases",
+            object(source, "b1"),
+            Some(object("default", "b1")),
+        ),
+        (Projected::NamedLikeNodes, "coordination.k8s.io", "leases", object(source, "h1"), None),
+        (Projected::NamedLikeNodes, "coordination.k8s.io", "leases", object("edge-hz", "b1"), None),
+        (
+            Projected::Named("kubernetes"),
+            "",
+            "services",
+            object(source, "kubernetes"),
+            Some(object("default", "kubernetes")),
+        ),
+        (Projected::Named("kubernetes"), "", "services", object(source, "kube-dns"), None),
+        (Projected::Named("kubernetes"), "", "services", object("default-ke", "a"), Some(object("default", "a"))),
+        (Projected::AboutNodes, "", "events", about(source, "Node", "b1"), Some(about("default", "Node", "b1"))),
+        (Projected::AboutNodes, "", "events", about(source, "Node", "h1"), None),
+        (Projected::AboutNodes, "", "events", about(source, "Pod", "b1"), None),
+        (Projected::AboutNodes, "", "events", about("edge-hz", "Node", "b1"), None),
+        (Projected::AboutNodes, "", "events", event_row(source, "node/b1"), Some(event_row("default", "node/b1"))),
+        (Projected::AboutNodes, "", "events", event_row(source, "pod/b1"), None),
+        (Projected::AboutNodes, "", "events", event_row("default-ke", "pod/b1"), Some(event_row("default", "pod/b1"))),
     ] {
         for only in [false, true] {
-            let shown = shown(&lending(what, only), group, kind, Filter::ByNamespace, &host);
+            let shown = shown(&projected(what, only), group, kind, Filter::ByNamespace, &host);
             assert_eq!(shown, expected, "{host} {only}");
         }
     }
     let elsewhere = object("edge-ke", "a");
-    let show = |only| shown(&lending(Lent::Named("a"), only), "", "services", Filter::ByNamespace, &elsewhere);
+    let show = |only| shown(&projected(Projected::Named("a"), only), "", "services", Filter::ByNamespace, &elsewhere);
     assert_eq!((show(false), show(true)), (Some(object("edge", "a")), None));
 }

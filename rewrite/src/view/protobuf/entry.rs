@@ -3,88 +3,32 @@
 
 use std::ops::Range;
 
-use super::super::last_applied;
-use super::super::namespace::Key;
-use super::Unreadable;
-use super::object::ObjectReader;
-use crate::json::Fate;
-use crate::mapping::Shown;
-use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
-use crate::program::Place;
-use crate::protobuf::Found;
+use super::super::error::Unreadable;
+use crate::protobuf::{Found, Splice};
 
-pub(super) const KEY: u32 = 1;
+pub(in crate::view) const KEY: u32 = 1;
 pub(super) const VALUE: u32 = 2;
 
-// === impl ObjectReader ===
+/// An entry of a map.
+pub(super) struct Entry<'b> {
+    /// Empty if there is none.
+    pub(super) key: &'b [u8],
+    /// `None` if it is empty.
+    pub(super) value: Option<Found>,
+    pub(super) range: Range<usize>,
+}
 
-impl ObjectReader<'_, '_> {
-    /// Handles an entry of a map with a place, or of one in which some keys have places.
-    pub(super) fn entry(
-        &mut self,
-        place: Option<Place>,
-        values: &[(Box<str>, Place)],
-        range: &Range<usize>,
-    ) -> Result<Fate, Unreadable> {
-        let key = self.splice.text(range, Some(KEY))?;
-        let value = self.splice.only(range, VALUE)?.filter(|value| !value.is_empty());
-        match place {
-            Some(place @ (Place::OwnLabels | Place::OwnAnnotations)) => {
-                let text = String::from_utf8_lossy(key);
-                let shown = match place {
-                    Place::OwnLabels => Key::of_label(&text, self.state.view.enforces_pod_security),
-                    _ => Key::of_annotation(&text),
-                };
-                match shown {
-                    Key::Hidden => return Ok(Fate::Remove),
-                    Key::Itself => self.own_key(key, value.as_ref()),
-                    Key::As(shown) => {
-                        if let Some(found) = self.splice.only(range, KEY)? {
-                            self.splice.replace(&found, shown.into());
-                        }
-                    }
-                }
-                return Ok(Fate::Keep);
-            }
-            Some(Place::ServiceAnnotations) => return self.service_annotation(key, value.as_ref(), range),
-            Some(Place::NodeSelector) => return Ok(self.node_selector(key)),
-            _ => {}
-        }
-        let known = values.iter().find(|(known, _)| known.as_bytes() == key);
-        if let (Some((_, place)), Some(value)) = (known, &value) {
-            self.value(*place, value);
-        }
-        Ok(Fate::Keep)
+// === impl Entry ===
+
+impl<'b> Entry<'b> {
+    pub(super) fn read(splice: &Splice<'b>, range: &Range<usize>) -> Result<Self, Unreadable> {
+        let key = splice.text(range, Some(KEY))?;
+        let value = splice.only(range, VALUE)?.filter(|value| !value.is_empty());
+        Ok(Self { key, value, range: range.clone() })
     }
 
-    /// A label or annotation of a Namespace.
-    fn own_key(&mut self, key: &[u8], value: Option<&Found>) {
-        match value {
-            Some(value) if key == METADATA_NAME_LABEL.as_bytes() => self.namespace(value),
-            Some(value) if key == LAST_APPLIED_ANNOTATION.as_bytes() => self.value(Place::LastApplied, value),
-            _ => {}
-        }
-    }
-
-    pub(super) fn value(&mut self, place: Place, value: &Found) {
-        let text = self.splice.bytes(value);
-        let shown = match place {
-            Place::AutoupdateSpec => {
-                self.state.decide_by_autoupdate(text);
-                None
-            }
-            Place::LastApplied if !self.own().is_empty() => {
-                last_applied::plain(self.state.view, &self.kind.program, self.own(), text)
-            }
-            Place::SecretNamespace if self.is_token() => match self.state.view.mapping.shown(text) {
-                Shown::As(name) => Some(name),
-                Shown::Unchanged | Shown::Foreign => None,
-            },
-            Place::SecretCertificate | Place::ConfigMapCertificate => self.certificate(place),
-            _ => None,
-        };
-        if let Some(shown) = shown {
-            self.splice.replace(value, shown);
-        }
+    /// The field of the key.
+    pub(super) fn found_key(&self, splice: &Splice<'b>) -> Result<Option<Found>, Unreadable> {
+        Ok(splice.only(&self.range, KEY)?)
     }
 }

@@ -9,15 +9,21 @@
 //! JSON, which is streamed. There is no better way: a padded list with an estimated length would disclose how much others have,
 //! and a second request to the host would double its work and could return a different list.
 
+use std::fmt;
+
 use bytes::{Buf as _, Bytes, BytesMut};
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::proto::{Reader, Value, WireError, Writer};
 
-use super::super::list::{Seal, StreamError};
+use super::super::error::{StreamError, Unreadable};
+use super::super::filter::{Filter, Verdict};
+use super::super::limit::DEFAULT_ITEM_LIMIT;
+use super::super::seal::Seal;
+use super::super::settings::Settings;
+use super::envelope::{METADATA, RAW, behind_magic};
+use super::kind::{Content, Kind, Part};
 use super::object::ObjectReader;
-use super::{Content, Kind, METADATA, Part, RAW, Unreadable};
 use crate::protobuf::Splice;
-use crate::view::{DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
 use crate::{Program, Sink};
 
 /// The size limit of one list. Five thousand pods of 3 KB have half of it. Clients with more request pages of 500
@@ -35,14 +41,16 @@ const PIECE: usize = 64 << 10;
 const SHORT: usize = 4 << 10;
 
 /// Shows a list that arrives in chunks, once it is complete.
-pub struct ProtoListStream {
-    view: View,
+pub(in crate::view) struct List {
+    view: Settings,
     program: Program,
     filter: Filter,
-    item_limit: usize,
-    limit: usize,
-    seal: Seal,
-    counted: bool,
+    /// The size limits of one item and of the list.
+    pub(in crate::view) item_limit: usize,
+    pub(in crate::view) limit: usize,
+    pub(in crate::view) seal: Seal,
+    /// Whether the host selects exactly the visible objects, so that its number of remaining items is correct.
+    pub(in crate::view) counted: bool,
     /// Known from the first chunk.
     kind: Option<Kind>,
     state: State,
@@ -50,7 +58,7 @@ pub struct ProtoListStream {
     pending: BytesMut,
     /// The mapped output: the envelope before the list, the list, and the envelope after it.
     head: Vec<u8>,
-    list: Kept,
+    kept: Kept,
     tail: Vec<u8>,
 }
 
@@ -85,11 +93,11 @@ struct Begun {
     length: usize,
 }
 
-// === impl ProtoListStream ===
+// === impl List ===
 
-impl ProtoListStream {
+impl List {
     /// Shows the items of one list that pass `filter`, each by `program`.
-    pub fn new(view: View, program: Program, filter: Filter) -> Self {
+    pub(in crate::view) fn new(view: Settings, program: Program, filter: Filter) -> Self {
         Self {
             view,
             program,
@@ -102,52 +110,30 @@ impl ProtoListStream {
             state: State::Magic,
             pending: BytesMut::new(),
             head: Vec::new(),
-            list: Kept::default(),
+            kept: Kept::default(),
             tail: Vec::new(),
         }
     }
 
-    /// Replaces `metadata.continue`, which holds a name of the host (`continueToken` in apiserver's continue.go).
-    #[must_use]
-    pub fn sealing(mut self, seal: impl FnMut(&str) -> String + Send + 'static) -> Self {
-        self.seal = Box::new(seal);
-        self
-    }
-
-    /// The host selects exactly the visible objects, so its number of remaining items is correct.
-    #[must_use]
-    pub fn counted(mut self) -> Self {
-        self.counted = true;
-        self
-    }
-
-    /// Allows `item` bytes for one item and `list` bytes for all that are shown, instead of [`DEFAULT_ITEM_LIMIT`] and
-    /// [`DEFAULT_LIST_LIMIT`].
-    #[must_use]
-    pub fn limited_to(mut self, item: usize, list: usize) -> Self {
-        (self.item_limit, self.limit) = (item, list);
-        self
-    }
-
     /// Adds the next chunk, of any length. Do not use the stream after an error.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<(), StreamError> {
+    pub(in crate::view) fn push(&mut self, chunk: &[u8]) -> Result<(), StreamError> {
         self.pending.extend_from_slice(chunk);
         while self.step()? {}
         Ok(())
     }
 
     /// Bytes held now: the output so far, and the received part of the next item.
-    pub fn held(&self) -> usize {
-        self.list.len + self.pending.len()
+    pub(in crate::view) fn held(&self) -> usize {
+        self.kept.len + self.pending.len()
     }
 
     /// The bytes of an item that has not arrived whole.
-    pub fn pending(&self) -> usize {
+    pub(in crate::view) fn pending(&self) -> usize {
         self.pending.len()
     }
 
     /// Ends the input, and returns the list in pieces.
-    pub fn finish(self) -> Result<Vec<Bytes>, StreamError> {
+    pub(in crate::view) fn finish(self) -> Result<Vec<Bytes>, StreamError> {
         let whole = matches!(self.state, State::Tail) && self.pending.is_empty();
         if !whole {
             return Err(Unreadable::from(WireError::Truncated).into());
@@ -158,9 +144,9 @@ impl ProtoListStream {
         }
         let mut before = Writer::after([&MAGIC[..], &self.head].concat());
         before.raw_varint(u64::from(RAW) << 3 | 2);
-        before.raw_varint(self.list.len as u64);
+        before.raw_varint(self.kept.len as u64);
         let mut shown = vec![Bytes::from(before.into_bytes())];
-        shown.extend(self.list.into_pieces());
+        shown.extend(self.kept.into_pieces());
         shown.extend((!self.tail.is_empty()).then(|| Bytes::from(self.tail)));
         Ok(shown)
     }
@@ -209,7 +195,7 @@ impl ProtoListStream {
         if self.pending.len() < MAGIC.len() {
             return Ok(false);
         }
-        self.pending.advance(super::behind_magic(&self.pending)?);
+        self.pending.advance(behind_magic(&self.pending)?);
         self.state = State::Head;
         Ok(true)
     }
@@ -233,9 +219,9 @@ impl ProtoListStream {
         match begun.number {
             ITEMS if begun.is_message => self.item(part, &field.slice(begun.head..))?,
             METADATA if begun.is_message => self.metadata(&field[begun.head..])?,
-            _ => self.list.push(field.len(), |list| list.extend_from_slice(field)),
+            _ => self.kept.push(field.len(), |list| list.extend_from_slice(field)),
         }
-        if self.list.len > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
+        if self.kept.len > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
     }
 
     fn item(&mut self, part: Part, item: &Bytes) -> Result<(), Unreadable> {
@@ -244,14 +230,15 @@ impl ProtoListStream {
         if reader.object(part, &(0..item.len()))? == Verdict::Foreign {
             return Ok(());
         }
-        let length = item.len().saturating_add_signed(reader.splice.grown());
+        let splice = reader.into_splice();
+        let length = item.len().saturating_add_signed(splice.grown());
         // A tag and the maximum size of a length.
-        self.list.push(length + 11, |list| {
+        self.kept.push(length + 11, |list| {
             let mut begun = Writer::after(std::mem::take(list));
             begun.raw_varint(u64::from(ITEMS) << 3 | 2);
             begun.raw_varint(length as u64);
             *list = begun.into_bytes();
-            reader.splice.finish(item, &mut Copied(list));
+            splice.finish(item, &mut Copied(list));
         });
         Ok(())
     }
@@ -271,7 +258,7 @@ impl ProtoListStream {
             }
         }
         let shown = shown.into_bytes();
-        self.list.push(shown.len() + 11, |list| {
+        self.kept.push(shown.len() + 11, |list| {
             let mut writer = Writer::after(std::mem::take(list));
             writer.bytes(METADATA, &shown);
             *list = writer.into_bytes();
@@ -280,12 +267,12 @@ impl ProtoListStream {
     }
 }
 
-impl std::fmt::Debug for ProtoListStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProtoListStream")
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("List")
             .field("filter", &self.filter)
             .field("state", &self.state)
-            .field("kept", &self.list.len)
+            .field("kept", &self.kept.len)
             .finish_non_exhaustive()
     }
 }

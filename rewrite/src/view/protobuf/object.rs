@@ -5,95 +5,130 @@ use std::ops::Range;
 use bytes::Bytes;
 use kube_wire::envelope::{Envelope, EnvelopeError};
 
-use super::super::object::Reader;
-use super::super::pod::{Owned, Tally};
+use super::super::decision::Decision;
+use super::super::error::Unreadable;
+use super::super::filter::{Filter, Verdict};
+use super::super::key::Key;
+use super::super::last_applied::is_of_host;
+use super::super::object::{Reader, applied_object};
+use super::super::settings::Settings;
+use super::super::tally::{Rests, Tally};
+use super::condition::{mirrors, recount};
+use super::credential::Credential;
+use super::entry::Entry;
+use super::envelope::{METADATA, RAW, behind_magic};
+use super::kind::{Kind, Part};
+use super::names::Names;
 use super::node_ports::NodePorts;
-use super::{Kind, METADATA, Part, RAW, Unreadable, behind_magic};
-use crate::credential::{ROOT_CERTIFICATE, TOKEN_SECRET};
+use super::reference::References;
+use super::rule::rule;
+use super::selector::namespace_selector;
 use crate::descriptor::Shape;
 use crate::json::{Cursor, Edits, Fate};
-use crate::mapping::{FOREIGN_PREFIX, Shown, identity::Seen};
+use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 use crate::node_ports::NodePort;
 use crate::program::{self, Place, walk};
 use crate::protobuf::{Field, Found, Inside, Message, Splice, toleration};
-use crate::view::{Filter, Verdict, View};
 
 /// Reads one object. Unlike in JSON, the whole object is in memory. So the owner is determined first, and `metadata` is handled
 /// last, because the managed fields depend on the remaining fields.
-pub(super) struct ObjectReader<'v, 'b> {
-    /// The decisions, and those for JSON inside.
-    pub(super) state: Reader<'v>,
-    pub(super) kind: &'v Kind,
-    pub(super) splice: Splice<'b>,
+pub(in crate::view) struct ObjectReader<'v, 'b> {
+    view: &'v Settings,
+    kind: &'v Kind,
+    names: Names<'v, 'b>,
+    decision: Decision<'v>,
     /// The host name that determines the owner of the object: that of its namespace, or its own if it is a Namespace.
     own: &'b [u8],
-    is_token: bool,
-    is_root_certificate: bool,
+    credential: Credential,
+    /// What is known about the guarded fields so far.
+    rests: Rests,
     /// Entries of the current node selector and tolerations.
     node_selector: Tally,
     tolerations: Tally,
-    pub(super) node_ports: NodePorts,
+    node_ports: NodePorts,
 }
 
 // === impl ObjectReader ===
 
 impl<'v, 'b> ObjectReader<'v, 'b> {
-    pub(super) fn new(view: &'v View, kind: &'v Kind, filter: Filter, splice: Splice<'b>) -> Self {
+    pub(in crate::view) fn new(view: &'v Settings, kind: &'v Kind, filter: Filter, splice: Splice<'b>) -> Self {
         Self {
-            state: Reader::new(view, filter),
+            view,
             kind,
-            splice,
+            names: Names { mapping: &view.mapping, splice },
+            decision: Decision::new(view, filter),
             own: b"",
-            is_token: false,
-            is_root_certificate: false,
+            credential: Credential::default(),
+            rests: Rests::default(),
             node_selector: Tally::default(),
             tolerations: Tally::default(),
             node_ports: NodePorts::default(),
         }
     }
 
+    /// The changes so far, to which others can be added.
+    pub(in crate::view) fn splice(&mut self) -> &mut Splice<'b> {
+        &mut self.names.splice
+    }
+
+    /// The changes.
+    pub(in crate::view) fn into_splice(self) -> Splice<'b> {
+        self.names.splice
+    }
+
     /// Handles an object in its envelope.
-    pub(super) fn enveloped(&mut self, part: Part, range: Range<usize>) -> Result<Verdict, Unreadable> {
-        let bytes = self.splice.slice(range.clone());
+    pub(in crate::view) fn enveloped(&mut self, part: Part, range: Range<usize>) -> Result<Verdict, Unreadable> {
+        let bytes = self.names.splice.slice(range.clone());
         let message = range.start + behind_magic(bytes)?..range.end;
         if !Envelope::decode(bytes)?.holds_protobuf() {
             return Err(Unreadable::Wrapped);
         }
-        let Some(raw) = self.splice.only(&message, RAW)? else { return Ok(self.state.verdict()) };
-        let outer = self.splice.enter();
+        let Some(raw) = self.names.splice.only(&message, RAW)? else { return Ok(self.decision.verdict(None)) };
+        let outer = self.names.splice.enter();
         let verdict = self.object(part, &raw.inside)?;
-        self.splice.leave(&raw, outer);
+        self.names.splice.leave(&raw, outer);
         Ok(verdict)
     }
 
     /// Handles the message of an object. If it is hidden, its changes are discarded.
     pub(super) fn object(&mut self, part: Part, range: &Range<usize>) -> Result<Verdict, Unreadable> {
-        let kind = self.kind;
-        self.foresee(kind.root(), range)?;
-        if self.state.verdict == Some(Verdict::Foreign) {
+        let root = self.kind.root();
+        self.foresee(root, range)?;
+        if self.decision.is_foreign() {
             return Ok(Verdict::Foreign);
         }
-        self.foresee_node_ports(kind.root(), range)?;
+        self.node_ports.foresee(&self.names.splice, root, range)?;
         if part == Part::Whole {
-            self.fields(kind.root(), range, |number| number != METADATA)?;
+            self.fields(root, range, |number| number != METADATA)?;
         }
-        self.fields(kind.root(), range, |number| number == METADATA)?;
-        Ok(self.state.verdict())
+        self.fields(root, range, |number| number == METADATA)?;
+        Ok(self.decision.verdict(None))
     }
 
     /// Reads what must be known first.
     fn foresee(&mut self, root: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
+        let splice = &self.names.splice;
         for field in &root.fields {
             match &field.inside {
                 Inside::Text(Place::SecretType) => {
-                    self.is_token = self.splice.text(range, Some(field.number))? == TOKEN_SECRET.as_bytes();
+                    self.credential.secret_type(splice.text(range, Some(field.number))?);
                 }
                 Inside::Message(metadata) if field.number == METADATA => {
-                    let Some(found) = self.splice.only(range, METADATA)? else { continue };
+                    let Some(found) = splice.only(range, METADATA)? else { continue };
                     for field in &metadata.fields {
                         let Inside::Text(place) = field.inside else { continue };
-                        let text = self.splice.text(&found.inside, Some(field.number))?;
-                        self.foresee_metadata(place, text);
+                        let text = splice.text(&found.inside, Some(field.number))?;
+                        match (place, self.decision.filter()) {
+                            (Place::OwnNamespace | Place::OwnName, _) if text.is_empty() => continue,
+                            (Place::OwnNamespace, Filter::ByNamespace) | (Place::OwnName, Filter::ByName) => {
+                                self.decision.by_namespace(text);
+                            }
+                            (Place::ConfigMapName, _) => self.credential.config_map_name(text),
+                            _ => {}
+                        }
+                        if matches!(place, Place::OwnNamespace | Place::OwnName) {
+                            self.own = text;
+                        }
                     }
                 }
                 _ => {}
@@ -102,34 +137,23 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         Ok(())
     }
 
-    fn foresee_metadata(&mut self, place: Place, text: &'b [u8]) {
-        match (place, self.state.filter) {
-            (Place::OwnNamespace | Place::OwnName, _) if text.is_empty() => return,
-            (Place::OwnNamespace, Filter::ByNamespace) | (Place::OwnName, Filter::ByName) => {
-                self.state.decide_by(text);
-            }
-            (Place::ConfigMapName, _) => self.is_root_certificate = text == ROOT_CERTIFICATE.as_bytes(),
-            _ => {}
-        }
-        if matches!(place, Place::OwnNamespace | Place::OwnName) {
-            self.own = text;
-        }
-    }
-
     /// Handles a message according to its place.
-    pub(super) fn message(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
+    fn message(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         match message.place {
             None | Some(Place::NamespaceMeta) => self.descend(message, range),
             Some(Place::PodSpec) => self.pod_spec(message, range),
-            Some(Place::NamespaceSelector) => self.namespace_selector(range),
-            Some(Place::Rule | Place::ShownRule) => self.rule(message, range),
-            Some(Place::ServicePort) => self.service_port(message, range),
-            Some(place) => self.reference(place, message, range),
+            Some(Place::NamespaceSelector) => namespace_selector(&mut self.names, range),
+            Some(Place::Rule | Place::ShownRule) => rule(&mut self.names, message, range),
+            Some(Place::ServicePort) => self.node_ports.port(&mut self.names.splice, message, range),
+            Some(place) => {
+                let about = self.view.about.as_deref();
+                References { names: &mut self.names, decision: &mut self.decision, about }.show(place, message, range)
+            }
         }
     }
 
     /// Handles the content of a message. The depth of the recursion is that of the program, for any body.
-    pub(super) fn descend(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
+    fn descend(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         self.fields(message, range, |_| true)
     }
 
@@ -146,7 +170,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             }
         }
         let holds_bytes = |(_, field): (usize, &Field)| !matches!(field.inside, Inside::Number(_));
-        let mut fields = self.splice.fields(range.clone());
+        let mut fields = self.names.splice.fields(range.clone());
         while let Some(found) =
             fields.next(|number| wanted(number) && message.field(number).is_some_and(holds_bytes))?
         {
@@ -157,7 +181,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             }
             seen |= 1 << position;
             if self.field(field, &found, range)? == Fate::Remove {
-                self.splice.remove(&found);
+                self.names.splice.remove(&found);
             }
         }
         Ok(())
@@ -172,13 +196,16 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
                 return self.inside(found, |reader| reader.entry(*place, values, &found.inside));
             }
             Inside::Message(message) if message.place == Some(Place::Tolerations) => {
-                let read = toleration::read(self.splice.bytes(found))?;
-                return Ok(self.tolerations.toleration(&self.state, read.as_ref()));
+                let read = toleration::read(self.names.splice.bytes(found))?;
+                return Ok(self.tolerations.toleration(&self.view.guard, read.as_ref()));
             }
             Inside::Message(message) if message.place == Some(Place::NamespaceConditions) => {
-                let mirrors = self.mirrors(around, found.number)?;
+                let mirrors = mirrors(&self.names, around, found.number)?;
                 return self.inside(found, |reader| {
-                    reader.namespace_condition(message, mirrors, &found.inside).map(|()| Fate::Keep)
+                    if !recount(&mut reader.names, mirrors, &found.inside)? {
+                        reader.descend(message, &found.inside)?;
+                    }
+                    Ok(Fate::Keep)
                 });
             }
             Inside::Message(message) => {
@@ -192,20 +219,22 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
     /// Handles a number in the message at `around`.
     fn number(&mut self, place: Place, number: u32, around: &Range<usize>) -> Result<(), Unreadable> {
         match place {
-            Place::HealthCheckNodePort => self.node_port(NodePort::HealthCheck, number, around),
+            Place::HealthCheckNodePort => {
+                self.node_ports.node_port(&mut self.names.splice, NodePort::HealthCheck, number, around)
+            }
             place => unreachable!("no table has a number that is a {place:?}, as a test shows"),
         }
     }
 
     /// Enters the message in a field.
-    pub(super) fn inside(
+    fn inside(
         &mut self,
         found: &Found,
         show: impl FnOnce(&mut Self) -> Result<Fate, Unreadable>,
     ) -> Result<Fate, Unreadable> {
-        let outer = self.splice.enter();
+        let outer = self.names.splice.enter();
         let fate = show(self)?;
-        self.splice.leave(found, outer);
+        self.names.splice.leave(found, outer);
         Ok(fate)
     }
 
@@ -213,116 +242,123 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         if found.is_empty() {
             return Fate::Keep;
         }
-        match place {
-            Place::OwnNamespace if self.state.filter == Filter::ByNamespace => self.deciding(found),
-            Place::OwnName if self.state.filter == Filter::ByName => self.deciding(found),
-            Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace => self.namespace(found),
-            Place::Identity => self.identity(found),
-            Place::IdentityElement => match self.seen(found) {
-                Seen::Own(name) => self.splice.replace(found, name.into()),
-                Seen::Foreign => return Fate::Remove,
-            },
-            Place::Message => self.readable(found),
-            Place::OfNode => self.state.decide_by_node(self.splice.bytes(found)),
-            Place::LentName => self.state.note_name(self.splice.bytes(found)),
-            Place::SecretType | Place::ConfigMapName | Place::OwnGenerateName | Place::NodeName => {}
-            place => unreachable!("no table has a text that is a {place:?}, as a test shows"),
+        match (place, self.decision.filter()) {
+            (Place::OwnNamespace, Filter::ByNamespace) | (Place::OwnName, Filter::ByName) => {
+                self.names.deciding(&mut self.decision, found);
+            }
+            (Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace, _) => {
+                self.names.namespace(found);
+            }
+            (Place::Identity, _) => self.names.identity(found),
+            (Place::IdentityElement, _) => return self.names.identity_element(found),
+            (Place::Message, _) => self.names.message(found),
+            (Place::OfNode, _) => self.decision.by_node(self.names.splice.bytes(found)),
+            (Place::ProjectedName, _) => self.decision.note_name(self.names.splice.bytes(found)),
+            (Place::SecretType | Place::ConfigMapName | Place::OwnGenerateName | Place::NodeName, _) => {}
+            (place, _) => unreachable!("no table has a text that is a {place:?}, as a test shows"),
         }
         Fate::Keep
-    }
-
-    /// The name of a namespace that determines whether the object is visible.
-    pub(super) fn deciding(&mut self, found: &Found) {
-        if let Some(name) = self.state.decide_by(self.splice.bytes(found)) {
-            self.splice.replace(found, name);
-        }
-    }
-
-    /// The name of a namespace anywhere in the object.
-    pub(super) fn namespace(&mut self, found: &Found) {
-        let host = self.splice.bytes(found);
-        match self.state.view.mapping.shown(host) {
-            Shown::As(name) => self.splice.replace(found, name),
-            Shown::Unchanged => {}
-            Shown::Foreign => self.splice.replace(found, [FOREIGN_PREFIX.as_bytes(), host].concat().into()),
-        }
-    }
-
-    /// A user or group.
-    pub(super) fn identity(&mut self, found: &Found) {
-        match self.seen(found) {
-            Seen::Own(name) => self.splice.replace(found, name.into()),
-            Seen::Foreign => {
-                let host = self.splice.bytes(found);
-                self.splice.replace(found, [FOREIGN_PREFIX.as_bytes(), host].concat().into());
-            }
-        }
-    }
-
-    fn seen(&self, found: &Found) -> Seen {
-        self.state.view.mapping.seen(&String::from_utf8_lossy(self.splice.bytes(found)))
-    }
-
-    /// A message.
-    pub(super) fn readable(&mut self, found: &Found) {
-        let text = String::from_utf8_lossy(self.splice.bytes(found));
-        if let Some(readable) = self.state.view.mapping.readable(&text) {
-            self.splice.replace(found, readable.into());
-        }
     }
 
     fn pod_spec(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         (self.node_selector, self.tolerations) = (Tally::default(), Tally::default());
         self.descend(message, range)?;
-        let mut rest = self.state.owned.rest();
-        rest.node_selector = rest.node_selector.max(self.node_selector.rest());
-        rest.tolerations = rest.tolerations.max(self.tolerations.rest());
-        self.state.owned = Owned::of(rest);
+        self.rests.add(Rests { node_selector: self.node_selector.rest(), tolerations: self.tolerations.rest() });
         Ok(())
     }
 
-    /// An entry of a node selector.
-    pub(super) fn node_selector(&mut self, key: &[u8]) -> Fate {
-        let guarded = self.state.view.guard.entries().iter().any(|entry| entry.key.as_bytes() == key);
-        self.node_selector.count(if guarded { Fate::Remove } else { Fate::Keep })
+    /// Handles an entry of a map with a place, or of one in which some keys have places.
+    fn entry(
+        &mut self,
+        place: Option<Place>,
+        values: &[(Box<str>, Place)],
+        range: &Range<usize>,
+    ) -> Result<Fate, Unreadable> {
+        let entry = Entry::read(&self.names.splice, range)?;
+        match place {
+            Some(place @ (Place::OwnLabels | Place::OwnAnnotations)) => return self.own_entry(place, &entry),
+            Some(Place::ServiceAnnotations) => {
+                self.last_applied(&entry);
+                return self.node_ports.annotation(&mut self.names.splice, &entry);
+            }
+            Some(Place::NodeSelector) => {
+                let guarded = self.view.guard.entries().iter().any(|guarded| guarded.key.as_bytes() == entry.key);
+                return Ok(self.node_selector.count(if guarded { Fate::Remove } else { Fate::Keep }));
+            }
+            _ => {}
+        }
+        let known = values.iter().find(|(known, _)| known.as_bytes() == entry.key);
+        if let (Some((_, place)), Some(value)) = (known, &entry.value) {
+            self.value(*place, value);
+        }
+        Ok(Fate::Keep)
+    }
+
+    /// A label or annotation of a Namespace.
+    fn own_entry(&mut self, place: Place, entry: &Entry<'b>) -> Result<Fate, Unreadable> {
+        let key = String::from_utf8_lossy(entry.key);
+        let shown = match place {
+            Place::OwnLabels => Key::of_label(&key, self.view.enforces_pod_security),
+            _ => Key::of_annotation(&key),
+        };
+        match shown {
+            Key::Hidden => return Ok(Fate::Remove),
+            Key::Itself => match &entry.value {
+                Some(value) if key == METADATA_NAME_LABEL => self.names.namespace(value),
+                _ => self.last_applied(entry),
+            },
+            Key::As(shown) => {
+                if let Some(found) = entry.found_key(&self.names.splice)? {
+                    self.names.splice.replace(&found, shown.into());
+                }
+            }
+        }
+        Ok(Fate::Keep)
+    }
+
+    /// An annotation, if it is that of kubectl.
+    fn last_applied(&mut self, entry: &Entry<'_>) {
+        if let Some(value) = entry.value.as_ref().filter(|_| entry.key == LAST_APPLIED_ANNOTATION.as_bytes()) {
+            self.value(Place::LastApplied, value);
+        }
+    }
+
+    /// The value of an entry with a place.
+    fn value(&mut self, place: Place, value: &Found) {
+        let text = self.names.splice.bytes(value);
+        let shown = match place {
+            Place::AutoupdateSpec => {
+                self.decision.by_autoupdate(text);
+                None
+            }
+            Place::LastApplied if !self.own.is_empty() && is_of_host(&self.kind.program, self.own, text) => {
+                applied_object(self.view, &self.kind.program, &Bytes::copy_from_slice(text)).map(Bytes::from)
+            }
+            place => self.credential.shown(self.view, place, text),
+        };
+        if let Some(shown) = shown {
+            self.names.splice.replace(value, shown);
+        }
     }
 
     /// JSON inside of protobuf: managed fields, and the data of a ControllerRevision.
     fn json(&mut self, node: &program::Node, found: &Found) -> Result<(), Unreadable> {
-        let text = self.splice.bytes(found);
+        let text = self.names.splice.bytes(found);
         if text.is_empty() {
             return Ok(());
         }
         let mut cursor = Cursor::new(text, 0, 0);
         let mut edits = Edits::new();
-        let mut inner = Reader::new(self.state.view, Filter::Everything).within_annotation();
-        inner.owned = Owned::of(self.state.owned.rest());
+        let mut inner = Reader::new(self.view, Filter::Everything).within_annotation().knowing(self.rests);
         walk(&mut inner, node, &mut cursor, &mut edits)?;
         cursor.finish()?;
-        self.state.owned = Owned::of(inner.owned.rest());
+        self.rests = inner.rests();
         inner.conclude(&self.kind.program, &cursor, &mut edits);
         if !edits.is_empty() {
             let mut pieces: Vec<Bytes> = Vec::new();
             edits.splice(&Bytes::copy_from_slice(text), 0..text.len(), &mut pieces);
-            self.splice.replace(found, pieces.concat().into());
+            self.names.splice.replace(found, pieces.concat().into());
         }
         Ok(())
-    }
-
-    pub(super) fn own(&self) -> &'b [u8] {
-        self.own
-    }
-
-    /// The replacement for the current credential. `None` if it is not one.
-    pub(super) fn certificate(&self, place: Place) -> Option<Bytes> {
-        let is_one = match place {
-            Place::SecretCertificate => self.is_token,
-            _ => self.is_root_certificate,
-        };
-        self.state.view.certificate.as_ref().filter(|_| is_one).map(|certificate| certificate.pem())
-    }
-
-    pub(super) fn is_token(&self) -> bool {
-        self.is_token
     }
 }

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use super::Unreadable;
+use super::super::error::Unreadable;
 use super::entry::{KEY, VALUE};
-use super::object::ObjectReader;
-use crate::json::Fate;
+use super::names::Names;
 use crate::name::{CLUSTER_LABEL, METADATA_NAME_LABEL};
 
 /// `LabelSelector` in apimachinery's meta/v1 generated.proto.
@@ -14,37 +13,18 @@ const MATCH_EXPRESSIONS: u32 = 2;
 /// `LabelSelectorRequirement`, ibidem. Its key has the number that the key of a map's entry has.
 const VALUES: u32 = 3;
 
-// === impl ObjectReader ===
-
-impl ObjectReader<'_, '_> {
-    /// A `metav1.LabelSelector`.
-    pub(super) fn namespace_selector(&mut self, range: &Range<usize>) -> Result<(), Unreadable> {
-        let mut fields = self.splice.fields(range.clone());
-        while let Some(found) = fields.next(|number| matches!(number, MATCH_LABELS | MATCH_EXPRESSIONS))? {
-            let fate = self.inside(&found, |reader| {
-                let key = reader.splice.text(&found.inside, Some(KEY))?;
-                if found.number == MATCH_EXPRESSIONS && key == CLUSTER_LABEL.as_bytes() {
-                    return Ok(Fate::Remove);
-                }
-                if key == METADATA_NAME_LABEL.as_bytes() {
-                    let names = if found.number == MATCH_LABELS { VALUE } else { VALUES };
-                    reader.namespaces(&found.inside, names)?;
-                }
-                Ok(Fate::Keep)
-            })?;
-            if fate == Fate::Remove {
-                self.splice.remove(&found);
-            }
+/// A `metav1.LabelSelector`.
+pub(super) fn namespace_selector(names: &mut Names<'_, '_>, range: &Range<usize>) -> Result<(), Unreadable> {
+    let mut fields = names.splice.fields(range.clone());
+    while let Some(found) = fields.next(|number| matches!(number, MATCH_LABELS | MATCH_EXPRESSIONS))? {
+        let key = names.splice.text(&found.inside, Some(KEY))?;
+        if found.number == MATCH_EXPRESSIONS && key == CLUSTER_LABEL.as_bytes() {
+            names.splice.remove(&found);
+        } else if key == METADATA_NAME_LABEL.as_bytes() {
+            let outer = names.splice.enter();
+            names.namespaces(&found.inside, if found.number == MATCH_LABELS { VALUE } else { VALUES })?;
+            names.splice.leave(&found, outer);
         }
-        Ok(())
     }
-
-    /// All fields with this number, which contain names of namespaces.
-    pub(super) fn namespaces(&mut self, range: &Range<usize>, number: u32) -> Result<(), Unreadable> {
-        let mut names = self.splice.fields(range.clone());
-        while let Some(name) = names.next(|other| other == number)? {
-            self.namespace(&name);
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -2,15 +2,20 @@ use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kube_wire::envelope::{Envelope, EnvelopeError};
 use kube_wire::proto::{Reader, Writer};
 use kube_wire::watch::ProtobufFrames;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::schema::program_for;
-use crate::view::list::StreamError;
-use crate::view::{Beginning, ListStream};
+use crate::view::StreamError;
+use crate::view::tests::{guard, mapping};
+use crate::view::{Beginning, Certificate, Filter, ListStream, ProtoListStream, ProtoWatchStream, Unreadable, Verdict};
+use crate::{Program, View};
 
 /// An object of `testdata/shown.json`.
 struct Sample {
@@ -49,9 +54,8 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
 });
 
 fn view() -> View {
-    let mut view = crate::view::tests::view();
-    view.mapping = view.mapping.with_nodes(Arc::new([Bytes::from("beijing-1")].into()));
-    view
+    let mapping = mapping().with_nodes(Arc::new([Bytes::from("beijing-1")].into()));
+    View::new(mapping).hiding(guard()).presenting(Arc::new(Certificate::new("PEM\n")))
 }
 
 fn is_list(sample: &Sample) -> bool {
@@ -246,7 +250,7 @@ fn a_frame_waits_for_a_namespace_that_is_not_known_yet() {
     assert_eq!(arrived, crate::view::Arrived { bookmarks, unknown: vec![] });
     assert_eq!((watch.is_waiting(), watch.finish()), (false, Ok(())));
 
-    watch.remap(crate::view::tests::mapping());
+    watch.remap(mapping());
     assert_eq!(watch.read(&waits, &mut out).unwrap().unknown.len(), 1);
     watch.give_up();
     out.clear();

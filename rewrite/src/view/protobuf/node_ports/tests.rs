@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
+use super::super::entry::{KEY, VALUE};
 use super::*;
 use crate::View;
 use crate::schema::program_for;

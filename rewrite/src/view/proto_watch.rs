@@ -6,15 +6,16 @@
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
 use kube_wire::proto::Writer;
-use kube_wire::watch::{EventType, FrameError, ProtobufFrames};
+use kube_wire::watch::{EventType, ProtobufFrames};
 
-use super::super::list::StreamError;
-use super::super::watch::{Arrived, Bookmark, END_OF_STATE, Patience, Progress};
-use super::entry::KEY;
-use super::object::ObjectReader;
-use super::{Content, Kind, METADATA, Unreadable};
+use super::error::{StreamError, Unreadable};
+use super::filter::{Filter, Verdict};
+use super::limit::DEFAULT_ITEM_LIMIT;
+use super::protobuf::{Content, KEY, Kind, METADATA, ObjectReader, status};
+use super::settings::Settings;
+use super::watch::{Arrived, Beginning, Bookmark, END_OF_STATE, Patience, Progress};
+use super::whole::View;
 use crate::protobuf::{Found, Splice};
-use crate::view::{Beginning, DEFAULT_ITEM_LIMIT, Filter, Verdict, View};
 use crate::{Mapping, Program, Sink};
 
 /// `WatchEvent`.
@@ -28,7 +29,7 @@ const ANNOTATIONS: u32 = 12;
 
 /// Shows a watch that arrives in chunks.
 pub struct ProtoWatchStream {
-    view: View,
+    view: Settings,
     kind: Kind,
     filter: Filter,
     frames: ProtobufFrames,
@@ -43,7 +44,8 @@ pub struct ProtoWatchStream {
 
 impl ProtoWatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
-    pub fn new(mut view: View, program: &Program, filter: Filter) -> Result<Self, Unreadable> {
+    pub fn new(view: View, program: &Program, filter: Filter) -> Result<Self, Unreadable> {
+        let mut view = view.into_settings();
         let (frames, patience) = (ProtobufFrames::new(DEFAULT_ITEM_LIMIT), Patience::default());
         view.mapping = patience.watched(view.mapping);
         Ok(Self { view, kind: Kind::of(program)?, filter, frames, progress: None, patience, waiting: None })
@@ -176,7 +178,7 @@ impl std::fmt::Debug for ProtoWatchStream {
 }
 
 /// The mapped frame. `None` if it is hidden.
-fn show(view: &View, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<Option<Vec<u8>>, Unreadable> {
+fn show(view: &Settings, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<Option<Vec<u8>>, Unreadable> {
     let splice = Splice::new(frame);
     let event = splice.text(&(0..frame.len()), Some(TYPE))?;
     // It is visible to everyone.
@@ -186,27 +188,27 @@ fn show(view: &View, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<Optio
     let envelope = Envelope::decode(splice.bytes(&raw))?;
     let content = kind.content(envelope.api_version, envelope.kind)?;
     let mut reader = ObjectReader::new(view, kind, filter, splice);
-    let outer = reader.splice.enter();
+    let outer = reader.splice().enter();
     match content {
         Content::Status => {
-            let status = view.status(reader.splice.bytes(&raw))?;
-            reader.splice.replace(&raw, status);
+            let status = status(view, reader.splice().bytes(&raw))?;
+            reader.splice().replace(&raw, status);
         }
         Content::Object(part) => {
-            let around = reader.splice.enter();
+            let around = reader.splice().enter();
             if reader.enveloped(part, raw.inside.clone())? == Verdict::Foreign {
                 return Ok(None);
             }
-            reader.splice.leave(&raw, around);
+            reader.splice().leave(&raw, around);
         }
         Content::List(_) => {
             let (api_version, kind) = (envelope.api_version.to_owned(), envelope.kind.to_owned());
             return Err(Unreadable::Kind { api_version, kind });
         }
     }
-    reader.splice.leave(&object, outer);
+    reader.splice().leave(&object, outer);
     let mut shown: Vec<Bytes> = Vec::new();
-    reader.splice.finish(frame, &mut shown);
+    reader.into_splice().finish(frame, &mut shown);
     Ok(Some(shown.concat()))
 }
 
@@ -256,13 +258,4 @@ fn ends_state(inner: &Splice<'_>, metadata: &Found) -> Result<bool, Unreadable> 
         marked |= inner.text(&annotation.inside, Some(KEY))? == END_OF_STATE.as_bytes();
     }
     Ok(marked)
-}
-
-impl From<FrameError> for StreamError {
-    fn from(error: FrameError) -> Self {
-        match error {
-            FrameError::TooLarge { limit } => Self::TooLong { limit },
-            _ => Self::Cut,
-        }
-    }
 }
