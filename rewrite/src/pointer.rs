@@ -39,7 +39,7 @@ pub struct Pointer {
     pub id: StoredId,
     /// The digest of the virtual cluster's pending change. Other clusters compare it with theirs, so it stays in the
     /// annotation.
-    pub wish: Option<String>,
+    pub pending_change: Option<String>,
 }
 
 /// Finds pointers in JSON that arrives in chunks.
@@ -94,20 +94,20 @@ impl Pointer {
     /// The pointer in the value of an annotation, if it is one.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(MARK)?;
-        let (id, wish) = match rest.split_once(':') {
-            Some((id, wish)) => (id, Some(wish)),
+        let (id, pending_change) = match rest.split_once(':') {
+            Some((id, digest)) => (id, Some(digest)),
             None => (rest, None),
         };
-        let is_digest = wish.is_none_or(|wish| wish.len() <= 64 && is_hex(wish));
-        Some(Self { id: StoredId::parse(id)?, wish: wish.map(str::to_owned) }).filter(|_| is_digest)
+        let is_digest = pending_change.is_none_or(|digest| digest.len() <= 64 && is_hex(digest));
+        Some(Self { id: StoredId::parse(id)?, pending_change: pending_change.map(str::to_owned) }).filter(|_| is_digest)
     }
 }
 
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{MARK}{}", self.id)?;
-        match &self.wish {
-            Some(wish) => write!(f, ":{wish}"),
+        match &self.pending_change {
+            Some(digest) => write!(f, ":{digest}"),
             None => Ok(()),
         }
     }
@@ -236,20 +236,20 @@ mod tests {
     }
 
     fn sample() -> String {
-        let wish = "ab".repeat(32);
+        let digest = "ab".repeat(32);
         format!(
             r#"{{"a":{{"overlay.atoll.dev/ke":"stored:{ID}","overlay.atoll.dev/hz":"stored:{ID}"}},
-                "b":{{"overlay.atoll.dev/ke" : "stored:{ID}:{wish}"}},"c":"\"overlay.atoll.dev/ke\":\"stored:{ID}\"",
+                "b":{{"overlay.atoll.dev/ke" : "stored:{ID}:{digest}"}},"c":"\"overlay.atoll.dev/ke\":\"stored:{ID}\"",
                 "d":{{"overlay.atoll.dev/ke":"{{\"labels\":{{}}}}"}},"overlay.atoll.dev/ke":"stored:{}"}}"#,
             &ID[1..]
         )
     }
 
     fn expected() -> String {
-        let wish = "ab".repeat(32);
+        let digest = "ab".repeat(32);
         let all = sample()
             .replace(&format!(r#""overlay.atoll.dev/ke":"stored:{ID}""#), &format!(r#""overlay.atoll.dev/ke":<{ID}>"#));
-        all.replace(&format!(r#""stored:{ID}:{wish}""#), &format!("<{ID}>"))
+        all.replace(&format!(r#""stored:{ID}:{digest}""#), &format!("<{ID}>"))
     }
 
     #[test]

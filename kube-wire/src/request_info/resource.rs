@@ -227,8 +227,8 @@ impl<'a> ResourcePath<'a> {
     pub fn build(&self) -> String {
         // `/apis/`, `/watch`, `/namespaces/` and a slash per part; escapes are rare.
         let names = [self.group, self.version, self.resource, self.subresource.unwrap_or_default(), self.remainder];
-        let lent = [&self.namespace, &self.name].map(|name| name.as_ref().map_or(0, |name| name.as_str().len()));
-        let length = names.iter().map(|text| text.len()).sum::<usize>() + lent.iter().sum::<usize>() + 32;
+        let lengths = [&self.namespace, &self.name].map(|name| name.as_ref().map_or(0, |name| name.as_str().len()));
+        let length = names.iter().map(|text| text.len()).sum::<usize>() + lengths.iter().sum::<usize>() + 32;
         let mut path = String::with_capacity(length);
         let mut segment = |text: &str| {
             path.push('/');

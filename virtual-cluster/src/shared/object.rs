@@ -109,7 +109,7 @@ impl HostObject {
     /// unreadable annotation counts as an overlay too.
     pub fn overlay(&self, cluster: &str) -> Option<Overlay> {
         if let Some(pointer) = self.pointer(cluster) {
-            return Some(Overlay { pending_change: pointer.wish, ..Overlay::default() });
+            return Some(Overlay { pending_change: pointer.pending_change, ..Overlay::default() });
         }
         Some(serde_json::from_str(self.overlay_text(cluster)?).unwrap_or_default())
     }
@@ -125,7 +125,7 @@ impl HostObject {
 
     /// Replaces the pointer with the overlay of the cluster.
     pub fn load(&mut self, cluster: &str, pointer: Pointer, overlay: Overlay) {
-        self.join(cluster, &Overlay { pending_change: pointer.wish, ..overlay.clone() });
+        self.join(cluster, &Overlay { pending_change: pointer.pending_change, ..overlay.clone() });
         self.stored = Some(Stored { id: pointer.id, overlay });
     }
 
@@ -143,7 +143,7 @@ impl HostObject {
     pub fn unload(&mut self, cluster: &str) {
         if let Some(Stored { id, .. }) = self.stored.take() {
             let pending_change = self.overlay(cluster).and_then(|overlay| overlay.pending_change);
-            self.point(cluster, &Pointer { id, wish: pending_change });
+            self.point(cluster, &Pointer { id, pending_change });
         }
     }
 
@@ -221,7 +221,7 @@ impl HostObject {
         let owners: Vec<String> = self.owners().map(str::to_owned).collect();
         for owner in owners {
             if let Some(pointer) = self.pointer(&owner) {
-                self.point(&owner, &Pointer { wish: None, ..pointer });
+                self.point(&owner, &Pointer { pending_change: None, ..pointer });
             } else if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.pending_change.is_some()) {
                 self.join(&owner, &Overlay { pending_change: None, ..overlay });
             }
@@ -400,8 +400,8 @@ mod tests {
         let id = StoredId::new(7);
         let mut host = object(&json!({}));
         host.mark();
-        host.point("ke", &Pointer { id: id.clone(), wish: Some("ab".into()) });
-        host.point("hz", &Pointer { id: id.clone(), wish: Some("ab".into()) });
+        host.point("ke", &Pointer { id: id.clone(), pending_change: Some("ab".into()) });
+        host.point("hz", &Pointer { id: id.clone(), pending_change: Some("ab".into()) });
         let pointed = host.clone();
         assert_eq!(host.overlay("ke"), Some(Overlay { pending_change: Some("ab".into()), ..Overlay::default() }));
         let overlay = Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() };
@@ -412,7 +412,7 @@ mod tests {
         back.unload("ke");
         assert_eq!(back, pointed);
         host.clear_pending_changes();
-        assert_eq!(host.pointer("hz"), Some(Pointer { id, wish: None }));
+        assert_eq!(host.pointer("hz"), Some(Pointer { id, pending_change: None }));
         assert_eq!((host.overlay("ke").unwrap().pending_change, host.pointer("ke")), (None, None));
     }
 

@@ -53,12 +53,12 @@ pub(crate) async fn store_overlay(
     if let Some(before) = &before
         && before.overlay == overlay
     {
-        object.point(name.as_str(), &Pointer { id: before.id.clone(), wish: pending_change });
+        object.point(name.as_str(), &Pointer { id: before.id.clone(), pending_change });
         return Ok(Moved::default());
     }
     if is_dry_run {
         let id = call.services.overlays.try_out(name, &overlay);
-        object.point(name.as_str(), &Pointer { id, wish: pending_change });
+        object.point(name.as_str(), &Pointer { id, pending_change });
         return Ok(Moved::default());
     }
     let mut path = request.path();
@@ -73,7 +73,7 @@ pub(crate) async fn store_overlay(
             Status::service_unavailable(message).with_retry_after(1).into()
         }
     })?;
-    object.point(name.as_str(), &Pointer { id: id.clone(), wish: pending_change });
+    object.point(name.as_str(), &Pointer { id: id.clone(), pending_change });
     Ok(Moved { to: Some(id), from: before.map(|before| before.id) })
 }
 
