@@ -1,16 +1,28 @@
-//! Maps names for the host, for all encodings.
+//! Names for the host, in all encodings.
 
 use bytes::Bytes;
 
-use super::{Reason, Refusal, Request};
-use crate::name::{HostNamespace, VirtualNamespace};
+use super::refusal::{Reason, Refusal};
+use crate::mapping::FOREIGN_PREFIX;
+use crate::name::{HostNamespace, VirtualNamespace, is_label};
+use crate::{Mapping, program};
 
-// === impl Request ===
+/// The names of the virtual cluster, for one request.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) mapping: Mapping,
+    /// The namespace in the path of the request.
+    pub(super) own: Option<VirtualNamespace>,
+    /// In reviews, the namespace that replaces those that the virtual cluster does not have.
+    pub(super) root: Option<HostNamespace>,
+}
 
-impl Request {
+// === impl Names ===
+
+impl Names {
     /// The host's form of `metadata.namespace`, which is not empty.
     pub(super) fn own_namespace(&self, given: &[u8]) -> Result<Bytes, Refusal> {
-        match &self.namespace {
+        match &self.own {
             Some(namespace) if given == namespace.as_ref() => {
                 Ok(self.mapping.host(namespace).map_err(Reason::from)?.to_bytes())
             }
@@ -21,7 +33,7 @@ impl Request {
     }
 
     /// The host's name for a namespace in a body.
-    pub(super) fn host(&self, given: &[u8]) -> Result<HostNamespace, Refusal> {
+    pub(super) fn namespace(&self, given: &[u8]) -> Result<HostNamespace, Refusal> {
         let name = virtual_name(given)?;
         Ok(self.mapping.host(&name).map_err(Reason::from)?)
     }
@@ -40,6 +52,46 @@ impl Request {
     pub(super) fn token_namespace(&self, given: &[u8]) -> Option<Bytes> {
         let host = self.mapping.host(&VirtualNamespace::from_bytes(given).ok()?).ok()?;
         Some(host.to_bytes())
+    }
+
+    /// The host's name for a custom object.
+    pub(super) fn custom_object(&self, given: &str) -> Result<String, Refusal> {
+        Ok(self.mapping.object(given).map_err(Reason::from)?)
+    }
+
+    /// The name in a rule on the host. `None` if it does not change.
+    pub(super) fn in_rule(&self, names: program::Names, given: &[u8]) -> Result<Option<Bytes>, Refusal> {
+        match names {
+            // No namespace can have such a name.
+            program::Names::OfNamespaces if is_label(given) => Ok(Some(self.namespace(given)?.to_bytes())),
+            program::Names::OfRoles if !given.is_empty() => {
+                Ok(Some(self.role(&String::from_utf8_lossy(given))?.into()))
+            }
+            program::Names::Mixed => Err(Reason::MixedNames.into()),
+            _ => Ok(None),
+        }
+    }
+
+    /// The namespace to ask about instead of this one, which may be any text.
+    pub(super) fn asked_namespace(&self, given: &[u8]) -> Result<Bytes, Refusal> {
+        let Some(root) = &self.root else { return self.namespace(given).map(|host| host.to_bytes()) };
+        let host = VirtualNamespace::from_bytes(given).ok().and_then(|name| self.mapping.host(&name).ok());
+        let member = host.filter(|host| self.mapping.member(host.as_ref()).is_some());
+        Ok(member.map_or_else(|| root.to_bytes(), |host| host.to_bytes()))
+    }
+
+    /// The name to ask about instead of that of a ClusterRole, which may be any text.
+    pub(super) fn asked_role(&self, given: &str) -> String {
+        self.mapping.role(given).unwrap_or_else(|_| format!("{FOREIGN_PREFIX}{given}"))
+    }
+
+    /// The name to ask about instead of that of a namespace, which may be any text.
+    pub(super) fn asked_name(&self, given: &str) -> Result<String, Refusal> {
+        if self.root.is_none() {
+            return self.namespace(given.as_bytes()).map(|host| host.to_string());
+        }
+        let host = VirtualNamespace::new(given).ok().and_then(|name| self.mapping.host(&name).ok());
+        Ok(host.map_or_else(|| format!("{FOREIGN_PREFIX}{given}"), |host| host.to_string()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use kube_wire::envelope::EnvelopeError;
 use kube_wire::proto::WireError;
 
-use super::rule::MAX_PERMISSIONS;
+use super::permissions::MAX_PERMISSIONS;
 use crate::json::{Fault, FieldPath, Malformed, Step};
 use crate::mapping::Taken;
 use crate::mapping::identity::Unmappable;

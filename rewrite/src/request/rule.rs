@@ -1,99 +1,47 @@
 //! Rules of roles: the names of namespaces and ClusterRoles in them, and the number of permissions that they grant.
 
-use bytes::Bytes;
-
-use super::object::{Writer, quotes_of};
-use super::{Reason, Refusal, Request};
+use super::fields::Fields;
+use super::permissions::{Permissions, RuleLengths};
+use super::refusal::{Reason, Refusal};
+use super::strings::quotes_of;
 use crate::json::{Cursor, Edits, Fate, quoted};
-use crate::name::is_label;
 use crate::program::Names;
 
-/// The maximum number of permissions that the rules of one role may grant. An API server compares them one by one with
-/// those of the caller (`ConfirmNoEscalation` in pkg/registry/rbac/validation), so a role of a few kilobytes could
-/// exhaust its memory. The role `admin` of Kubernetes grants some hundreds; `*` counts as one.
-pub const MAX_PERMISSIONS: u64 = 10_000;
-
-/// The lengths of the lists of a rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuleLengths {
-    /// Of `verbs`.
-    pub verbs: usize,
-    /// Of `apiGroups`.
-    pub groups: usize,
-    /// Of `resources`.
-    pub resources: usize,
-    /// Of `resourceNames`.
-    pub names: usize,
-    /// Of `nonResourceURLs`.
-    pub paths: usize,
-}
-
-// === impl RuleLengths ===
-
-impl RuleLengths {
-    /// The number of permissions into which an API server expands the rule (`BreakdownRule` in component-helpers'
-    /// auth/rbac/validation/policy_comparator.go). A rule that grants nothing counts as one, because it needs memory too.
-    pub fn permissions(self) -> u64 {
-        let product = |lengths: &[usize]| lengths.iter().fold(1, |product: u64, of| product.saturating_mul(*of as u64));
-        let resources = product(&[self.verbs, self.groups, self.resources, self.names.max(1)]);
-        resources.saturating_add(product(&[self.verbs, self.paths])).max(1)
-    }
-}
-
-/// Adds the permissions of a rule to the sum.
-pub(super) fn add_permissions(sum: &mut u64, rule: RuleLengths) -> Result<(), Refusal> {
-    *sum = sum.saturating_add(rule.permissions());
-    if *sum > MAX_PERMISSIONS { Err(Reason::TooManyPermissions { sum: *sum }.into()) } else { Ok(()) }
-}
-
-// === impl Request ===
-
-impl Request {
-    /// The name in a rule on the host. `None` if it does not change.
-    pub(super) fn rule_name(&self, names: Names, given: &[u8]) -> Result<Option<Bytes>, Refusal> {
-        match names {
-            // No namespace can have such a name.
-            Names::OfNamespaces if is_label(given) => Ok(Some(self.host(given)?.to_bytes())),
-            Names::OfRoles if !given.is_empty() => Ok(Some(self.role(&String::from_utf8_lossy(given))?.into())),
-            Names::Mixed => Err(Reason::MixedNames.into()),
-            _ => Ok(None),
+/// Maps a rule, and counts its permissions.
+pub(super) fn rule(
+    mut fields: Fields<'_, '_>,
+    permissions: &mut Permissions,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<(), Refusal> {
+    let (groups, resources) = (cursor.strings_at("apiGroups")?, cursor.strings_at("resources")?);
+    let lengths = RuleLengths {
+        verbs: cursor.elements_at("verbs")?,
+        groups: groups.len(),
+        resources: resources.len(),
+        names: cursor.elements_at("resourceNames")?,
+        paths: cursor.elements_at("nonResourceURLs")?,
+    };
+    permissions.add(lengths).map_err(|sum| Reason::TooManyPermissions { sum })?;
+    let names = Names::of(&groups, &resources);
+    let once = &["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];
+    fields.members(once, cursor, edits, |fields, key, cursor, edits| {
+        if key != "resourceNames" || names == Names::OfOthers || cursor.peek()? != b'[' {
+            return Ok(cursor.skip()?);
         }
-    }
-}
-
-// === impl Writer ===
-
-impl Writer<'_> {
-    pub(super) fn rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let (groups, resources) = (cursor.strings_at("apiGroups")?, cursor.strings_at("resources")?);
-        let lengths = RuleLengths {
-            verbs: cursor.elements_at("verbs")?,
-            groups: groups.len(),
-            resources: resources.len(),
-            names: cursor.elements_at("resourceNames")?,
-            paths: cursor.elements_at("nonResourceURLs")?,
-        };
-        add_permissions(&mut self.permissions, lengths)?;
-        let names = Names::of(&groups, &resources);
-        let once = &["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];
-        self.members(once, cursor, edits, |writer, key, cursor, edits| {
-            if key != "resourceNames" || names == Names::OfOthers || cursor.peek()? != b'[' {
-                return Ok(cursor.skip()?);
-            }
-            cursor.array(edits, |cursor, edits, _| {
-                if cursor.peek()? == b'"' {
-                    let text = cursor.string()?;
-                    if let Some(host) = writer.request.rule_name(names, &text.bytes())? {
-                        edits.replace(quotes_of(&text), quoted(&String::from_utf8_lossy(&host)).into());
-                    }
-                } else {
-                    cursor.skip()?;
+        cursor.array(edits, |cursor, edits, _| {
+            if cursor.peek()? == b'"' {
+                let text = cursor.string()?;
+                if let Some(host) = fields.settings.names.in_rule(names, &text.bytes())? {
+                    edits.replace(quotes_of(&text), quoted(&String::from_utf8_lossy(&host)).into());
                 }
-                Ok::<_, Refusal>(Fate::Keep)
-            })?;
-            Ok(())
-        })
-    }
+            } else {
+                cursor.skip()?;
+            }
+            Ok::<_, Refusal>(Fate::Keep)
+        })?;
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -105,6 +53,7 @@ mod tests {
 
     use super::*;
     use crate::View;
+    use crate::request::Request;
     use crate::schema::{program_for, proto_program_for};
     use crate::view::Filter;
     use crate::view::tests::mapping;

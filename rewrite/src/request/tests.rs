@@ -9,6 +9,8 @@ use crate::schema::program_for;
 use crate::view::tests::{guard, mapping, view};
 use crate::view::{Filter, Verdict};
 
+mod renamed;
+
 fn request() -> Request {
     Request::new(mapping()).in_namespace("edge".parse().unwrap()).guarding(guard())
 }

@@ -4,104 +4,124 @@ use std::ops::Range;
 
 use kube_wire::proto::Writer;
 
-use super::map::Entry;
-use super::{Mapper, Message};
+use super::super::kept::Kept;
+use super::super::names::virtual_name;
+use super::super::refusal::{Reason, Refusal};
+use super::entry::Entry;
+use super::fields::Fields;
 use crate::json::{Fault as _, Step};
 use crate::name::METADATA_NAME_LABEL;
 use crate::parked::parked_annotation;
-use crate::request::names::virtual_name;
-use crate::request::namespace::Kept;
-use crate::request::{Reason, Refusal};
+use crate::protobuf::Message;
 
-/// What is known about the labels and annotations of the current Namespace.
+/// The metadata of the current Namespace.
 #[derive(Default)]
-pub(super) struct OwnMaps {
+pub(super) struct NamespaceMeta {
     labels: Kept,
     annotations: Kept,
+    /// Whether the request makes its name.
+    is_made: bool,
     is_name_labelled: bool,
     /// The host's keys of the parked labels and annotations.
     parked: Vec<String>,
 }
 
-// === impl Mapper ===
+// === impl NamespaceMeta ===
 
-impl Mapper<'_, '_> {
-    pub(super) fn namespace_meta(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
-        let within = |key: &'static str| move |refusal: Refusal| refusal.within(Step::Key(key));
-        let name = self.look_up(range, message.number("name")).map_err(within("name"))?;
-        let generated = self.look_up(range, message.number("generateName")).map_err(within("generateName"))?;
-        let is_made = name.is_empty() && self.request.made.is_some();
+impl NamespaceMeta {
+    /// Reads the name in the metadata at `range`.
+    pub(super) fn begin(fields: &Fields<'_, '_>, message: &Message, range: &Range<usize>) -> Result<Self, Refusal> {
+        let settings = fields.settings;
+        let name = fields.look_up(range, message.number("name")).map_err(within("name"))?;
+        let generated = fields.look_up(range, message.number("generateName")).map_err(within("generateName"))?;
+        let is_made = name.is_empty() && settings.made.is_some();
         let name = match name {
-            b"" if is_made => self.request.made.clone(),
+            b"" if is_made => settings.made.clone(),
             b"" if !generated.is_empty() => {
                 return Err(Refusal::from(Reason::GeneratedName).within(Step::Key("generateName")));
             }
             b"" => None,
             name => Some(virtual_name(name).map_err(within("name"))?),
         };
-        self.own = OwnMaps {
-            labels: Kept::new(self.request.kept_labels(name.as_ref())),
-            annotations: Kept::new(self.request.rules.annotations.clone()),
-            ..OwnMaps::default()
-        };
-        self.descend(message, range)?;
+        Ok(Self {
+            labels: Kept::new(settings.kept_labels(name.as_ref())),
+            annotations: Kept::new(settings.rules.annotations.clone()),
+            is_made,
+            ..Self::default()
+        })
+    }
 
-        let OwnMaps { labels, annotations, .. } = std::mem::take(&mut self.own);
+    /// Adds what is missing to the metadata at `range`.
+    pub(super) fn finish(
+        self,
+        fields: &mut Fields<'_, '_>,
+        message: &Message,
+        range: &Range<usize>,
+    ) -> Result<(), Refusal> {
+        let settings = fields.settings;
         let mut missing = Writer::new();
-        if let Some(made) = self.request.made.as_ref().filter(|_| is_made) {
-            let host = self.request.host(made.as_ref())?.to_bytes();
+        if let Some(made) = settings.made.as_ref().filter(|_| self.is_made) {
+            let host = settings.names.namespace(made.as_ref())?.to_bytes();
             let number = message.number("name").expect("ObjectMeta has it, as a test shows");
-            match self.find(range.clone(), number)? {
-                Some(empty) => self.splice.replace(&empty, host),
+            match fields.find(range.clone(), number)? {
+                Some(empty) => fields.splice.replace(&empty, host),
                 None => missing.bytes(number, &host),
             }
         }
-        let enforced: Vec<_> = self.request.rules.enforced_labels(labels.asked()).collect();
-        for (key, kept, enforced) in [("labels", labels, enforced), ("annotations", annotations, Vec::new())] {
+        let enforced: Vec<_> = settings.rules.enforced_labels(self.labels.asked()).collect();
+        for (key, kept, enforced) in [("labels", self.labels, enforced), ("annotations", self.annotations, Vec::new())]
+        {
             let number = message.number(key).expect("ObjectMeta has it, as a test shows");
             for (key, value) in kept.missing().map_err(within(key))?.into_iter().chain(enforced) {
                 Entry::write(&mut missing, number, &key, &value);
             }
         }
-        self.splice.append(range, missing);
+        fields.splice.append(range, missing);
         Ok(())
     }
 
-    pub(super) fn own_label(&mut self, entry: &Entry<'_>) -> Result<(), Refusal> {
+    /// A label.
+    pub(super) fn label(&mut self, fields: &mut Fields<'_, '_>, entry: &Entry<'_>) -> Result<(), Refusal> {
         if entry.key == METADATA_NAME_LABEL {
-            if std::mem::replace(&mut self.own.is_name_labelled, true) {
+            if std::mem::replace(&mut self.is_name_labelled, true) {
                 return Err(Reason::Duplicate.into());
             }
-            return entry.value.as_ref().map_or(Ok(()), |value| self.namespace(value));
+            return entry.value.as_ref().map_or(Ok(()), |value| fields.namespace(value));
         }
-        if let Some(parked) = self.request.rules.asked_key(&entry.key) {
-            self.own.labels.ask(&entry.key, &String::from_utf8_lossy(entry.text));
-            return self.park(entry, parked);
+        if let Some(parked) = fields.settings.rules.asked_key(&entry.key) {
+            self.labels.ask(&entry.key, &String::from_utf8_lossy(entry.text));
+            return self.park(fields, entry, parked);
         }
-        if self.request.rules.protects(&entry.key) {
-            self.own.labels.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
+        if fields.settings.rules.protects(&entry.key) {
+            self.labels.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
         }
         Ok(())
     }
 
-    pub(super) fn own_annotation(&mut self, entry: &Entry<'_>) -> Result<(), Refusal> {
+    /// An annotation.
+    pub(super) fn annotation(&mut self, fields: &mut Fields<'_, '_>, entry: &Entry<'_>) -> Result<(), Refusal> {
         if let Some(parked) = parked_annotation(&entry.key) {
-            return self.park(entry, parked);
+            return self.park(fields, entry, parked);
         }
-        if self.request.rules.protects(&entry.key) {
-            self.own.annotations.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
+        if fields.settings.rules.protects(&entry.key) {
+            self.annotations.note(&entry.key, |wanted| entry.text == wanted.as_bytes());
         }
         Ok(())
     }
 
-    fn park(&mut self, entry: &Entry<'_>, parked: String) -> Result<(), Refusal> {
-        if self.own.parked.contains(&parked) {
+    fn park(&mut self, fields: &mut Fields<'_, '_>, entry: &Entry<'_>, parked: String) -> Result<(), Refusal> {
+        if self.parked.contains(&parked) {
             return Err(Reason::Duplicate.into());
         }
-        self.rename_key(entry, Some(parked.clone()));
-        self.own.parked.push(parked);
+        entry.rename_key(parked.clone(), &mut fields.splice);
+        self.parked.push(parked);
         Ok(())
     }
+}
+
+/// Adds the key of a field of the metadata.
+fn within(key: &'static str) -> impl Fn(Refusal) -> Refusal {
+    move |refusal| refusal.within(Step::Key(key))
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use kube_wire::proto::Writer;
 
-use super::map::Entry;
-use super::{Mapper, Message};
+use super::super::guarded_labels::GuardedLabels;
+use super::super::refusal::Refusal;
+use super::super::settings::Settings;
+use super::entry::Entry;
+use super::fields::Fields;
 use crate::json::{Fault as _, Step};
-use crate::protobuf::toleration;
-use crate::request::pod::GuardedLabels;
-use crate::request::{Refusal, Request};
+use crate::protobuf::{Message, toleration};
 
 /// The parts of the guard in the current specification.
 pub(super) struct PodFields<'r> {
@@ -20,36 +21,35 @@ pub(super) struct PodFields<'r> {
 // === impl PodFields ===
 
 impl<'r> PodFields<'r> {
-    pub(super) fn new(request: &'r Request) -> Self {
-        let tolerations = vec![false; request.guard.tolerations().len()];
-        Self { labels: GuardedLabels::new(&request.guard), tolerations }
+    pub(super) fn new(settings: &'r Settings) -> Self {
+        let tolerations = vec![false; settings.guard.tolerations().len()];
+        Self { labels: GuardedLabels::new(&settings.guard), tolerations }
     }
-}
 
-// === impl Mapper ===
-
-impl Mapper<'_, '_> {
-    pub(super) fn pod_spec(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
-        self.pod = PodFields::new(self.request);
-        self.descend(message, range)?;
-        let has = std::mem::replace(&mut self.pod, PodFields::new(self.request));
-
+    /// Adds the missing parts to the specification at `range`.
+    pub(super) fn finish(
+        self,
+        fields: &mut Fields<'_, '_>,
+        message: &Message,
+        range: &Range<usize>,
+    ) -> Result<(), Refusal> {
         let number = |key| message.number(key).expect("PodSpec has it, as a test shows");
         let mut missing = Writer::new();
-        let labels = has.labels.missing().map_err(|refusal| refusal.within(Step::Key("nodeSelector")))?;
+        let labels = self.labels.missing().map_err(|refusal| refusal.within(Step::Key("nodeSelector")))?;
         for entry in labels {
             Entry::write(&mut missing, number("nodeSelector"), &entry.key, &entry.value);
         }
-        let tolerations = self.request.guard.tolerations().iter().zip(has.tolerations).filter(|(_, has)| !has);
+        let tolerations = fields.settings.guard.tolerations().iter().zip(self.tolerations).filter(|(_, has)| !has);
         for ((toleration, _), _) in tolerations {
             missing.bytes(number("tolerations"), &toleration::write(toleration));
         }
-        self.splice.append(range, missing);
+        fields.splice.append(range, missing);
         Ok(())
     }
 
+    /// An entry of the node selector.
     pub(super) fn node_selector(&mut self, entry: &Entry<'_>) -> Result<(), Refusal> {
-        let labels = &mut self.pod.labels;
+        let labels = &mut self.labels;
         if let Some(number) = labels.position(|label| entry.key == label)
             && !labels.claim(number, |guard| entry.text == guard.as_bytes())?
         {
@@ -58,11 +58,12 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn toleration(&mut self, range: Range<usize>) -> Result<(), Refusal> {
-        if let Some(found) = toleration::read(self.splice.slice(range))?
-            && let Some(number) = self.request.guard.toleration(&found)
+    /// A toleration.
+    pub(super) fn toleration(&mut self, settings: &Settings, message: &[u8]) -> Result<(), Refusal> {
+        if let Some(found) = toleration::read(message)?
+            && let Some(number) = settings.guard.toleration(&found)
         {
-            self.pod.tolerations[number] = true;
+            self.tolerations[number] = true;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::guard::{Guard, Toleration};
-use crate::request::{NamespaceRules, ProtectedKeys};
+use crate::request::{NamespaceRules, ProtectedKeys, Request};
 use crate::schema::{program_for, proto_program_for};
 use crate::view::tests::{guard, mapping};
 use crate::{Index, Mapping};
@@ -203,11 +203,13 @@ fn both_encodings_are_refused_alike() {
     let rules = || Arc::new(NamespaceRules::new(ProtectedKeys::new(["team".parse().unwrap()])));
     let mut refused = [0; 5];
     for sample in &*SAMPLES {
+        let mut cluster_scoped = sample.request(taken());
+        cluster_scoped.settings.names.own = None;
         let requests = [
             sample.request(mapping()).guarding(Arc::clone(&conflicting)),
             sample.request(mapping()).in_namespace("default".parse().unwrap()),
             sample.request(taken()),
-            Request { namespace: None, ..sample.request(taken()) },
+            cluster_scoped,
             sample.request(mapping()).ruled_by(rules()),
         ];
         for (number, request) in requests.iter().enumerate() {

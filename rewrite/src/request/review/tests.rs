@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kube_wire::envelope::Envelope;
 use kube_wire::proto::Writer as Proto;
 use serde_json::{Value, json};
 
-use super::*;
 use crate::View;
-use crate::request::Report;
-use crate::review::AskedAbout;
+use crate::request::{AskedAbout, Report, Request};
 use crate::schema::{program_for, proto_program_for};
 use crate::view::Filter;
 use crate::view::tests::mapping;

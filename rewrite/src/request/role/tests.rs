@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::mapping::{Mapping, SharedRoles};
 use crate::protobuf::ObjectName;
-use crate::request::{Request, role::AGGREGATION_ANNOTATION};
+use crate::request::{AGGREGATION_ANNOTATION, Request};
 use crate::schema::{program_for, proto_program_for};
 use crate::view::{Filter, ListStream, Verdict, WatchStream};
 use crate::{View, view};

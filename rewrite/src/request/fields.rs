@@ -1,0 +1,102 @@
+//! The values of a JSON body.
+
+use bytes::Bytes;
+
+use super::refusal::{Reason, Refusal};
+use super::report::Report;
+use super::settings::Settings;
+use super::strings::{given, quotes_of};
+use crate::json::{Cursor, Edits, Fate, quoted};
+
+/// Maps the value that is the next one.
+pub(super) struct Fields<'w, 'r> {
+    pub(super) settings: &'r Settings,
+    pub(super) report: &'w mut Report,
+    /// Whether this is inside of data that the StatefulSet controller reads.
+    pub(super) in_revision: bool,
+}
+
+// === impl Fields ===
+
+impl Fields<'_, '_> {
+    /// `metadata.namespace`.
+    pub(super) fn own_namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        if let Some(text) = given(cursor)? {
+            edits.replace(text.range(), self.settings.names.own_namespace(&text.bytes())?);
+        }
+        Ok(())
+    }
+
+    /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
+    pub(super) fn namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = given(cursor)? else { return Ok(()) };
+        let name = text.bytes();
+        edits.replace(text.range(), self.settings.names.namespace(&name)?.to_bytes());
+        self.report.names(&name);
+        Ok(())
+    }
+
+    /// A user or group.
+    pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = given(cursor)? else { return Ok(()) };
+        let host = self.settings.names.identity(&text.decode())?;
+        edits.replace(quotes_of(&text), Bytes::from(quoted(&host)));
+        Ok(())
+    }
+
+    /// The name of a ClusterRole. An empty one stays unchanged.
+    pub(super) fn role(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = given(cursor)? else { return Ok(()) };
+        let host = quoted(&self.settings.names.role(&text.decode())?);
+        edits.replace(quotes_of(&text), host.into());
+        Ok(())
+    }
+
+    /// The name of a cluster-scoped custom object. An empty one stays unchanged.
+    pub(super) fn custom_object(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        let Some(text) = given(cursor)? else { return Ok(()) };
+        let host = quoted(&self.settings.names.custom_object(&text.decode())?);
+        edits.replace(quotes_of(&text), host.into());
+        Ok(())
+    }
+
+    /// The name of a node, which is the same on the host.
+    pub(super) fn node(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Refusal> {
+        if let Some(text) = given(cursor)? {
+            self.report.nodes.push(text.decode().into_owned());
+        }
+        Ok(())
+    }
+
+    /// Visits the members of the next value if it is an object, and skips it otherwise. Keys in `once` must not be repeated,
+    /// so that Kubernetes reads the same value as the earlier lookup.
+    pub(super) fn members<'a>(
+        &mut self,
+        once: &[&str],
+        cursor: &mut Cursor<'a>,
+        edits: &mut Edits,
+        mut visit: impl FnMut(&mut Self, &str, &mut Cursor<'a>, &mut Edits) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        if cursor.peek()? != b'{' {
+            return Ok(cursor.skip()?);
+        }
+        let mut seen = 0_u32;
+        cursor.object(edits, |cursor, edits, key| {
+            if self.in_revision
+                && let Some(expected) = once.iter().find(|once| !key.is(once) && key.folds_to(once))
+            {
+                return Err(Reason::Spelling { expected: (*expected).to_owned() }.into());
+            }
+            let key = key.decode();
+            if let Some(number) = once.iter().position(|once| key == *once) {
+                if seen & 1 << number != 0 {
+                    return Err(Refusal::from(Reason::Duplicate));
+                }
+                seen |= 1 << number;
+            }
+            visit(self, &key, cursor, edits)?;
+            Ok(Fate::Keep)
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! The fields of a body.
+
+use std::ops::Range;
+
+use super::super::refusal::{Reason, Refusal};
+use super::super::report::Report;
+use super::super::settings::Settings;
+use crate::protobuf::{Found, Splice};
+
+/// Maps the fields of one body.
+pub(super) struct Fields<'r, 'b> {
+    pub(super) settings: &'r Settings,
+    pub(super) splice: Splice<'b>,
+    pub(super) report: Report,
+}
+
+// === impl Fields ===
+
+impl<'b> Fields<'_, 'b> {
+    /// `metadata.namespace`.
+    pub(super) fn own_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let host = self.settings.names.own_namespace(self.splice.bytes(found))?;
+            self.splice.replace(found, host);
+        }
+        Ok(())
+    }
+
+    /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
+    pub(super) fn namespace(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let given = self.splice.bytes(found);
+            let host = self.settings.names.namespace(given)?;
+            self.report.names(given);
+            self.splice.replace(found, host.to_bytes());
+        }
+        Ok(())
+    }
+
+    /// A user or group.
+    pub(super) fn identity(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            // Go does not change invalid UTF-8. Nobody has such a name.
+            let host = self.settings.names.identity(&String::from_utf8_lossy(self.splice.bytes(found)))?;
+            self.splice.replace(found, host.into());
+        }
+        Ok(())
+    }
+
+    /// The name of a ClusterRole. An empty one stays unchanged.
+    pub(super) fn role(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let host = self.settings.names.role(&String::from_utf8_lossy(self.splice.bytes(found)))?;
+            self.splice.replace(found, host.into());
+        }
+        Ok(())
+    }
+
+    /// The name of a cluster-scoped custom object. An empty one stays unchanged.
+    pub(super) fn custom_object(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let host = self.settings.names.custom_object(&self.text_of(found))?;
+            self.splice.replace(found, host.into());
+        }
+        Ok(())
+    }
+
+    /// The name of a node, which is the same on the host.
+    pub(super) fn node(&mut self, found: &Found) {
+        if !found.is_empty() {
+            self.report.nodes.push(self.text_of(found));
+        }
+    }
+
+    /// The namespace of a review. An empty one stays unchanged.
+    pub(super) fn asked_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
+        if !found.is_empty() {
+            let host = self.settings.names.asked_namespace(self.splice.bytes(found))?;
+            self.splice.replace(found, host);
+        }
+        Ok(())
+    }
+
+    pub(super) fn text_of(&self, found: &Found) -> String {
+        String::from_utf8_lossy(self.splice.bytes(found)).into_owned()
+    }
+
+    /// The only field with this number.
+    pub(super) fn find(&self, range: Range<usize>, number: u32) -> Result<Option<Found>, Refusal> {
+        let mut fields = self.splice.fields(range);
+        let found = fields.next(|other| other == number)?;
+        if found.is_some() && fields.next(|other| other == number)?.is_some() {
+            return Err(Reason::Duplicate.into());
+        }
+        Ok(found)
+    }
+
+    /// The bytes of the only field with this number, for comparison.
+    pub(super) fn look_up(&self, range: &Range<usize>, number: Option<u32>) -> Result<&'b [u8], Refusal> {
+        let Some(number) = number else { return Ok(b"") };
+        Ok(self.find(range.clone(), number)?.map_or(b"", |found| self.splice.bytes(&found)))
+    }
+
+    /// Enters the message in a field.
+    pub(super) fn enter(
+        &mut self,
+        found: &Found,
+        change: impl FnOnce(&mut Self, Range<usize>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let outer = self.splice.enter();
+        change(self, found.inside.clone())?;
+        self.splice.leave(found, outer);
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! What a body contains, apart from what it means for the host.
+
+use crate::name::VirtualNamespace;
+use crate::review::AskedAbout;
+
+/// What the caller must know about a mapped body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The nodes to which pods will be bound. The caller checks that they belong to the virtual cluster.
+    pub nodes: Vec<String>,
+    /// Namespaces that the body names, up to a limit: the response of the host may contain them.
+    pub namespaces: Vec<VirtualNamespace>,
+    /// A merge patch would remove a part of the guard (by a `null`), so the caller must apply it instead.
+    pub removes_guard: bool,
+    /// The attributes of an access review, for the [view](crate::View::answering) of its response.
+    pub about: AskedAbout,
+}
+
+// === impl Report ===
+
+impl Report {
+    /// The maximum number of remembered names.
+    const MANY: usize = 16;
+
+    /// Records the name of a namespace.
+    pub(super) fn names(&mut self, given: &[u8]) {
+        if self.namespaces.len() < Self::MANY
+            && !self.namespaces.iter().any(|known| known.as_ref() == given)
+            && let Ok(name) = VirtualNamespace::from_bytes(given)
+        {
+            self.namespaces.push(name);
+        }
+    }
+}
