@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::gvr::{GroupKind, GroupResource};
 use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
-use kube_wire::status::{CauseType, FieldError};
+use kube_wire::status::{CauseType, FieldError, TryAgain};
 use rewrite::request::Reason;
 
 use caller::authn::Unauthenticated;
@@ -181,7 +181,7 @@ impl Refusal {
         match self {
             Self::Status(status) => *status,
             Self::Unmapped(unmapped) => unmapped.status,
-            Self::Exhausted(limit) => Status::too_many_requests(limit.to_string(), limit.retry_after()),
+            Self::Exhausted(limit) => TryAgain::TooManyRequests(&limit.to_string()).after(limit.retry_after()),
             Self::Host(error) if error.unsent() => {
                 Status::service_unavailable("the API server of the host cluster cannot be reached").with_retry_after(1)
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::query::WriteOptions;
-use kube_wire::status::Cause;
+use kube_wire::status::{Cause, TryAgain};
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
@@ -174,7 +174,8 @@ fn name(state: &State, kind: &'static Kind, namespace: &str, object: &mut Value)
     let free = (0..ATTEMPTS)
         .map(|_| format!("{prefix}{}", object::suffix(SUFFIX)))
         .find(|name| state.get(kind, namespace, name).is_none());
-    let name = free.ok_or_else(|| Status::server_timeout(kind.group_resource(), "POST", 1))?;
+    let busy = TryAgain::ServerTimeout { resource: kind.group_resource(), operation: "POST" };
+    let name = free.ok_or_else(|| busy.after(1))?;
     object::metadata(object).insert("name".to_owned(), name.into());
     Ok(())
 }

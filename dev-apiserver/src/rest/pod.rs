@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
-use kube_wire::status::Cause;
+use kube_wire::status::{Cause, TryAgain};
 use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ fn check_budgets(state: &State, pod: &Value) -> Result<(), Status> {
             count("currentHealthy")
         );
         let mut status =
-            Status::too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", 0);
+            TryAgain::TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.").after(0);
         let cause = Cause { cause_type: "DisruptionBudget".into(), message, field: String::new() };
         status.details.get_or_insert_default().causes.push(cause);
         return Err(status);

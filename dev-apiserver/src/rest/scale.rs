@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use kube_wire::go_quote::GoQuoted;
+use kube_wire::gvr::GroupResource;
 use kube_wire::media::BodyType;
+use kube_wire::status::{Details, Reason};
 use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::{Value, json};
 
@@ -30,7 +33,7 @@ impl Call<'_> {
         }
         let patch = if request.verb() == Verb::Patch { Some(self.patch_type()?) } else { None };
         if patch == Some(BodyType::ApplyYaml) {
-            return Err(Status::method_not_allowed(kind.group_resource(), "apply to scale"));
+            return Err(not_supported(kind.group_resource(), "apply to scale"));
         }
         let body = match patch {
             Some(_) => parse_json(&sent.bytes().await?)?,
@@ -72,4 +75,11 @@ fn scale(object: &Value) -> Value {
             "selector": selector.map(|selector| selector.to_string()).unwrap_or_default(),
         },
     })
+}
+
+/// `NewMethodNotSupported` in apimachinery's errors.go.
+fn not_supported(resource: GroupResource<'_>, action: &str) -> Status {
+    let message = format!("{action} is not supported on resources of kind {}", GoQuoted(&resource.to_string()));
+    let details = Some(Details::of(resource, ""));
+    Status { details, ..Status::failure(405, Reason::MethodNotAllowed, message) }
 }

@@ -1,7 +1,9 @@
 //! Label selectors, as `k8s.io/apimachinery/pkg/labels` reads and prints them.
 
+mod error;
 mod lexer;
 mod parser;
+mod requirement;
 #[cfg(test)]
 mod tests;
 
@@ -9,48 +11,13 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::go_quote::GoQuoted;
-use crate::name::{label_key, label_value};
+pub use error::LabelSelectorError;
+pub use requirement::{Requirement, Test};
 
 /// Requirements that must all hold; none at all selects everything. Sorted by key, as Kubernetes sorts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
-}
-
-/// One requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Requirement {
-    key: String,
-    test: Test,
-}
-
-/// What is asked of a label. Values of a set are sorted, without duplicates, never none.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Test {
-    /// `key`
-    Exists,
-    /// `!key`
-    DoesNotExist,
-    /// `key=value` or `key==value`
-    Equals(String),
-    /// `key!=value`; also true of an object without the label.
-    NotEquals(String),
-    /// `key in (a,b)`
-    In(Vec<String>),
-    /// `key notin (a,b)`; also true of an object without the label.
-    NotIn(Vec<String>),
-    /// `key>5`, as integers.
-    GreaterThan(i64),
-    /// `key<5`, as integers.
-    LessThan(i64),
-}
-
-/// Why text is no label selector. The text is Kubernetes' own.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct LabelSelectorError {
-    message: String,
 }
 
 // === impl LabelSelector ===
@@ -167,128 +134,5 @@ impl fmt::Display for LabelSelector {
             requirement.fmt(f)?;
         }
         Ok(())
-    }
-}
-
-// === impl Requirement ===
-
-impl Requirement {
-    /// Validates the key and the values, sorts the values of a set; an empty set becomes one of the empty value, which
-    /// is how the grammar reads `in ()`.
-    pub fn new(key: &str, test: Test) -> Result<Self, LabelSelectorError> {
-        let (test, problems) = match test {
-            Test::In(values) => {
-                let (values, problems) = set(key, values);
-                (Test::In(values), problems)
-            }
-            Test::NotIn(values) => {
-                let (values, problems) = set(key, values);
-                (Test::NotIn(values), problems)
-            }
-            Test::Equals(value) => {
-                let problems = bad_value(key, 0, &value).into_iter().collect();
-                (Test::Equals(value), problems)
-            }
-            Test::NotEquals(value) => {
-                let problems = bad_value(key, 0, &value).into_iter().collect();
-                (Test::NotEquals(value), problems)
-            }
-            // A negative number would not be a label's value, hence could not be parsed back.
-            Test::GreaterThan(bound) | Test::LessThan(bound) if bound < 0 => {
-                let problems = bad_value(key, 0, &bound.to_string()).into_iter().collect();
-                (test, problems)
-            }
-            bare => (bare, Vec::new()),
-        };
-        if let Err(violations) = label_key(key) {
-            return Err(LabelSelectorError::about_key(key, &violations.to_string()));
-        }
-        match problems.as_slice() {
-            [] => Ok(Self { key: key.to_owned(), test }),
-            [problem] => Err(LabelSelectorError::in_requirement(problem)),
-            many => Err(LabelSelectorError::in_requirement(&format!("[{}]", many.join(", ")))),
-        }
-    }
-
-    /// The label's key.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// What is asked of it.
-    pub fn test(&self) -> &Test {
-        &self.test
-    }
-}
-
-impl fmt::Display for Requirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = &self.key;
-        match &self.test {
-            Test::Exists => f.write_str(key),
-            Test::DoesNotExist => write!(f, "!{key}"),
-            Test::Equals(value) => write!(f, "{key}={value}"),
-            Test::NotEquals(value) => write!(f, "{key}!={value}"),
-            Test::In(values) => write!(f, "{key} in ({})", values.join(",")),
-            Test::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
-            Test::GreaterThan(bound) => write!(f, "{key}>{bound}"),
-            Test::LessThan(bound) => write!(f, "{key}<{bound}"),
-        }
-    }
-}
-
-// === impl Test ===
-
-impl Test {
-    /// Whether it holds for a label's value, `None` being an object without the label.
-    pub fn holds(&self, value: Option<&str>) -> bool {
-        let integer = || value.and_then(|value| value.parse::<i64>().ok());
-        match self {
-            Self::Exists => value.is_some(),
-            Self::DoesNotExist => value.is_none(),
-            Self::Equals(wanted) => value == Some(wanted),
-            Self::NotEquals(unwanted) => value != Some(unwanted),
-            Self::In(wanted) => value.is_some_and(|value| has(wanted, value)),
-            Self::NotIn(unwanted) => value.is_none_or(|value| !has(unwanted, value)),
-            Self::GreaterThan(bound) => integer().is_some_and(|value| value > *bound),
-            Self::LessThan(bound) => integer().is_some_and(|value| value < *bound),
-        }
-    }
-}
-
-/// Whether a set, which is sorted, has the value. Clients choose the number of values.
-fn has(set: &[String], value: &str) -> bool {
-    set.binary_search_by(|one| one.as_str().cmp(value)).is_ok()
-}
-
-fn set(key: &str, mut values: Vec<String>) -> (Vec<String>, Vec<String>) {
-    if values.is_empty() {
-        values.push(String::new());
-    }
-    values.sort_unstable();
-    values.dedup();
-    let problems = values.iter().enumerate().filter_map(|(index, value)| bad_value(key, index, value)).collect();
-    (values, problems)
-}
-
-fn bad_value(key: &str, index: usize, value: &str) -> Option<String> {
-    let violations = label_value(value).err()?;
-    Some(format!("values[{index}][{key}]: Invalid value: {}: {violations}", GoQuoted(value)))
-}
-
-// === impl LabelSelectorError ===
-
-impl LabelSelectorError {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
-    }
-
-    fn in_requirement(problem: &str) -> Self {
-        Self::new(format!("unable to parse requirement: {problem}"))
-    }
-
-    /// Kubernetes prints the missing field path as `<nil>`; the text is kept because it is what clients know.
-    fn about_key(key: &str, violations: &str) -> Self {
-        Self::in_requirement(&format!("<nil>: Invalid value: {}: {violations}", GoQuoted(key)))
     }
 }

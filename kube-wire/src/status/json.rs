@@ -1,8 +1,12 @@
 //! The JSON encoding, byte for byte as Go's `encoding/json` writes the struct.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
 
-use super::{Details, ListMeta, NotAStatus, Outcome, Reason, Status};
+use serde::{Deserialize, Serialize};
+
+use super::error::NotAStatus;
+use super::fields::{Details, Fields, ListMeta, Outcome, null_is_default};
+use super::reason::Reason;
 
 /// The order of the fields is that of the Go struct.
 #[derive(Serialize)]
@@ -42,7 +46,7 @@ struct Read {
     code: i32,
 }
 
-pub(super) fn write(status: &Status) -> Vec<u8> {
+pub(super) fn write(status: &Fields<'_>) -> Vec<u8> {
     let written = Written {
         kind: "Status",
         api_version: "v1",
@@ -50,7 +54,7 @@ pub(super) fn write(status: &Status) -> Vec<u8> {
         status: status.outcome.as_str(),
         message: &status.message,
         reason: status.reason.as_str(),
-        details: status.details.as_ref(),
+        details: status.details.as_deref(),
         code: status.code,
     };
     let plain = serde_json::to_string(&written).expect("strings and numbers only");
@@ -70,30 +74,21 @@ pub(super) fn write(status: &Status) -> Vec<u8> {
     out.into_bytes()
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
+pub(super) fn read(bytes: &[u8]) -> Result<Fields<'static>, NotAStatus> {
     let read: Read = serde_json::from_slice(bytes)?;
     // Go's `FromObject` also accepts the group-qualified form.
     if read.kind != "Status" || !matches!(read.api_version.as_str(), "v1" | "meta.k8s.io/v1") {
         return Err(NotAStatus::Kind { api_version: read.api_version, kind: read.kind });
     }
-    Ok(Status {
-        metadata: read.metadata,
+    Ok(Fields {
+        metadata: Cow::Owned(read.metadata),
         outcome: if read.status == "Success" { Outcome::Success } else { Outcome::Failure },
-        message: read.message,
-        reason: Reason::from(read.reason),
-        details: read.details,
+        message: Cow::Owned(read.message),
+        reason: Cow::Owned(Reason::from(read.reason)),
+        details: read.details.map(Cow::Owned),
         // Ignore invalid HTTP status codes.
         code: u16::try_from(read.code).ok().filter(|code| *code < 1000).unwrap_or_default(),
     })
-}
-
-/// Go does not change a field if the value is null.
-pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]

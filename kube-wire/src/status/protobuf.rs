@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 
-use super::{Cause, Details, ListMeta, NotAStatus, Outcome, Reason, Status};
+use super::error::NotAStatus;
+use super::fields::{Cause, Details, Fields, ListMeta, Outcome};
+use super::reason::Reason;
 use crate::envelope::Envelope;
 use crate::proto::{Field, Reader, WireError, Writer};
 
-pub(super) fn write(status: &Status) -> Vec<u8> {
+pub(super) fn write(status: &Fields<'_>) -> Vec<u8> {
     let mut message = Writer::new();
     message.bytes(1, &list_meta(&status.metadata));
     message.bytes(2, status.outcome.as_str().as_bytes());
@@ -55,27 +57,29 @@ fn write_cause(cause: &Cause) -> Vec<u8> {
     message.into_bytes()
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<Status, NotAStatus> {
+pub(super) fn read(bytes: &[u8]) -> Result<Fields<'static>, NotAStatus> {
     let envelope = Envelope::decode(bytes)?;
     if envelope.kind != "Status" || !matches!(envelope.api_version, "v1" | "meta.k8s.io/v1") {
         let (api_version, kind) = (envelope.api_version.to_owned(), envelope.kind.to_owned());
         return Err(NotAStatus::Kind { api_version, kind });
     }
-    let mut status = Status::default();
+    let (mut metadata, mut outcome, mut message) = (ListMeta::default(), Outcome::default(), "");
+    let (mut reason, mut details, mut code) = (Reason::default(), None, 0);
     each(envelope.raw, |field| {
         match field.number {
-            1 => status.metadata = read_list_meta(field.bytes()?)?,
-            2 if field.text()? == "Success" => status.outcome = Outcome::Success,
-            3 => field.text()?.clone_into(&mut status.message),
-            4 => status.reason = Reason::from(field.text()?.to_owned()),
-            5 => status.details = Some(read_details(field.bytes()?)?),
+            1 => metadata = read_list_meta(field.bytes()?)?,
+            2 if field.text()? == "Success" => outcome = Outcome::Success,
+            3 => message = field.text()?,
+            4 => reason = Reason::from(field.text()?.to_owned()),
+            5 => details = Some(Cow::Owned(read_details(field.bytes()?)?)),
             // Ignore invalid HTTP status codes.
-            6 => status.code = u16::try_from(field.varint()?).ok().filter(|code| *code < 1000).unwrap_or_default(),
+            6 => code = u16::try_from(field.varint()?).ok().filter(|code| *code < 1000).unwrap_or_default(),
             _ => {}
         }
         Ok(())
     })?;
-    Ok(status)
+    let message = Cow::Owned(message.to_owned());
+    Ok(Fields { metadata: Cow::Owned(metadata), outcome, message, reason: Cow::Owned(reason), details, code })
 }
 
 fn read_list_meta(message: &[u8]) -> Result<ListMeta, WireError> {
@@ -124,7 +128,7 @@ fn read_cause(message: &[u8]) -> Result<Cause, WireError> {
     Ok(cause)
 }
 
-fn each(message: &[u8], mut read: impl FnMut(&Field<'_>) -> Result<(), WireError>) -> Result<(), WireError> {
+fn each<'m>(message: &'m [u8], mut read: impl FnMut(&Field<'m>) -> Result<(), WireError>) -> Result<(), WireError> {
     let mut reader = Reader::new(message);
     while let Some(field) = reader.next_field()? {
         read(&field)?;

@@ -52,7 +52,7 @@ fn ours(name: &str) -> Status {
         "not_found_group" => Status::not_found(DEPLOYMENTS, "q\"\té\u{200b}\u{a0}\u{7f}\u{E0001}"),
         "already_exists" => Status::already_exists(DEPLOYMENTS, "d"),
         "conflict" => Status::conflict(DEPLOYMENTS, "d", "the object has been modified"),
-        "gone" => Status::gone("gone"),
+        "gone" => Status::failure(410, Reason::Gone, "gone"),
         "expired" => Status::expired("too old resource version: 1 (2)"),
         "invalid_none" => Status::invalid(GroupKind { group: "apps", kind: "Deployment" }, "d", &[]),
         "invalid_one" => {
@@ -64,9 +64,13 @@ fn ours(name: &str) -> Status {
             let errors = [FieldError::forbidden("spec.nodeName", "no"), FieldError::required("metadata.name", "")];
             Status::invalid(pod, "p", &errors)
         }
-        "method_not_allowed" => Status::method_not_allowed(DEPLOYMENTS, "patch"),
-        "too_many_requests" => Status::too_many_requests("slow down", 7),
-        "server_timeout" => Status::server_timeout(PODS, "get", 2),
+        "method_not_allowed" => {
+            let message = "patch is not supported on resources of kind \"deployments.apps\"";
+            let details = Some(Details::of(DEPLOYMENTS, ""));
+            Status { details, ..Status::failure(405, Reason::MethodNotAllowed, message) }
+        }
+        "too_many_requests" => TryAgain::TooManyRequests("slow down").after(7),
+        "server_timeout" => TryAgain::ServerTimeout { resource: PODS, operation: "get" }.after(2),
         "timeout" => Status::timeout("no answer", 0),
         "internal_error" => Status::internal_error("boom"),
         "service_unavailable" => Status::service_unavailable("away"),
@@ -122,7 +126,7 @@ fn reads_as_go_does() {
 fn hints_when_to_come_back() {
     assert_eq!(Status::service_unavailable("away").retry_after(), None);
     assert_eq!(Status::service_unavailable("away").with_retry_after(3).retry_after(), Some(3));
-    assert_eq!(Status::too_many_requests("x", u32::MAX).retry_after(), Some(i32::MAX.cast_unsigned()));
+    assert_eq!(TryAgain::TooManyRequests("x").after(u32::MAX).retry_after(), Some(i32::MAX.cast_unsigned()));
 }
 
 #[test]

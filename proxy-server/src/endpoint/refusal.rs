@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
 use kube_wire::request_info::is_health_check;
-use kube_wire::status::{Reason, TOO_MANY_REQUESTS};
+use kube_wire::status::{Reason, TOO_MANY_REQUESTS, TryAgain};
 use ops::tls::ClientCertificateError;
 
 use super::body::ResponseBody;
@@ -112,7 +112,7 @@ impl Refusal {
             // The request may have been executed: a Retry-After would make clients repeat a write.
             Self::Tunnel(_) => Status::failure(502, Reason::InternalError, message),
             Self::Silent => Status::timeout(&message, 0),
-            Self::TooMany(_) => Status::too_many_requests(message, RETRY_AFTER),
+            Self::TooMany(_) => TryAgain::TooManyRequests(&message).after(RETRY_AFTER),
         }
     }
 }

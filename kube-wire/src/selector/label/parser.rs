@@ -9,8 +9,9 @@
 //! There is one difference from Kubernetes: its lexer treats a NUL as the end of the text and ignores the rest
 //! (`labels/selector.go`, `Lexer.read`). Here, a NUL is part of a token, so it is refused as a bad key or value.
 
+use super::error::LabelSelectorError;
 use super::lexer::{Lexer, Token};
-use super::{LabelSelectorError, Requirement, Test};
+use super::requirement::{Requirement, Test};
 use crate::go_quote::GoQuoted;
 use crate::name::label_key;
 
