@@ -66,7 +66,7 @@ impl Mapping {
     /// The same names, for the response to a request that names `namespace`.
     #[must_use]
     pub fn asking_for(mut self, namespace: VirtualNamespace) -> Self {
-        self.namespaces.ask_for(namespace);
+        self.namespaces.note_requested(namespace);
         self
     }
 
@@ -102,7 +102,7 @@ impl Mapping {
     /// The same names, for the response to a request about the custom object `name`.
     #[must_use]
     pub fn about_object(mut self, name: &str) -> Self {
-        self.objects.request(name);
+        self.objects.note_requested(name);
         self
     }
 

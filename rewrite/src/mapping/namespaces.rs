@@ -18,7 +18,7 @@ pub(crate) struct Namespaces {
     cluster: ClusterName,
     index: Arc<Index>,
     /// Namespaces that the current request names. Responses map them even if they do not exist.
-    asked: Vec<(HostNamespace, VirtualNamespace)>,
+    requested: Vec<(HostNamespace, VirtualNamespace)>,
     /// Namespaces that were deleted a moment ago: events about their objects can still arrive.
     recently_deleted: Option<Arc<Index>>,
     /// Collects names that are not in the index.
@@ -48,13 +48,13 @@ pub struct Taken {
 
 impl Namespaces {
     pub(super) fn new(cluster: ClusterName, index: Arc<Index>) -> Self {
-        Self { cluster, index, asked: Vec::new(), recently_deleted: None, unknown: UnknownNames::default() }
+        Self { cluster, index, requested: Vec::new(), recently_deleted: None, unknown: UnknownNames::default() }
     }
 
     /// The current request names `namespace`.
-    pub(super) fn ask_for(&mut self, namespace: VirtualNamespace) {
+    pub(super) fn note_requested(&mut self, namespace: VirtualNamespace) {
         if let Ok(host) = self.host(&namespace) {
-            self.asked.push((host, namespace));
+            self.requested.push((host, namespace));
         }
     }
 
@@ -107,7 +107,7 @@ impl Namespaces {
             Some(_) => Shown::Foreign,
             None if !is_label(host) => Shown::Unchanged,
             None => {
-                if !self.knows(host) && self.asked(host).is_none() {
+                if !self.knows(host) && self.requested(host).is_none() {
                     self.unknown.note(host);
                 }
                 self.written_as(host).map_or(Shown::Foreign, |name| Shown::As(name.to_bytes()))
@@ -117,7 +117,7 @@ impl Namespaces {
 
     /// The virtual name that a client of this cluster must have written, if `host` belongs to nobody.
     fn written_as(&self, host: &[u8]) -> Option<VirtualNamespace> {
-        if let Some(name) = self.asked(host) {
+        if let Some(name) = self.requested(host) {
             return Some(name.clone());
         }
         let name = host.strip_suffix(self.cluster.as_ref())?.strip_suffix(b"-")?;
@@ -127,8 +127,8 @@ impl Namespaces {
     }
 
     /// The virtual name of a namespace that the current request names.
-    fn asked(&self, host: &[u8]) -> Option<&VirtualNamespace> {
-        self.asked.iter().find(|(asked, _)| asked.as_ref() == host).map(|(_, name)| name)
+    fn requested(&self, host: &[u8]) -> Option<&VirtualNamespace> {
+        self.requested.iter().find(|(requested, _)| requested.as_ref() == host).map(|(_, name)| name)
     }
 
     /// The host name for a virtual one: that of the existing namespace, or the one that a new namespace would get.
@@ -146,6 +146,6 @@ impl Namespaces {
 
     /// The virtual name of a word in a message, if it is a host namespace of this virtual cluster.
     pub(super) fn word(&self, word: &[u8]) -> Option<&VirtualNamespace> {
-        self.member(word).or_else(|| self.asked(word))
+        self.member(word).or_else(|| self.requested(word))
     }
 }

@@ -53,7 +53,7 @@ impl CustomObjects {
     }
 
     /// The current request is about the object `name`.
-    pub(super) fn request(&mut self, name: &str) {
+    pub(super) fn note_requested(&mut self, name: &str) {
         self.requested = self.host(name).ok().map(|host| (Bytes::from(host), Bytes::from(name.to_owned())));
     }
 

@@ -375,8 +375,8 @@ impl ListStream {
             }
             cursor.skip()?;
             // Otherwise it counts the objects of all virtual clusters.
-            let tells = key.is("remainingItemCount") && !self.counted;
-            Ok::<_, Malformed>(if tells { Fate::Remove } else { Fate::Keep })
+            let counts_others = key.is("remainingItemCount") && !self.counted;
+            Ok::<_, Malformed>(if counts_others { Fate::Remove } else { Fate::Keep })
         })?;
         Ok(())
     }

@@ -14,43 +14,43 @@ use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
 
 /// The requested ports, in the order of the annotations.
 #[derive(Default)]
-pub(super) struct AskedPorts(Vec<(NodePort, u16)>);
+pub(super) struct RequestedPorts(Vec<(NodePort, u16)>);
 
 /// The ports of a Service.
 #[derive(Default)]
 pub(super) struct NodePorts {
-    asked: AskedPorts,
+    requested: RequestedPorts,
     /// The key and the value of the first annotation, which is replaced by the visible one.
     shown: Option<(Range<usize>, Range<usize>)>,
     /// The allocated ports, with their positions.
     found: Vec<(NodePort, Range<usize>)>,
 }
 
-// === impl AskedPorts ===
+// === impl RequestedPorts ===
 
-impl AskedPorts {
+impl RequestedPorts {
     /// The requested port in an annotation.
     pub(super) fn read(key: &str, value: &str) -> Option<(NodePort, u16)> {
         NodePort::of_annotation(key).zip(value.parse().ok())
     }
 
-    pub(super) fn note(&mut self, (node_port, asked): (NodePort, u16)) {
+    pub(super) fn note(&mut self, (node_port, requested): (NodePort, u16)) {
         // Two keys may be about one place, such as `80.tcp` and `080.TCP`.
         if self.at(node_port).is_none() {
-            self.0.push((node_port, asked));
+            self.0.push((node_port, requested));
         }
     }
 
     /// The requested port of a field.
     pub(super) fn at(&self, node_port: NodePort) -> Option<u16> {
-        self.0.iter().find(|(known, _)| *known == node_port).map(|(_, asked)| *asked)
+        self.0.iter().find(|(known, _)| *known == node_port).map(|(_, requested)| *requested)
     }
 
     /// The value of the visible annotation.
-    pub(super) fn told(&self, mut real: impl FnMut(NodePort, u16) -> Option<String>) -> String {
-        let each = self.0.iter().map(|&(node_port, asked)| match real(node_port, asked) {
-            Some(real) => format!("{asked}={real}"),
-            None => asked.to_string(),
+    pub(super) fn annotation(&self, mut real: impl FnMut(NodePort, u16) -> Option<String>) -> String {
+        let each = self.0.iter().map(|&(node_port, requested)| match real(node_port, requested) {
+            Some(real) => format!("{requested}={real}"),
+            None => requested.to_string(),
         });
         each.collect::<Vec<_>>().join(",")
     }
@@ -86,9 +86,9 @@ impl NodePorts {
                 return Ok(Fate::Remove);
             }
             let value = cursor.string()?;
-            let asked = AskedPorts::read(&decoded, &value.decode());
-            let Some(asked) = asked else { return Ok::<_, Malformed>(Fate::Remove) };
-            self.asked.note(asked);
+            let requested = RequestedPorts::read(&decoded, &value.decode());
+            let Some(requested) = requested else { return Ok::<_, Malformed>(Fate::Remove) };
+            self.requested.note(requested);
             if self.shown.is_some() {
                 return Ok(Fate::Remove);
             }
@@ -124,13 +124,13 @@ impl NodePorts {
     /// Shows the requested ports.
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) {
         let Some((key, value)) = self.shown else { return };
-        let told = self.asked.told(|node_port, asked| {
+        let annotation = self.requested.annotation(|node_port, requested| {
             let (_, range) = self.found.iter().find(|(found, _)| *found == node_port)?;
-            edits.replace(range.clone(), asked.to_string().into());
+            edits.replace(range.clone(), requested.to_string().into());
             Some(String::from_utf8_lossy(cursor.slice(range.clone())).into_owned())
         });
         edits.replace(key, Bytes::from_static(SHOWN_ANNOTATION.as_bytes()));
-        edits.replace(value, told.into());
+        edits.replace(value, annotation.into());
     }
 }
 

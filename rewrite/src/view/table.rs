@@ -27,11 +27,11 @@ const MAX_COLUMNS: usize = 256;
 pub(super) struct Columns {
     shown: Vec<Column>,
     /// Definitions of a hidden table that the client has not received yet.
-    owed: Option<Bytes>,
-    /// The next value of `owed`, once the frame of the last table is complete.
-    owed_next: Option<Bytes>,
-    /// Whether `owed_next` is valid.
-    unsettled: bool,
+    undelivered: Option<Bytes>,
+    /// The next value of `undelivered`, once the frame of the last table is complete.
+    undelivered_next: Option<Bytes>,
+    /// Whether `undelivered_next` is valid.
+    has_next: bool,
 }
 
 // === impl Columns ===
@@ -101,16 +101,16 @@ impl Columns {
             }
             Ok::<_, Malformed>(Fate::Keep)
         })?;
-        self.unsettled = true;
-        self.owed_next = match (verdict, definitions) {
+        self.has_next = true;
+        self.undelivered_next = match (verdict, definitions) {
             (Verdict::Foreign, Some((range, false))) => Some(Bytes::copy_from_slice(cursor.slice(range))),
-            (Verdict::Foreign, _) => self.owed.clone(),
+            (Verdict::Foreign, _) => self.undelivered.clone(),
             (_, Some((_, false))) => None,
             (_, empty) => {
-                if let Some(owed) = &self.owed {
+                if let Some(undelivered) = &self.undelivered {
                     match empty {
-                        Some((range, _)) => edits.replace(range, owed.clone()),
-                        None => edits.insert(open + 1, [b"\"columnDefinitions\":", &owed[..], comma].concat()),
+                        Some((range, _)) => edits.replace(range, undelivered.clone()),
+                        None => edits.insert(open + 1, [b"\"columnDefinitions\":", &undelivered[..], comma].concat()),
                     }
                 }
                 None
@@ -121,8 +121,8 @@ impl Columns {
 
     /// Confirms that the frame of the last table was complete.
     pub(super) fn settle(&mut self) {
-        if std::mem::take(&mut self.unsettled) {
-            self.owed = self.owed_next.take();
+        if std::mem::take(&mut self.has_next) {
+            self.undelivered = self.undelivered_next.take();
         }
     }
 

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::super::error::Unreadable;
-use super::super::node_ports::AskedPorts;
+use super::super::node_ports::RequestedPorts;
 use super::entry::Entry;
 use super::envelope::METADATA;
 use crate::json::Fate;
@@ -17,11 +17,11 @@ use crate::protobuf::{Inside, Message, Splice};
 /// The ports of a Service.
 #[derive(Default)]
 pub(super) struct NodePorts {
-    asked: AskedPorts,
+    requested: RequestedPorts,
     /// The allocated ports of fields with a requested port.
     real: Vec<(NodePort, u16)>,
     /// Whether an annotation was replaced by the visible one.
-    is_told: bool,
+    is_annotated: bool,
 }
 
 // === impl NodePorts ===
@@ -43,9 +43,10 @@ impl NodePorts {
         while let Some(found) = entries.next(|number| number == annotations.number)? {
             let entry = Entry::read(splice, &found.inside)?;
             let value = entry.value.as_ref().map_or(&b""[..], |value| splice.bytes(value));
-            if let Some(asked) = AskedPorts::read(&String::from_utf8_lossy(entry.key), &String::from_utf8_lossy(value))
+            if let Some(requested) =
+                RequestedPorts::read(&String::from_utf8_lossy(entry.key), &String::from_utf8_lossy(value))
             {
-                self.asked.note(asked);
+                self.requested.note(requested);
             }
         }
         Ok(())
@@ -60,13 +61,13 @@ impl NodePorts {
         let key = entry.found_key(splice)?;
         let (Some(value), Some(key)) = (&entry.value, key) else { return Ok(Fate::Remove) };
         // The first valid annotation is replaced; the others are removed.
-        let tells = AskedPorts::read(&name, &String::from_utf8_lossy(splice.bytes(value))).is_some();
-        if !tells || std::mem::replace(&mut self.is_told, true) {
+        let is_valid = RequestedPorts::read(&name, &String::from_utf8_lossy(splice.bytes(value))).is_some();
+        if !is_valid || std::mem::replace(&mut self.is_annotated, true) {
             return Ok(Fate::Remove);
         }
-        let told = self.asked.told(|node_port, _| self.real(node_port).map(|real| real.to_string()));
+        let annotation = self.requested.annotation(|node_port, _| self.real(node_port).map(|real| real.to_string()));
         splice.replace(&key, SHOWN_ANNOTATION.into());
-        splice.replace(value, told.into());
+        splice.replace(value, annotation.into());
         Ok(Fate::Keep)
     }
 
@@ -95,11 +96,11 @@ impl NodePorts {
         number: u32,
         around: &Range<usize>,
     ) -> Result<(), Unreadable> {
-        let asked = self.asked.at(node_port).filter(|_| self.real(node_port).is_none());
-        let (Some(asked), Some(found)) = (asked, splice.number(around, number)?) else { return Ok(()) };
+        let requested = self.requested.at(node_port).filter(|_| self.real(node_port).is_none());
+        let (Some(requested), Some(found)) = (requested, splice.number(around, number)?) else { return Ok(()) };
         // Zero means none: Go writes it into every port, and omits it in JSON (`omitempty`).
         let Some(real) = u16::try_from(found.value).ok().filter(|real| *real > 0) else { return Ok(()) };
-        splice.renumber(&found, asked.into());
+        splice.renumber(&found, requested.into());
         self.real.push((node_port, real));
         Ok(())
     }
