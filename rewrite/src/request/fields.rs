@@ -9,16 +9,16 @@ use super::strings::{given, quotes_of};
 use crate::json::{Cursor, Edits, Fate, quoted};
 
 /// Maps the value that is the next one.
-pub(super) struct Fields<'w, 'r> {
+pub(super) struct Fields<'r> {
     pub(super) settings: &'r Settings,
-    pub(super) report: &'w mut Report,
+    pub(super) report: Report,
     /// Whether this is inside of data that the StatefulSet controller reads.
     pub(super) in_revision: bool,
 }
 
 // === impl Fields ===
 
-impl Fields<'_, '_> {
+impl Fields<'_> {
     /// `metadata.namespace`.
     pub(super) fn own_namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if let Some(text) = given(cursor)? {

@@ -92,7 +92,7 @@ impl NamespaceMeta {
     /// `metadata.labels`.
     pub(super) fn labels(
         &mut self,
-        fields: &mut Fields<'_, '_>,
+        fields: &mut Fields<'_>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
@@ -104,7 +104,7 @@ impl NamespaceMeta {
     /// `metadata.annotations`.
     pub(super) fn annotations(
         &mut self,
-        fields: &mut Fields<'_, '_>,
+        fields: &mut Fields<'_>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
@@ -115,7 +115,7 @@ impl NamespaceMeta {
 }
 
 /// `metadata.name`.
-pub(super) fn name(fields: &mut Fields<'_, '_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+pub(super) fn name(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
     let Some(made) = &fields.settings.made else { return fields.namespace(cursor, edits) };
     cursor.peek()?;
     let start = cursor.at();
@@ -138,7 +138,7 @@ fn missing(settings: &Settings, kept: Kept, field: Field) -> Result<Vec<(String,
 
 /// A map of strings that must contain `kept`, and no other protected keys.
 fn protected_map(
-    fields: &mut Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     field: Field,
     mut kept: Kept,
     cursor: &mut Cursor<'_>,

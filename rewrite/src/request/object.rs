@@ -17,14 +17,11 @@ use crate::program::{Node, Place, Visitor, descend};
 
 /// Maps one object.
 pub(super) struct Writer<'r> {
-    settings: &'r Settings,
-    report: Report,
+    fields: Fields<'r>,
     pod: PodFields,
     namespace: NamespaceMeta,
     role: RoleParts,
     credential: Credential,
-    /// Whether this is inside of data that the StatefulSet controller reads.
-    in_revision: bool,
     /// Whether a list of groups had an element.
     has_groups: bool,
     permissions: Permissions,
@@ -35,13 +32,11 @@ pub(super) struct Writer<'r> {
 impl<'r> Writer<'r> {
     pub(super) fn new(settings: &'r Settings) -> Self {
         Self {
-            settings,
-            report: Report::default(),
+            fields: Fields { settings, report: Report::default(), in_revision: false },
             pod: PodFields::default(),
             namespace: NamespaceMeta::default(),
             role: RoleParts::default(),
             credential: Credential::default(),
-            in_revision: false,
             has_groups: false,
             permissions: Permissions::default(),
         }
@@ -58,14 +53,10 @@ impl<'r> Writer<'r> {
 
     /// Makes the decisions that need the whole object.
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Report {
-        self.role.conclude(self.settings.form, self.settings.cluster().as_str(), cursor, edits);
-        let map = |name: &[u8]| self.settings.names.token_namespace(name);
-        self.credential.conclude(self.settings.certificate.as_deref(), cursor, edits, map);
-        self.report
-    }
-
-    fn fields(&mut self) -> Fields<'_, 'r> {
-        Fields { settings: self.settings, report: &mut self.report, in_revision: self.in_revision }
+        self.role.conclude(self.fields.settings.form, self.fields.settings.cluster().as_str(), cursor, edits);
+        let map = |name: &[u8]| self.fields.settings.names.token_namespace(name);
+        self.credential.conclude(self.fields.settings.certificate.as_deref(), cursor, edits, map);
+        self.fields.report
     }
 
     /// `metadata` of a Namespace.
@@ -74,44 +65,9 @@ impl<'r> Writer<'r> {
             // Without a name: the host refuses it.
             return Ok(cursor.skip()?);
         }
-        self.namespace = NamespaceMeta::begin(self.settings, cursor)?;
+        self.namespace = NamespaceMeta::begin(self.fields.settings, cursor)?;
         descend(self, node, cursor, edits)?;
-        self.namespace.finish(self.settings, edits)
-    }
-
-    fn own_labels(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        self.namespace.labels(&mut Fields { settings, report: &mut self.report, in_revision }, cursor, edits)
-    }
-
-    fn own_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        self.namespace.annotations(&mut Fields { settings, report: &mut self.report, in_revision }, cursor, edits)
-    }
-
-    fn role_labels(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        edits: &mut Edits,
-        parked: impl Fn(&str) -> Option<String>,
-    ) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        self.role.labels(&mut Fields { settings, report: &mut self.report, in_revision }, cursor, edits, parked)
-    }
-
-    fn role_annotations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        self.role.annotations(&mut Fields { settings, report: &mut self.report, in_revision }, cursor, edits)
-    }
-
-    fn rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        rule::rule(Fields { settings, report: &mut self.report, in_revision }, &mut self.permissions, cursor, edits)
-    }
-
-    fn group(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        review::group(&Fields { settings, report: &mut self.report, in_revision }, &mut self.has_groups, cursor, edits)
+        self.namespace.finish(self.fields.settings, edits)
     }
 
     /// The specification of a pod.
@@ -123,18 +79,7 @@ impl<'r> Writer<'r> {
         let object = cursor.clone();
         self.pod = PodFields::default();
         descend(self, node, cursor, edits)?;
-        let Self { settings, in_revision, .. } = *self;
-        self.pod.finish(&Fields { settings, report: &mut self.report, in_revision }, &object, edits)
-    }
-
-    fn node_selector(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        self.pod.node_selector(&mut Fields { settings, report: &mut self.report, in_revision }, cursor, edits)
-    }
-
-    fn tolerations(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Self { settings, in_revision, .. } = *self;
-        self.pod.tolerations(&mut Fields { settings, report: &mut self.report, in_revision }, cursor, edits)
+        self.pod.finish(&self.fields, &object, edits)
     }
 }
 
@@ -149,57 +94,57 @@ impl Visitor for Writer<'_> {
         edits: &mut Edits,
     ) -> Result<Fate, Refusal> {
         match place {
-            Place::OwnNamespace | Place::NoNamespace => self.fields().own_namespace(cursor, edits)?,
+            Place::OwnNamespace | Place::NoNamespace => self.fields.own_namespace(cursor, edits)?,
             Place::RoleMeta | Place::RenamedMeta => {
                 self.role.metadata(cursor)?;
                 return descend(self, node, cursor, edits);
             },
-            Place::RenamedName => self.fields().custom_object(cursor, edits)?,
+            Place::RenamedName => self.fields.custom_object(cursor, edits)?,
             // The keys do not change, because controllers select by them.
-            Place::RenamedLabels => self.role_labels(cursor, edits, |_| None)?,
-            Place::RoleName => self.fields().role(cursor, edits)?,
-            Place::RoleLabels => self.role_labels(cursor, edits, |key| Some(parked(key)))?,
-            Place::RoleAnnotations => self.role_annotations(cursor, edits)?,
+            Place::RenamedLabels => self.role.labels(&mut self.fields, cursor, edits, |_| None)?,
+            Place::RoleName => self.fields.role(cursor, edits)?,
+            Place::RoleLabels => self.role.labels(&mut self.fields, cursor, edits, |key| Some(parked(key)))?,
+            Place::RoleAnnotations => self.role.annotations(&mut self.fields, cursor, edits)?,
             Place::OwnedRoleLabels => keys::owned_keys(cursor, edits, |key| Some(parked(key)))?,
             Place::OwnedRoleAnnotations => keys::owned_keys(cursor, edits, parked_annotation)?,
             // No key is parked both as a label and as an annotation.
             Place::OwnedNamespaceKeys => {
-                let rules = &self.settings.rules;
+                let rules = &self.fields.settings.rules;
                 keys::owned_keys(cursor, edits, |key| parked_annotation(key).or_else(|| rules.asked_key(key)))?;
             }
             Place::Rules => return descend(self, node, cursor, edits),
             Place::AggregationRule => return self.role.aggregation_rule(cursor, edits),
-            Place::RoleRef => reference::role_ref(self.fields(), cursor, edits)?,
+            Place::RoleRef => reference::role_ref(&mut self.fields, cursor, edits)?,
             Place::BindingKind => binding::kind(cursor, edits)?,
             Place::HiddenKeys => keys::hidden_keys(cursor, edits)?,
             Place::NamespaceMeta => self.namespace_meta(node, cursor, edits)?,
-            Place::OwnName => namespace::name(&mut self.fields(), cursor, edits)?,
+            Place::OwnName => namespace::name(&mut self.fields, cursor, edits)?,
             Place::OwnGenerateName => self.namespace.generate_name(cursor)?,
-            Place::OwnLabels => self.own_labels(cursor, edits)?,
-            Place::OwnAnnotations => self.own_annotations(cursor, edits)?,
-            Place::Namespace => self.fields().namespace(cursor, edits)?,
-            Place::Identity => self.fields().identity(cursor, edits)?,
-            Place::IdentityElement => self.group(cursor, edits)?,
+            Place::OwnLabels => self.namespace.labels(&mut self.fields, cursor, edits)?,
+            Place::OwnAnnotations => self.namespace.annotations(&mut self.fields, cursor, edits)?,
+            Place::Namespace => self.fields.namespace(cursor, edits)?,
+            Place::Identity => self.fields.identity(cursor, edits)?,
+            Place::IdentityElement => review::group(&self.fields, &mut self.has_groups, cursor, edits)?,
             Place::Reference
             | Place::BindingTarget
             | Place::BoundObject
             | Place::Subject
             | Place::Claim
             | Place::ParentReference
-            | Place::EventObject => reference::reference(self.fields(), place, cursor, edits)?,
-            Place::ResourceAttributes => review::resource_attributes(self.fields(), cursor, edits)?,
-            Place::Rule => self.rule(cursor, edits)?,
-            Place::AskedNamespace => review::rules_namespace(self.settings, cursor, edits)?,
-            Place::NamespaceSelector => selector::namespace_selector(self.fields(), cursor, edits)?,
+            | Place::EventObject => reference::reference(&mut self.fields, place, cursor, edits)?,
+            Place::ResourceAttributes => review::resource_attributes(&mut self.fields, cursor, edits)?,
+            Place::Rule => rule::rule(&mut self.fields, &mut self.permissions, cursor, edits)?,
+            Place::AskedNamespace => review::rules_namespace(self.fields.settings, cursor, edits)?,
+            Place::NamespaceSelector => selector::namespace_selector(&mut self.fields, cursor, edits)?,
             Place::PodSpec => self.pod_spec(node, cursor, edits)?,
             Place::Revision => {
-                self.in_revision = true;
+                self.fields.in_revision = true;
                 descend(self, node, cursor, edits)?;
-                self.in_revision = false;
+                self.fields.in_revision = false;
             }
-            Place::NodeSelector => self.node_selector(cursor, edits)?,
-            Place::Tolerations => self.tolerations(cursor, edits)?,
-            Place::NodeName => self.fields().node(cursor)?,
+            Place::NodeSelector => self.pod.node_selector(&mut self.fields, cursor, edits)?,
+            Place::Tolerations => self.pod.tolerations(&mut self.fields, cursor, edits)?,
+            Place::NodeName => self.fields.node(cursor)?,
             Place::SecretType
             | Place::SecretNamespace
             | Place::SecretCertificate
@@ -233,7 +178,7 @@ impl Visitor for Writer<'_> {
     }
 
     fn other(&mut self, node: &Node, key: &Text<'_>) -> Result<(), Refusal> {
-        if !self.in_revision {
+        if !self.fields.in_revision {
             return Ok(());
         }
         node.folded(key).map_or(Ok(()), |expected| Err(Reason::Spelling { expected: expected.to_owned() }.into()))

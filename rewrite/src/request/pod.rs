@@ -22,7 +22,7 @@ impl PodFields {
     /// `nodeSelector`.
     pub(super) fn node_selector(
         &mut self,
-        fields: &mut Fields<'_, '_>,
+        fields: &mut Fields<'_>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
@@ -63,7 +63,7 @@ impl PodFields {
     /// `tolerations`.
     pub(super) fn tolerations(
         &mut self,
-        fields: &mut Fields<'_, '_>,
+        fields: &mut Fields<'_>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
@@ -97,12 +97,7 @@ impl PodFields {
     }
 
     /// Adds the missing fields to the specification, which is the next token of `object`.
-    pub(super) fn finish(
-        &self,
-        fields: &Fields<'_, '_>,
-        object: &Cursor<'_>,
-        edits: &mut Edits,
-    ) -> Result<(), Refusal> {
+    pub(super) fn finish(&self, fields: &Fields<'_>, object: &Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let guard = &fields.settings.guard;
         if fields.settings.form == Form::Partial {
             return Ok(());
@@ -160,7 +155,7 @@ fn add(
 
 /// A guarded field is `null`: absent in a whole object, and removed by a patch.
 fn null(
-    fields: &mut Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     guarded: bool,
     whole: String,
     cursor: &mut Cursor<'_>,

@@ -9,7 +9,7 @@ use crate::program::Place;
 
 /// Maps a reference, according to its place.
 pub(super) fn reference(
-    mut fields: Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     place: Place,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
@@ -37,7 +37,7 @@ pub(super) fn reference(
 }
 
 /// `roleRef` of a binding.
-pub(super) fn role_ref(mut fields: Fields<'_, '_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+pub(super) fn role_ref(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
     let kind = cursor.look_up("kind")?;
     let named = Named::at(Place::RoleRef, |word| kind.is_some_and(|kind| kind.is(word)));
     fields.members(&["kind", "name"], cursor, edits, |fields, key, cursor, edits| match key {

@@ -14,7 +14,7 @@ use crate::program::Place;
 
 /// `resourceAttributes`.
 pub(super) fn resource_attributes(
-    mut fields: Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<(), Refusal> {
@@ -78,7 +78,7 @@ pub(super) fn rules_namespace(settings: &Settings, cursor: &mut Cursor<'_>, edit
 
 /// A group in a list. Additional groups are inserted before the first, if the list `has_groups` not yet.
 pub(super) fn group(
-    fields: &Fields<'_, '_>,
+    fields: &Fields<'_>,
     has_groups: &mut bool,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,

@@ -55,7 +55,7 @@ impl RoleParts {
     /// if it is another one.
     pub(super) fn labels(
         &mut self,
-        fields: &mut Fields<'_, '_>,
+        fields: &mut Fields<'_>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
         parked: impl Fn(&str) -> Option<String>,
@@ -93,7 +93,7 @@ impl RoleParts {
     /// `metadata.annotations` of a ClusterRole.
     pub(super) fn annotations(
         &mut self,
-        fields: &mut Fields<'_, '_>,
+        fields: &mut Fields<'_>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
     ) -> Result<(), Refusal> {

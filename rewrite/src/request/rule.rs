@@ -9,7 +9,7 @@ use crate::program::Names;
 
 /// Maps a rule, and counts its permissions.
 pub(super) fn rule(
-    mut fields: Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     permissions: &mut Permissions,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,

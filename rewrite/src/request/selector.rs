@@ -11,7 +11,7 @@ use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL};
 
 /// A `metav1.LabelSelector`. An absent or `null` one selects nothing, or the namespace of the object, and stays unchanged.
 pub(super) fn namespace_selector(
-    mut fields: Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<(), Refusal> {
@@ -38,7 +38,7 @@ pub(super) fn namespace_selector(
     Ok(())
 }
 
-fn match_labels(fields: &mut Fields<'_, '_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+fn match_labels(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
     fields.members(&[METADATA_NAME_LABEL], cursor, edits, |fields, key, cursor, edits| match key {
         METADATA_NAME_LABEL => fields.namespace(cursor, edits),
         _ if key.starts_with(HIDDEN_PREFIX) => Err(Reason::Protected.into()),
@@ -47,7 +47,7 @@ fn match_labels(fields: &mut Fields<'_, '_>, cursor: &mut Cursor<'_>, edits: &mu
 }
 
 fn match_expressions(
-    fields: &mut Fields<'_, '_>,
+    fields: &mut Fields<'_>,
     requirement: &str,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
