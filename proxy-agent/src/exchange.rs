@@ -6,22 +6,22 @@
 //!                                                                    +- Cause -+
 //! ```
 //!
-//! [`stack`] composes the phases, and says why they are in this order. Each phase takes a value and returns a value of its
+//! `stack` composes the phases, and says why they are in this order. Each phase takes a value and returns a value of its
 //! own type for the next one:
 //!
 //! | phase | module | what it adds | it may |
 //! |---|---|---|---|
 //! | limits | `cost`, `services` | a charge for the head | wait until the agent knows the host |
-//! | identify | `authenticate` | the caller: [`Authenticated`](authorise::Authenticated) | send a TokenReview |
-//! | authorise | `authorise` | the right: [`Call`](call::Call), with the facts as [`ApiRequest`](api_request::ApiRequest) | send reviews |
-//! | receive_body | `body` | the [`Body`](body::Body) | keep up to 3 MiB |
+//! | identify | `authenticate` | the caller: `Authenticated` | send a TokenReview |
+//! | authorise | `authorise` | the right: `Call`, with the facts as `ApiRequest` | send reviews |
+//! | receive_body | `body` | the `Body` | keep up to 3 MiB |
 //! | take_seats | `cost` | permits for the response | wait for other responses |
-//! | decide | `decide`, and a module for each class of resources in `classes` | the [`Plan`](plan::Plan) | for a write: read from the host, and send dry runs |
-//! | send | `carry_out` | the host's response, or the [`Cause`](attempts::Cause) to decide again | send the request |
-//! | transform | `complete`, [`translate`](crate::translate) | the client's response | hold one item of a list |
+//! | decide | `decide`, and a module for each class of resources in `classes` | the `Plan` | for a write: read from the host, and send dry runs |
+//! | send | `carry_out` | the host's response, or the `Cause` to decide again | send the request |
+//! | transform | `complete`, `translate` | the client's response | hold one item of a list |
 //! | record | this module, `log_metadata` | what the access log needs | |
 //!
-//! The host never sees a virtual name, and `rewrite` never sees HTTP. [`upgrade`] is the path of a request that switches
+//! The host never sees a virtual name, and `rewrite` never sees HTTP. `upgrade` is the path of a request that switches
 //! protocols. It has no body, and takes no seats.
 
 mod advertised;
