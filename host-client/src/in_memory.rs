@@ -1,7 +1,7 @@
-//! A host in memory: a function responds to every request.
+//! A host in memory, to which each connection is a pipe.
 //!
-//! This shows which requests the agent would send to a host, with the same code that sends them to a real one. HTTP/2
-//! runs over a pipe in memory, so only dialling differs.
+//! This shows which requests the agent would send to a host, with the same code that sends them to a real one. Only
+//! dialling differs. [`Host::answered_by`] needs no server: a function responds to every request.
 
 use std::future;
 use std::sync::Arc;
@@ -26,9 +26,11 @@ const PIPE: usize = 256 * 1024;
 /// Returns the response to one request.
 pub type Answer = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
 
+/// Serves HTTP/2 on one connection to the host. It must not block: it may spawn a task.
+pub type Accept = dyn Fn(DuplexStream) + Send + Sync;
+
 struct InMemory {
-    answer: Arc<Answer>,
-    tasks: Tasks,
+    accept: Arc<Accept>,
 }
 
 // === impl Host ===
@@ -36,9 +38,18 @@ struct InMemory {
 impl Host {
     /// A host with these responses. It must be called within a tokio runtime.
     pub fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Self {
+        let serving = tasks.clone();
+        let accept = move |theirs| {
+            serving.spawn("host in memory", serve(theirs, Arc::clone(&answer), serving.clone()));
+        };
+        Self::in_memory(Arc::new(accept), tasks)
+    }
+
+    /// A host whose connections this function serves. It must be called within a tokio runtime.
+    pub fn in_memory(accept: Arc<Accept>, tasks: &Tasks) -> Self {
         let address: Address = "https://host.invalid".parse().expect("a constant address");
         let counters = Arc::new(Counters::default());
-        let dial: Arc<dyn Dial> = Arc::new(InMemory { answer, tasks: tasks.clone() });
+        let dial: Arc<dyn Dial> = Arc::new(InMemory { accept });
         let servers = Servers::new(&[address], &dial, None, &counters, tasks);
         Self::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
     }
@@ -49,7 +60,7 @@ impl Host {
 impl Dial for InMemory {
     fn dial<'a>(&'a self, _: &'a Address, _: Version) -> Dialling<'a> {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        self.tasks.spawn("host in memory", serve(theirs, Arc::clone(&self.answer), self.tasks.clone()));
+        (self.accept)(theirs);
         Box::pin(future::ready(Ok(Box::new(ours) as BoxIo)))
     }
 }
