@@ -30,7 +30,7 @@ mod store;
 mod table;
 mod websocket;
 
-pub use server::{DevApiserver, Options};
+pub use server::{DevApiserver, Options, Unlistened};
 
 /// What a person who starts one has to know.
 pub const WARNING: &str =

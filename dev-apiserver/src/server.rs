@@ -1,4 +1,4 @@
-//! The listener: TLS with client certificates, HTTP/1.1 and HTTP/2, every request into [`crate::serve`].
+//! Connections: TLS with client certificates, HTTP/1.1 and HTTP/2, every request into [`crate::serve`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,6 +12,8 @@ use ops::listen::Listener;
 use ops::tls::{ALPN_H2, ALPN_HTTP1, ClientAuth, ClientCa, TlsVersions, server_config};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls_pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -45,6 +47,10 @@ pub struct DevApiserver {
     address: std::net::SocketAddr,
 }
 
+/// A running server without a listener, for tests in one process. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Unlistened(Arc<Api>);
+
 /// One certificate for all clients, by name or by address.
 #[derive(Debug)]
 struct Only(Arc<CertifiedKey>);
@@ -56,9 +62,7 @@ impl DevApiserver {
     pub fn start(options: Options, tasks: &Tasks) -> Self {
         let Options { listener, certificate, serving_ca, client_ca } = options;
         let address = listener.bound();
-        let api = Arc::new(Api::new(client_ca, serving_ca, address, tasks.clone()));
-        seed::seed(&api.store);
-        tasks.spawn("dev-apiserver controllers", controllers::run(Arc::clone(&api)));
+        let Unlistened(api) = Unlistened::start(client_ca, serving_ca, address, tasks);
         let resolver = Arc::new(Only(Arc::new(certificate)));
         let alpn = [ALPN_H2, ALPN_HTTP1];
         let config = server_config(resolver, ClientAuth::Requested, &alpn, TlsVersions::Tls12And13);
@@ -83,6 +87,26 @@ impl DevApiserver {
     }
 }
 
+// === impl Unlistened ===
+
+impl Unlistened {
+    /// Fills the store with what a new cluster has. The parameters are those of [`Options`]; discovery names `address`.
+    pub fn start(client_ca: ClientCa, serving_ca: String, address: std::net::SocketAddr, tasks: &Tasks) -> Self {
+        let api = Arc::new(Api::new(client_ca, serving_ca, address, tasks.clone()));
+        seed::seed(&api.store);
+        tasks.spawn("dev-apiserver controllers", controllers::run(Arc::clone(&api)));
+        Self(api)
+    }
+
+    /// Serves HTTP/2 on a connection whose client has proved that it has these certificates.
+    pub async fn serve<S>(&self, io: S, chain: Arc<[CertificateDer<'static>]>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        serve_requests(&self.0, io, chain, true).await;
+    }
+}
+
 async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStream) {
     // A failure costs latency only.
     let _ = stream.set_nodelay(true);
@@ -94,6 +118,13 @@ async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStre
     let session = stream.get_ref().1;
     let chain: Arc<[_]> = session.peer_certificates().unwrap_or_default().to_vec().into();
     let is_h2 = session.alpn_protocol() == Some(ALPN_H2);
+    serve_requests(api, stream, chain, is_h2).await;
+}
+
+async fn serve_requests<S>(api: &Arc<Api>, io: S, chain: Arc<[CertificateDer<'static>]>, is_h2: bool)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = service_fn(|request| {
         let (api, chain) = (Arc::clone(api), Arc::clone(&chain));
         async move { Ok::<_, Infallible>(api.answer(request, &chain).await) }
@@ -102,7 +133,7 @@ async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStre
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(250).keep_alive_interval(Duration::from_secs(30));
     let builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
-    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(io), service);
     let mut served = std::pin::pin!(served);
     let ended = tokio::select! {
         ended = &mut served => ended,
