@@ -39,6 +39,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "virtual-cluster",
         ],
     ),
+    // For tests alone.
+    ("test-host", &["dev-apiserver", "host-client", "ops"]),
     // It uses what operators see: files, processes, ports.
     ("atoll-tests", &[]),
     // It measures the binaries from outside, and the engine from inside.
@@ -47,7 +49,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What tests may also name.
-const TEST_ARROWS: &[(&str, &[&str])] = &[("proxy-agent", &["dev-apiserver"]), ("proxy-server", &["dev-apiserver"])];
+const TEST_ARROWS: &[(&str, &[&str])] =
+    &[("proxy-agent", &["dev-apiserver", "test-host"]), ("proxy-server", &["dev-apiserver"])];
 
 /// Crates without I/O and clock, so that every byte and every state can be tested.
 const SANS_IO: &[&str] = &["kube-wire", "protocol", "rewrite"];

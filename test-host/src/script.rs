@@ -1,0 +1,175 @@
+//! A host that follows a script.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use h2::server::SendResponse;
+use host_client::Host;
+use http::Request;
+use ops::drain::Tasks;
+use tokio::io::DuplexStream;
+
+use crate::expected::Expected;
+use crate::received::Received;
+use crate::reply::Reply;
+
+/// A response to requests that may arrive at any time.
+pub(crate) type Standing = dyn Fn(&Received) -> Option<Reply> + Send + Sync;
+
+/// A host that follows a script. When it is dropped, the test fails unless the whole script was carried out, and
+/// nothing else was requested.
+pub struct Script {
+    state: Arc<Mutex<State>>,
+    tasks: Tasks,
+}
+
+#[derive(Default)]
+struct State {
+    expected: VecDeque<(Expected, Reply)>,
+    standing: Vec<Arc<Standing>>,
+    received: Vec<Received>,
+    faults: Vec<String>,
+}
+
+// === impl Script ===
+
+impl Script {
+    /// A host that expects nothing yet.
+    #[expect(clippy::new_without_default, reason = "a default would hide that dropping it checks something")]
+    pub fn new() -> Self {
+        Self { state: Arc::default(), tasks: Tasks::new() }
+    }
+
+    /// A client of this host. It must be called within a tokio runtime.
+    pub fn host(&self) -> Host {
+        let (state, tasks) = (Arc::clone(&self.state), self.tasks.clone());
+        let accept = move |io| {
+            tasks.spawn("scripted host", serve(io, Arc::clone(&state), tasks.clone()));
+        };
+        Host::in_memory(Arc::new(accept), &self.tasks)
+    }
+
+    /// Expects a request after all that are expected already.
+    pub fn on(&self, expected: Expected, reply: Reply) -> &Self {
+        self.lock().expected.push_back((expected, reply));
+        self
+    }
+
+    /// Responds to some requests at any time, unless they are the next ones that are expected. Later rules come first.
+    pub fn always(&self, standing: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static) -> &Self {
+        self.lock().standing.insert(0, Arc::new(standing));
+        self
+    }
+
+    /// The requests since the last call, as one line each.
+    pub fn transcript(&self) -> Vec<String> {
+        self.take_received().iter().map(ToString::to_string).collect()
+    }
+
+    /// The requests since the last call.
+    pub fn take_received(&self) -> Vec<Received> {
+        std::mem::take(&mut self.lock().received)
+    }
+
+    /// Fails unless the whole script was carried out so far, and nothing else was requested.
+    #[track_caller]
+    pub fn check(&self) {
+        if let Some(report) = self.lock().report() {
+            panic!("{report}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check();
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn reply(&mut self, received: Received) -> Reply {
+        let differences = self.expected.front().map(|(expected, _)| expected.differences(&received));
+        if differences.as_ref().is_some_and(Vec::is_empty)
+            && let Some((_, reply)) = self.expected.pop_front()
+        {
+            self.received.push(received);
+            return reply;
+        }
+        let standing = self.standing.iter().find_map(|standing| standing(&received));
+        let reply = standing.unwrap_or_else(|| self.fault(&received, differences.as_deref()));
+        self.received.push(received);
+        reply
+    }
+
+    fn fault(&mut self, received: &Received, differences: Option<&[String]>) -> Reply {
+        let mut fault = format!("the host got a request that it did not expect:\n  {received}\n");
+        match (self.expected.front(), differences) {
+            (Some((expected, _)), Some(differences)) => {
+                writeln!(fault, "it expected:\n  {}", expected.describe()).unwrap();
+                for difference in differences {
+                    writeln!(fault, "  - {difference}").unwrap();
+                }
+            }
+            _ => fault.push_str("it expected nothing more\n"),
+        }
+        self.faults.push(fault);
+        Reply::status(501, "NotImplemented", "the script of this test does not expect this request")
+    }
+
+    fn report(&self) -> Option<String> {
+        if self.faults.is_empty() && self.expected.is_empty() {
+            return None;
+        }
+        let mut report = self.faults.concat();
+        for (expected, _) in &self.expected {
+            writeln!(report, "the host did not get the request that it expected:\n  {}", expected.describe()).unwrap();
+        }
+        report.push_str("so far, it got:\n");
+        for received in &self.received {
+            writeln!(report, "  {received}").unwrap();
+        }
+        Some(report)
+    }
+}
+
+async fn serve(io: DuplexStream, state: Arc<Mutex<State>>, tasks: Tasks) {
+    let Ok(mut connection) = h2::server::handshake(io).await else { return };
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        let state = Arc::clone(&state);
+        tasks.spawn("request to the scripted host", async move {
+            // This fails if the client has reset the stream.
+            let _ = exchange(request, respond, &state).await;
+        });
+    }
+}
+
+async fn exchange(
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+    state: &Mutex<State>,
+) -> Result<(), h2::Error> {
+    let (head, mut stream) = request.into_parts();
+    let mut body = BytesMut::new();
+    while let Some(chunk) = stream.data().await {
+        let chunk = chunk?;
+        stream.flow_control().release_capacity(chunk.len())?;
+        body.extend_from_slice(&chunk);
+    }
+    let received = Received::new(Request::from_parts(head, body.freeze()));
+    let reply = state.lock().unwrap().reply(received);
+    reply.send(respond).await
+}
+
+#[cfg(test)]
+mod tests;
