@@ -1,6 +1,6 @@
 //! Builds every part of the proxy-agent, in order, and runs them until it is asked to stop.
 
-mod exchange;
+pub(crate) mod exchange;
 mod observe;
 mod reload;
 mod standing;

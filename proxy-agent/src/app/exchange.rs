@@ -61,7 +61,7 @@ pub(super) fn open(
 }
 
 /// Starts the loops that keep what the services know of the host, and what virtual clusters consist of there.
-fn start(services: &Services, api: &Api, tasks: &Tasks) {
+pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     let Services { clusters, namespaces, provisioner, definitions, .. } = services;
     let reflector = api.reflect(namespaces::PATH, Selection::default());
     let followed = Arc::clone(namespaces);
