@@ -36,6 +36,8 @@ mod refusal;
 mod seal;
 pub mod serve;
 pub mod status;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 pub use app::App;

@@ -1,0 +1,271 @@
+//! An agent in memory, and requests through its tunnel.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
+use ops::drain::Tasks;
+use protocol::identity::Identity;
+use protocol::stream::CLUSTER;
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::exchange::{Exchange, Services};
+use crate::layer4::Layer4;
+use crate::serve::Streams;
+
+/// The size of the pipe that is the tunnel, in bytes.
+const PIPE: usize = 256 * 1024;
+
+/// An agent that serves one tunnel.
+pub(super) struct Agent {
+    tunnel: SendRequest<Bytes>,
+    _tasks: Tasks,
+}
+
+/// A request of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    method: String,
+    target: String,
+    cluster: &'static str,
+    user: Option<(String, Vec<String>)>,
+    headers: HeaderMap,
+    body: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    None,
+    Whole(Bytes),
+    /// The client sends nothing of it.
+    Withheld,
+}
+
+/// The response to a client.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// A response whose body is not complete.
+pub(super) struct Open {
+    pub(super) code: u16,
+    stream: RecvStream,
+    unread: BytesMut,
+}
+
+// === impl Agent ===
+
+impl Agent {
+    pub(super) async fn serve(services: Services) -> Self {
+        let tasks = Tasks::new();
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        let streams = Streams {
+            layer4: Arc::new(Layer4::default()),
+            exchange: Some(Exchange::new(services)),
+            offers: watch::Sender::new(Arc::from([])).subscribe(),
+            tasks: tasks.clone(),
+            main: Handle::current(),
+        };
+        tasks.spawn("agent", async move {
+            let _ = streams.serve(theirs, &CancellationToken::new()).await;
+        });
+        let (tunnel, connection) = ::tunnel::settings::client().handshake(ours).await.unwrap();
+        tasks.spawn("tunnel", async move {
+            let _ = connection.await;
+        });
+        Self { tunnel, _tasks: tasks }
+    }
+
+    /// Makes a request, and reads the whole response.
+    pub(super) async fn ask(&self, ask: Ask) -> Answer {
+        self.try_ask(ask).await.unwrap()
+    }
+
+    /// The same. Fails if the agent resets the stream.
+    pub(super) async fn try_ask(&self, ask: Ask) -> Result<Answer, h2::Error> {
+        let (head, mut stream) = self.send(ask).await?.into_parts();
+        let mut body = BytesMut::new();
+        while let Some(chunk) = stream.data().await {
+            let chunk = chunk?;
+            stream.flow_control().release_capacity(chunk.len())?;
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Answer { code: head.status.as_u16(), headers: head.headers, body: body.freeze() })
+    }
+
+    /// Makes a request whose response does not end by itself.
+    pub(super) async fn open(&self, ask: Ask) -> Open {
+        let (head, stream) = self.send(ask).await.unwrap().into_parts();
+        Open { code: head.status.as_u16(), stream, unread: BytesMut::new() }
+    }
+
+    async fn send(&self, ask: Ask) -> Result<http::Response<RecvStream>, h2::Error> {
+        let mut tunnel = self.tunnel.clone().ready().await.unwrap();
+        let (request, body) = ask.into_request();
+        let is_bodiless = matches!(body, Content::None);
+        let (response, mut stream) = tunnel.send_request(request, is_bodiless).unwrap();
+        if let Content::Whole(body) = body {
+            stream.send_data(body, true).unwrap();
+        }
+        let response = response.await;
+        // A body that is withheld is never sent, not even its end.
+        drop(stream);
+        response
+    }
+}
+
+// === impl Ask ===
+
+impl Ask {
+    /// A request of an administrator of the virtual cluster `ke`.
+    pub(super) fn new(method: &str, target: &str) -> Self {
+        Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            cluster: "ke",
+            user: Some(("admin".to_owned(), vec!["system:masters".to_owned()])),
+            headers: HeaderMap::new(),
+            body: Content::None,
+        }
+        .header("user-agent", "kubectl/v1")
+    }
+
+    pub(super) fn get(target: &str) -> Self {
+        Self::new("GET", target)
+    }
+
+    pub(super) fn delete(target: &str) -> Self {
+        Self::new("DELETE", target)
+    }
+
+    pub(super) fn post(target: &str, body: &Value) -> Self {
+        Self::new("POST", target).json(body)
+    }
+
+    pub(super) fn put(target: &str, body: &Value) -> Self {
+        Self::new("PUT", target).json(body)
+    }
+
+    /// A merge patch.
+    pub(super) fn merge(target: &str, patch: &Value) -> Self {
+        Self::new("PATCH", target).typed("application/merge-patch+json", patch.to_string())
+    }
+
+    pub(super) fn strategic(target: &str, patch: &Value) -> Self {
+        Self::new("PATCH", target).typed("application/strategic-merge-patch+json", patch.to_string())
+    }
+
+    /// A JSON patch.
+    pub(super) fn operations(target: &str, patch: &Value) -> Self {
+        Self::new("PATCH", target).typed("application/json-patch+json", patch.to_string())
+    }
+
+    /// A server-side apply. The target has the field manager.
+    pub(super) fn apply(target: &str, object: &Value) -> Self {
+        Self::new("PATCH", target).typed("application/apply-patch+yaml", object.to_string())
+    }
+
+    pub(super) fn json(self, body: &Value) -> Self {
+        self.typed("application/json", body.to_string())
+    }
+
+    pub(super) fn typed(self, media_type: &str, body: impl Into<Bytes>) -> Self {
+        let mut ask = self.header("content-type", media_type);
+        ask.body = Content::Whole(body.into());
+        ask
+    }
+
+    /// The client announces a body and sends nothing of it.
+    pub(super) fn withholding_body(self) -> Self {
+        let mut ask = self.header("content-type", "application/json");
+        ask.body = Content::Withheld;
+        ask
+    }
+
+    pub(super) fn of(mut self, cluster: &'static str) -> Self {
+        self.cluster = cluster;
+        self
+    }
+
+    /// The client has a certificate of this user, which is in no group.
+    pub(super) fn by(mut self, user: &str) -> Self {
+        self.user = Some((user.to_owned(), Vec::new()));
+        self
+    }
+
+    /// The client has no certificate.
+    pub(super) fn by_nobody(mut self) -> Self {
+        self.user = None;
+        self
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+        self
+    }
+
+    fn into_request(self) -> (Request<()>, Content) {
+        let Self { method, target, cluster, user, headers, body } = self;
+        let uri = format!("https://{cluster}.atoll.internal{target}");
+        let mut request = Request::builder().method(method.as_str()).uri(uri).body(()).unwrap();
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(CLUSTER, HeaderValue::from_static(cluster));
+        if let Some((user, groups)) = user {
+            Identity { user, groups, uid: None, credential: None }.write(request.headers_mut());
+        }
+        (request, body)
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The body; null if it is not JSON.
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The status code, and the reason and the message of a Status.
+    pub(super) fn refusal(&self) -> (u16, String, String) {
+        let body = self.json();
+        let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
+        (self.code, text("reason"), text("message"))
+    }
+
+    /// The texts of the warnings.
+    pub(super) fn warnings(&self) -> Vec<&str> {
+        self.headers.get_all(header::WARNING).iter().map(|value| value.to_str().unwrap()).collect()
+    }
+
+    /// Fails unless the response has this code.
+    #[track_caller]
+    pub(super) fn expect(self, code: u16) -> Self {
+        assert_eq!(self.code, code, "{}", String::from_utf8_lossy(&self.body));
+        self
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    /// The next line, as JSON.
+    pub(super) async fn line(&mut self) -> Value {
+        loop {
+            if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
+                let line = self.unread.split_to(end + 1);
+                return serde_json::from_slice(&line).unwrap();
+            }
+            let chunk = self.stream.data().await.expect("the response ended").unwrap();
+            self.stream.flow_control().release_capacity(chunk.len()).unwrap();
+            self.unread.extend_from_slice(&chunk);
+        }
+    }
+}

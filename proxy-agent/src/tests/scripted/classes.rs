@@ -1,0 +1,11 @@
+//! Each class of resources: what the host gets, and what the client sees.
+
+mod cluster_scoped;
+mod namespaced;
+mod namespaces;
+mod paths;
+mod projected;
+mod rbac;
+mod renamed;
+mod reviews;
+mod shared;
