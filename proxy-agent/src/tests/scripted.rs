@@ -1,8 +1,10 @@
 //! An agent whose host follows a script. No loop of the agent runs: it knows the state of the host from the start.
 
 mod classes;
+mod node_ports;
 mod order;
 mod refusals;
+mod retries;
 
 use std::future::pending;
 use std::ops::Deref;
