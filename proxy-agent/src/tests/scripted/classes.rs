@@ -1,6 +1,7 @@
 //! Each class of resources: what the host gets, and what the client sees.
 
 mod cluster_scoped;
+mod guarded;
 mod namespaced;
 mod namespaces;
 mod paths;
@@ -9,3 +10,4 @@ mod rbac;
 mod renamed;
 mod reviews;
 mod shared;
+mod subresources;

@@ -160,6 +160,18 @@ async fn scale_and_other_subresources_are_not_read() {
     agent.exchange(Ask::get("/api/v1/nodes/beijing-1/status"), host, Reply::json(200, &node)).await.expect(200);
 }
 
+/// HEAD of a kind whose objects all clusters see.
+#[tokio::test]
+async fn head_is_followed_by_get() {
+    let agent = Scripted::new().await;
+    let path = "/apis/example.com/v1/gadgets/a";
+    agent.on(expect("HEAD", path).as_agent(), Reply::empty(200));
+    agent.on(expect("GET", path).as_agent(), Reply::json(200, &named("a", json!({}))));
+    assert_eq!(agent.ask(Ask::new("HEAD", path)).await.expect(200).body.len(), 0);
+    agent.on(expect("HEAD", path).as_agent(), Reply::empty(404));
+    assert_eq!(agent.ask(Ask::new("HEAD", path)).await.expect(404).body.len(), 0);
+}
+
 /// HEAD has no body that shows the owner, so the agent reads the object.
 #[tokio::test]
 async fn head_of_a_custom_object_shows_only_own_ones() {

@@ -43,10 +43,10 @@ async fn reads_and_writes_of_one_are_the_callers() {
         .exchange(Ask::get(&format!("{PATH}/edge")), expect("GET", &host).as_user(USER), Reply::json(200, &edge(&none)))
         .await;
     assert_eq!(answer.expect(200).json(), shown(&none));
-    // An update keeps the labels that clients do not see.
-    let label = json!({"team": "a"});
-    agent.on(expect("GET", &host).as_agent(), Reply::json(200, &edge(&none)));
-    let put = expect("PUT", &host).as_user(USER).with("/metadata/labels", edge(&label)["metadata"]["labels"].clone());
+    // An update keeps the labels that are not the client's to write.
+    let (label, kept) = (json!({"team": "a"}), json!({"team": "a", "kyverno.io/a": "operators"}));
+    agent.on(expect("GET", &host).as_agent(), Reply::json(200, &edge(&json!({"kyverno.io/a": "operators"}))));
+    let put = expect("PUT", &host).as_user(USER).with("/metadata/labels", edge(&kept)["metadata"]["labels"].clone());
     agent.on(put.with("/metadata/name", "edge-ke"), Reply::json(200, &edge(&label)));
     let answer = agent.ask(Ask::put(&format!("{PATH}/edge"), &shown(&label))).await.expect(200);
     assert_eq!(answer.json(), shown(&label));

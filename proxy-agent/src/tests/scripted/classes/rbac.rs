@@ -1,7 +1,7 @@
 //! ClusterRoles and ClusterRoleBindings: what a caller may grant, and what reaches the host.
 
 use serde_json::{Value, json};
-use test_host::{Reply, expect};
+use test_host::{Received, Reply, expect};
 
 use crate::tests::agent::Ask;
 use crate::tests::scripted::Scripted;
@@ -102,12 +102,22 @@ async fn a_role_is_tried_by_its_writer_before_the_agent_stores_it() {
     assert!(message.ends_with("{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}"), "{message}");
 }
 
-/// After an RBAC write, the agent writes a canary and waits until it is in force.
-fn canary(received: &test_host::Received) -> Option<Reply> {
-    let is_of_root = received.user().is_none() && received.path().contains("/atoll-root-ke");
-    let is_role = received.user().is_none() && received.path().contains("/clusterroles/");
-    let is_mirror = received.user().is_none() && received.path().contains("/rolebindings");
-    (is_of_root || is_role || is_mirror).then(|| Reply::json(200, &received.json()))
+/// What the agent does after an RBAC write: it reads the binding that was written, and mirrors it. Then it writes a
+/// canary, and waits until it is in force.
+fn canary(received: &Received) -> Option<Reply> {
+    let path = received.path();
+    if received.user().is_some() || !path.starts_with(RBAC) {
+        return None;
+    }
+    let is_mirror = path.contains("/rolebindings/atoll:crb:");
+    match received.method.as_str() {
+        "GET" if path.ends_with("/rolebindings/b") => Some(Reply::json(200, &binding(Some("atoll-root-ke")))),
+        "GET" if is_mirror => Some(Reply::status(404, "NotFound", "there is no mirror yet")),
+        "GET" if path.ends_with("/rolebindings") => Some(Reply::json(200, &json!({"metadata": {}, "items": []}))),
+        "DELETE" if is_mirror => Some(Reply::json(200, &json!({}))),
+        "PATCH" | "POST" | "PUT" => Some(Reply::json(200, &received.json())),
+        _ => None,
+    }
 }
 
 /// What reaches a ClusterRole of the host must not act there: the host aggregates by labels.
@@ -117,21 +127,19 @@ async fn aggregation_is_parked() {
     let label = "rbac.authorization.k8s.io/aggregate-to-view";
     let mut aggregated = role("mine");
     aggregated["metadata"]["labels"] = json!({label: "true"});
-    let is_bare = move |received: &test_host::Received| received.json()["metadata"]["labels"].get(label).is_none();
-    agent.always(move |received| {
-        let is_write = received.method == "POST" && received.path().ends_with("/clusterroles");
-        is_write.then(|| {
-            assert!(is_bare(received), "{}", received.json());
-            Reply::json(201, &received.json())
-        })
-    });
     agent.always(canary);
+    agent.always(|received| {
+        let is_write = received.method == "POST" && received.path().ends_with("/clusterroles");
+        is_write.then(|| Reply::json(201, &received.json()))
+    });
     let answer = agent.ask(Ask::post(&format!("{RBAC}/clusterroles"), &aggregated)).await.expect(201);
     assert_eq!(answer.json()["metadata"]["labels"], json!({label: "true"}), "the client sees its label");
-    assert_eq!(
-        agent.transcript().iter().filter(|line| line.starts_with("POST") && line.contains("/clusterroles")).count(),
-        2
-    );
+    let received = agent.take_received();
+    let is_write = |received: &&Received| received.method == "POST" && received.path().ends_with("/clusterroles");
+    let labels: Vec<_> =
+        received.iter().filter(is_write).map(|write| write.json()["metadata"]["labels"].clone()).collect();
+    // The dry run and the write.
+    assert!(labels.len() == 2 && labels.iter().all(|labels| labels.get(label).is_none()), "{labels:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,6 +158,13 @@ async fn a_cluster_role_binding_is_a_role_binding_in_the_root_namespace() {
     agent.always(canary);
     let ask = Ask::post(&format!("{RBAC}/clusterrolebindings"), &binding(None));
     assert_eq!(agent.ask(ask.clone()).await.expect(201).json(), binding(None));
+    // Each namespace has the mirror before the client gets its response.
+    let transcript = agent.transcript();
+    for namespace in ["default", "edge", "kube-node-lease", "kube-public", "kube-system"] {
+        let mirrored =
+            |line: &String| !line.starts_with("GET") && line.contains(&format!("/{namespace}-ke/rolebindings"));
+        assert!(transcript.iter().any(mirrored), "{namespace}: {transcript:?}");
+    }
     // The caller may not bind the role.
     agent.on(post("?dryRun=All"), Reply::json(201, &binding(Some("atoll-root-ke"))));
     let refused = "rolebindings.rbac.authorization.k8s.io \"atoll:attempt\" is forbidden: user \"vc:ke:admin\" is attempting \
@@ -191,5 +206,39 @@ async fn reads_of_bindings_hide_what_is_the_agents() {
     for method in ["GET", "DELETE"] {
         let answer = agent.ask(Ask::new(method, &format!("{RBAC}/clusterrolebindings/atoll:a"))).await;
         assert_eq!(answer.code, 404);
+    }
+}
+
+/// Deletions reach only what is the cluster's.
+#[tokio::test(start_paused = true)]
+async fn deletions_are_limited_to_the_cluster() {
+    let agent = Scripted::new().await;
+    agent.always(canary);
+    let gone = || Reply::json(200, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}));
+    let list = |kind: &str| {
+        let api_version = "rbac.authorization.k8s.io/v1";
+        Reply::json(200, &json!({"kind": kind, "apiVersion": api_version, "metadata": {}, "items": []}))
+    };
+    agent.always(|received| {
+        let is_deleted = received.method == "GET" && received.path().ends_with("/rolebindings/b");
+        is_deleted.then(|| Reply::status(404, "NotFound", "it is deleted"))
+    });
+    let root = format!("{RBAC}/namespaces/atoll-root-ke/rolebindings");
+    for (path, host, reply) in [
+        ("clusterroles/mine", format!("{RBAC}/clusterroles/vc:ke:mine"), gone()),
+        (
+            "clusterroles?labelSelector=a%3Db",
+            format!("{RBAC}/clusterroles?labelSelector=atoll.dev/virtual-cluster=ke,parked.atoll.dev/a=b"),
+            list("ClusterRoleList"),
+        ),
+        ("clusterrolebindings/b", format!("{root}/b"), gone()),
+        (
+            "clusterrolebindings?labelSelector=a%3Db",
+            format!("{root}?labelSelector=a=b,!atoll.dev/internal,!atoll.dev/protected"),
+            list("RoleBindingList"),
+        ),
+    ] {
+        agent.on(expect("DELETE", &host).as_agent(), reply);
+        agent.ask(Ask::delete(&format!("{RBAC}/{path}"))).await.expect(200);
     }
 }

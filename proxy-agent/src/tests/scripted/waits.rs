@@ -1,0 +1,93 @@
+//! What a request waits for, and what the client gets if it waits in vain.
+
+use serde_json::json;
+use test_host::{Reply, expect};
+
+use crate::tests::agent::Ask;
+use crate::tests::scripted::{Scripted, Unknown};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/edge/configmaps";
+
+/// Shortly after its start, the agent does not know the host yet. A client may try again.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_know_the_host_yet_says_so() {
+    for (unknown, path, said) in [
+        (Unknown::Namespaces, MAPS, "cluster ke is not served yet"),
+        (Unknown::Nodes, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", "the nodes of this cluster"),
+        (Unknown::Nodes, "/apis/storage.k8s.io/v1/csinodes", "the nodes of this cluster"),
+        (Unknown::Roles, &format!("{RBAC}/clusterroles"), "the roles of this cluster"),
+        (Unknown::Roles, &format!("{RBAC}/namespaces/edge/rolebindings"), "the roles of this cluster"),
+        (Unknown::Definitions, "/apis/example.com/v1/widgets", "the resources of this cluster"),
+        (Unknown::Definitions, "/apis/example.com/v1", "the resources of this cluster"),
+    ] {
+        let agent = Scripted::without(unknown).await;
+        let answer = agent.ask(Ask::get(path)).await;
+        let (code, reason, message) = answer.refusal();
+        assert_eq!((code, &*reason), (503, "ServiceUnavailable"), "{path}: {message}");
+        assert_eq!(answer.headers["retry-after"], "1", "{path}");
+        assert!(message.contains(said), "{path}: {message}");
+    }
+}
+
+/// Without discovery, the agent does not know whether a resource has namespaces.
+#[tokio::test(start_paused = true)]
+async fn without_discovery_resources_are_not_known() {
+    let agent = Scripted::new().await;
+    agent.always(|received| {
+        let is_root = matches!(received.path(), "/api" | "/apis");
+        is_root.then(|| Reply::status(500, "InternalError", "etcd is away"))
+    });
+    let (code, _, message) = agent.ask(Ask::get("/api/v1/nodes")).await.refusal();
+    assert_eq!(code, 503, "{message}");
+    assert!(!message.contains("etcd"), "{message}");
+    // A namespace needs no discovery.
+    let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
+    agent.exchange(Ask::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
+}
+
+/// The lists of a cluster that the host still sends occupy its seats there. A fourth one waits for 15 seconds.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_has_seats_for_three_lists() {
+    let agent = Scripted::new().await;
+    let mut lists = Vec::new();
+    for _ in 0..3 {
+        // Its body does not end.
+        agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps"), Reply::watch(&[]));
+        lists.push(agent.agent.open(Ask::get(MAPS)).await);
+    }
+    let answer = agent.ask(Ask::get(MAPS)).await;
+    assert_eq!((answer.code, &answer.headers["retry-after"]), (429, &"1".parse().unwrap()));
+    assert!(answer.refusal().2.contains("occupy all of its seats"));
+    // Neither another cluster nor a read of one object waits.
+    let host = expect("GET", "/api/v1/namespaces/edge-hz/configmaps");
+    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []});
+    agent.exchange(Ask::get(MAPS).of("hz"), host, Reply::json(200, &list)).await.expect(200);
+    let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
+    agent.exchange(Ask::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
+    lists.pop();
+    agent
+        .exchange(Ask::get(MAPS), expect("GET", "/api/v1/namespaces/edge-ke/configmaps"), Reply::json(200, &list))
+        .await;
+}
+
+/// The agent collects a body for as long as an API server takes for the whole request.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_is_given_up() {
+    let agent = Scripted::new().await;
+    let (code, reason, _) = agent.ask(Ask::new("POST", MAPS).withholding_body()).await.refusal();
+    assert_eq!((code, &*reason), (504, "Timeout"));
+    assert_eq!(agent.transcript(), ["review vc:ke:admin: create configmaps in edge-ke"]);
+}
+
+/// The connection breaks after the host got the write: it may have been executed.
+#[tokio::test(start_paused = true)]
+async fn a_response_that_breaks_is_no_reason_to_repeat_a_write() {
+    let agent = Scripted::new().await;
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+    let host = expect("POST", "/api/v1/namespaces/edge-ke/configmaps");
+    agent.on(host, Reply::json(201, &map).broken());
+    let answer = agent.agent.try_ask(Ask::post(MAPS, &map)).await;
+    assert!(answer.as_ref().map_or(true, |answer| answer.code == 500), "{answer:?}");
+    agent.check();
+}
