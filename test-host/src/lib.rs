@@ -13,6 +13,7 @@
 
 mod dev_host;
 mod expected;
+mod http1;
 mod received;
 mod reply;
 mod script;

@@ -1,9 +1,14 @@
 //! Responses of a script.
 
+use std::io;
+
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::http1;
 
 /// A response.
 #[derive(Clone, Debug)]
@@ -55,6 +60,12 @@ impl Reply {
         reply
     }
 
+    /// The host switches protocols (101), and then echoes what the client sends. Clients see this only if they request it
+    /// over HTTP/1.1.
+    pub fn switch(protocol: &str) -> Self {
+        Self::empty(101).with_header("connection", "Upgrade").with_header("upgrade", protocol)
+    }
+
     /// The same with one more header.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
@@ -84,15 +95,27 @@ impl Reply {
         self
     }
 
-    /// Sends it. Fails if the client has reset the stream.
-    pub(crate) async fn send(self, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
-        let Self { mut head, chunks, end } = self;
-        let is_ended = end != End::Never;
-        if is_ended {
-            let length = chunks.iter().map(Bytes::len).sum::<usize>();
-            let missing = usize::from(end == End::Broken);
-            head.headers_mut().insert(header::CONTENT_LENGTH, (length + missing).into());
+    /// Sends it over HTTP/1.1, and then echoes what the client sends if it switches protocols.
+    pub(crate) async fn send_http1(mut self, io: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+        if self.head.status() != StatusCode::SWITCHING_PROTOCOLS {
+            self.announce_length();
         }
+        http1::respond(io, &self.head, &self.chunks.concat()).await
+    }
+
+    fn announce_length(&mut self) {
+        let length = self.chunks.iter().map(Bytes::len).sum::<usize>();
+        let missing = usize::from(self.end == End::Broken);
+        self.head.headers_mut().insert(header::CONTENT_LENGTH, (length + missing).into());
+    }
+
+    /// Sends it. Fails if the client has reset the stream.
+    pub(crate) async fn send(mut self, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+        let is_ended = self.end != End::Never;
+        if is_ended {
+            self.announce_length();
+        }
+        let Self { head, chunks, .. } = self;
         let is_empty = chunks.is_empty() && is_ended;
         let mut stream = respond.send_response(head, is_empty)?;
         let last = chunks.len();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::io::Cursor;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::{Bytes, BytesMut};
@@ -10,9 +11,10 @@ use h2::server::SendResponse;
 use host_client::Host;
 use http::Request;
 use ops::drain::Tasks;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncReadExt as _, DuplexStream};
 
 use crate::expected::Expected;
+use crate::http1;
 use crate::received::Received;
 use crate::reply::Reply;
 
@@ -143,7 +145,22 @@ impl State {
     }
 }
 
-async fn serve(io: DuplexStream, state: Arc<Mutex<State>>, tasks: Tasks) {
+/// The first bytes of HTTP/2 (RFC 9113, section 3.4). No method of HTTP/1.1 begins with them.
+const PREFACE: &[u8; 3] = b"PRI";
+
+async fn serve(mut io: DuplexStream, state: Arc<Mutex<State>>, tasks: Tasks) {
+    let mut first = [0; PREFACE.len()];
+    if io.read_exact(&mut first).await.is_err() {
+        return;
+    }
+    let (from, to) = tokio::io::split(io);
+    let mut io = tokio::io::join(Cursor::new(first).chain(from), to);
+    if first != *PREFACE {
+        let Ok(request) = http1::read_head(&mut io).await else { return };
+        let reply = state.lock().unwrap().reply(Received::new(request));
+        // This fails if the client has closed the connection.
+        return drop(reply.send_http1(io).await);
+    }
     let Ok(mut connection) = h2::server::handshake(io).await else { return };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let state = Arc::clone(&state);
