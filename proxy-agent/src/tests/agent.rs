@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use h2::RecvStream;
 use h2::client::SendRequest;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
+use h2::{RecvStream, SendStream};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use ops::drain::Tasks;
 use protocol::identity::Identity;
-use protocol::stream::CLUSTER;
+use protocol::stream::{CLUSTER, METHOD};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -57,6 +58,9 @@ pub(super) struct Answer {
 /// A response whose body is not complete.
 pub(super) struct Open {
     pub(super) code: u16,
+    pub(super) headers: HeaderMap,
+    /// What the client may still send.
+    request: Option<SendStream<Bytes>>,
     stream: RecvStream,
     unread: BytesMut,
 }
@@ -104,7 +108,20 @@ impl Agent {
     /// Makes a request whose response does not end by itself.
     pub(super) async fn open(&self, ask: Ask) -> Open {
         let (head, stream) = self.send(ask).await.unwrap().into_parts();
-        Open { code: head.status.as_u16(), stream, unread: BytesMut::new() }
+        Open::new(&head, stream, None)
+    }
+
+    /// Makes a request that switches protocols, as the proxy-server does (RFC 8441).
+    pub(super) async fn upgrade(&self, ask: Ask, protocol: &'static str) -> Open {
+        let mut tunnel = self.tunnel.clone().ready().await.unwrap();
+        let (mut request, _) = ask.into_request();
+        let method = HeaderValue::from_str(request.method().as_str()).unwrap();
+        request.headers_mut().insert(METHOD, method);
+        *request.method_mut() = Method::CONNECT;
+        request.extensions_mut().insert(h2::ext::Protocol::from_static(protocol));
+        let (response, stream) = tunnel.send_request(request, false).unwrap();
+        let (head, body) = response.await.unwrap().into_parts();
+        Open::new(&head, body, Some(stream))
     }
 
     async fn send(&self, ask: Ask) -> Result<http::Response<RecvStream>, h2::Error> {
@@ -256,6 +273,34 @@ impl Answer {
 // === impl Open ===
 
 impl Open {
+    fn new(head: &Parts, stream: RecvStream, request: Option<SendStream<Bytes>>) -> Self {
+        Self { code: head.status.as_u16(), headers: head.headers.clone(), request, stream, unread: BytesMut::new() }
+    }
+
+    /// Sends bytes after an upgrade, and reads as many.
+    pub(super) async fn echoed(&mut self, bytes: &'static [u8]) -> Bytes {
+        let request = self.request.as_mut().expect("an upgrade");
+        request.send_data(Bytes::from_static(bytes), false).unwrap();
+        while self.unread.len() < bytes.len() {
+            self.read().await;
+        }
+        self.unread.split_to(bytes.len()).freeze()
+    }
+
+    /// The rest of a response that ends.
+    pub(super) async fn rest(&mut self) -> Bytes {
+        while !self.stream.is_end_stream() {
+            self.read().await;
+        }
+        self.unread.split().freeze()
+    }
+
+    async fn read(&mut self) {
+        let chunk = self.stream.data().await.expect("the response ended").unwrap();
+        self.stream.flow_control().release_capacity(chunk.len()).unwrap();
+        self.unread.extend_from_slice(&chunk);
+    }
+
     /// The next line, as JSON.
     pub(super) async fn line(&mut self) -> Value {
         loop {
@@ -263,9 +308,7 @@ impl Open {
                 let line = self.unread.split_to(end + 1);
                 return serde_json::from_slice(&line).unwrap();
             }
-            let chunk = self.stream.data().await.expect("the response ended").unwrap();
-            self.stream.flow_control().release_capacity(chunk.len()).unwrap();
-            self.unread.extend_from_slice(&chunk);
+            self.read().await;
         }
     }
 }

@@ -6,6 +6,7 @@ mod node_ports;
 mod order;
 mod refusals;
 mod retries;
+mod upgrades;
 mod waits;
 
 use std::ops::Deref;

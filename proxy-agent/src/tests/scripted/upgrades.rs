@@ -1,0 +1,85 @@
+//! Requests that switch protocols: `exec` and similar. The host gets them over HTTP/1.1, as the caller.
+
+use test_host::{Expected, Reply, expect};
+
+use crate::tests::agent::Ask;
+use crate::tests::scripted::Scripted;
+
+const EXEC: &str = "/api/v1/namespaces/edge/pods/a/exec?command=sh&stdin=true";
+
+fn ask(target: &str) -> Ask {
+    let ask = Ask::get(target).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5");
+    ask.header("sec-websocket-protocol", "v5.channel.k8s.io")
+}
+
+fn host() -> Expected {
+    let host = expect("GET", "/api/v1/namespaces/edge-ke/pods/a/exec?command=sh&stdin=true").as_user("vc:ke:admin");
+    host.with_header("upgrade", "websocket").with_header("connection", "Upgrade")
+}
+
+#[tokio::test]
+async fn bytes_pass_in_both_directions() {
+    let agent = Scripted::new().await;
+    let switched = Reply::switch("websocket").with_header("sec-websocket-accept", "YWNjZXB0");
+    let host =
+        host().with_header("sec-websocket-key", "a2V5").with_header("sec-websocket-protocol", "v5.channel.k8s.io");
+    agent.on(host.without_header("x-atoll-method").without_header("x-atoll-user"), switched);
+    let mut exec = agent.agent.upgrade(ask(EXEC), "websocket").await;
+    assert_eq!((exec.code, &exec.headers["sec-websocket-accept"]), (200, &"YWNjZXB0".parse().unwrap()));
+    assert!(!exec.headers.contains_key("upgrade") && !exec.headers.contains_key("connection"));
+    for bytes in [&b"ls\n"[..], b"edge-ke\n", b"\0\xff"] {
+        assert_eq!(exec.echoed(bytes).await, bytes, "they are not mapped");
+    }
+    agent.check();
+}
+
+/// The token of a browser is one of the WebSocket protocols (`websocketauth` in apiserver's `pkg/authentication`).
+#[tokio::test]
+async fn a_token_among_the_protocols_does_not_reach_the_host() {
+    let agent = Scripted::new().await;
+    let status = serde_json::json!({"authenticated": true, "user": {"username": "system:serviceaccount:edge-ke:sa",
+        "uid": "u", "groups": ["system:serviceaccounts", "system:serviceaccounts:edge-ke", "system:authenticated"]}});
+    let review = expect("POST", "/apis/authentication.k8s.io/v1/tokenreviews").as_agent().with("/spec/token", "token");
+    agent.on(review, Reply::json(201, &serde_json::json!({"status": status})));
+    let host = expect("GET", "/api/v1/namespaces/edge-ke/pods/a/exec?command=sh&stdin=true");
+    let host = host.as_user("system:serviceaccount:edge-ke:sa").without_header("authorization");
+    agent.on(host.with_header("sec-websocket-protocol", "v5.channel.k8s.io"), Reply::switch("websocket"));
+    let protocols = "base64url.bearer.authorization.k8s.io.dG9rZW4, v5.channel.k8s.io";
+    let exec = ask(EXEC).by_nobody().header("sec-websocket-protocol", protocols);
+    assert_eq!(agent.agent.upgrade(exec, "websocket").await.code, 200);
+    agent.check();
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_host_is_in_virtual_names() {
+    let agent = Scripted::new().await;
+    let message = "pods \"a\" is forbidden: User \"vc:ke:admin\" cannot create resource \"pods/exec\" in API group \"\" in the \
+                   namespace \"edge-ke\"";
+    agent.on(host(), Reply::status(403, "Forbidden", message));
+    let mut exec = agent.agent.upgrade(ask(EXEC), "websocket").await;
+    assert_eq!(exec.code, 403);
+    let body = String::from_utf8(exec.rest().await.to_vec()).unwrap();
+    assert!(body.contains("User \\\"admin\\\"") && body.contains("namespace \\\"edge\\\""), "{body}");
+    agent.check();
+}
+
+/// Only some requests switch protocols, and only for callers that the agent knows.
+#[tokio::test(start_paused = true)]
+async fn other_upgrades_are_refused() {
+    let agent = Scripted::new().await;
+    for (ask, code) in [
+        (ask("/api/v1/namespaces/edge/configmaps?watch=1"), 400),
+        (ask(EXEC).by_nobody(), 403),
+        (ask("/metrics"), 403),
+        (ask("/api/v1/namespaces/operators/pods/a/exec"), 404),
+        (ask("/api/v1/nodes/beijing-1/proxy/x"), 403),
+        (ask(EXEC).of("other"), 503),
+    ] {
+        let described = format!("{ask:?}");
+        assert_eq!(agent.agent.upgrade(ask, "websocket").await.code, code, "{described}");
+    }
+    agent.denying(|_| true);
+    let exec = agent.agent.upgrade(ask("/api/v1/namespaces/edge/pods/a/proxy/x").by("eve"), "websocket").await;
+    assert_eq!(exec.code, 403, "the right to the server of a pod is reviewed first");
+    agent.check();
+}
