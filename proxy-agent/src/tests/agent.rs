@@ -296,9 +296,15 @@ impl Open {
     }
 
     async fn read(&mut self) {
-        let chunk = self.stream.data().await.expect("the response ended").unwrap();
-        self.stream.flow_control().release_capacity(chunk.len()).unwrap();
+        self.try_read().await.unwrap();
+    }
+
+    /// Reads more of the body. Fails if the agent resets the stream.
+    pub(super) async fn try_read(&mut self) -> Result<(), h2::Error> {
+        let chunk = self.stream.data().await.expect("the response ended")?;
+        self.stream.flow_control().release_capacity(chunk.len())?;
         self.unread.extend_from_slice(&chunk);
+        Ok(())
     }
 
     /// The next line, as JSON.

@@ -1,10 +1,18 @@
 //! What a request waits for, and what the client gets if it waits in vain.
 
+use std::path::Path;
+use std::time::Duration;
+
 use serde_json::json;
 use test_host::{Reply, expect};
+use tokio::time::timeout;
 
+use crate::config::ProxyAgentConfiguration;
 use crate::tests::agent::Ask;
-use crate::tests::scripted::{Scripted, Unknown};
+use crate::tests::scripted::{CONFIG, Scripted, Unknown};
+
+/// Longer than an agent needs for anything here.
+const MINUTE: Duration = Duration::from_secs(60);
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/edge/configmaps";
@@ -89,5 +97,26 @@ async fn a_response_that_breaks_is_no_reason_to_repeat_a_write() {
     agent.on(host, Reply::json(201, &map).broken());
     let answer = agent.agent.try_ask(Ask::post(MAPS, &map)).await;
     assert!(answer.as_ref().map_or(true, |answer| answer.code == 500), "{answer:?}");
+    agent.check();
+}
+
+/// The client must not take what it has got for everything.
+#[tokio::test(start_paused = true)]
+async fn a_watch_is_reset_when_its_cluster_is_removed() {
+    let agent = Scripted::new().await;
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "edge-ke"}});
+    let watch = || Reply::watch(&[("ADDED", map.clone())]);
+    agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps?watch=1"), watch());
+    agent.on(expect("GET", "/api/v1/namespaces/edge-hz/configmaps?watch=1"), watch());
+    let ask = Ask::get(&format!("{MAPS}?watch=1"));
+    let (mut removed, mut other) = (agent.agent.open(ask.clone()).await, agent.agent.open(ask.of("hz")).await);
+    assert_eq!(removed.line().await["type"], "ADDED");
+    let config = ops::config::parse::<ProxyAgentConfiguration>(CONFIG, Path::new("c.yaml")).unwrap();
+    let kept = config.virtual_clusters.iter().map(|cluster| &**cluster).filter(|cluster| cluster.name.as_str() == "hz");
+    agent.clusters.exchange(agent.clusters.read(kept).unwrap());
+    let ended = timeout(MINUTE, removed.try_read()).await.expect("the watch remains open");
+    assert!(ended.unwrap_err().is_reset());
+    // The other one remains open. Its object is not the cluster's.
+    assert!(timeout(MINUTE, other.line()).await.is_err());
     agent.check();
 }
