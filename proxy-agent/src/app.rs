@@ -15,9 +15,11 @@ use anyhow::{Context, bail};
 use ops::drain::{Drained, Tasks};
 use ops::files::{Reloader, Watched};
 use ops::listen::Listener;
+use ops::metrics::Registry;
 use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
 use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
+use request_metrics::{Names, RequestMetrics};
 use tokio::runtime::Handle;
 use tracing::info;
 
@@ -42,6 +44,7 @@ pub struct App {
     servers: Vec<Authority>,
     reload: reload::Reload,
     standing: standing::Standing,
+    metrics: Registry,
     threads: Threads,
     tasks: Tasks,
     drain: Duration,
@@ -74,8 +77,10 @@ impl App {
         let agent = agent_id(&identity.borrow())?;
         let tls =
             client_config(server_ca.clone(), Some(identity.clone()), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
-        let (exchange, slices) = exchange::open(config, &reloader, &tasks)?.unzip();
         let up = Arc::new(Tunnels::default());
+        let metrics = observe::metrics(&up);
+        let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
+        let (exchange, slices) = exchange::open(config, &reloader, &requests, &tasks)?.unzip();
         let standing = standing::Standing {
             agent: agent.clone(),
             tunnels: Arc::clone(&up),
@@ -112,6 +117,7 @@ impl App {
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
             standing,
+            metrics,
             threads,
             tasks,
             drain: config.drain.into(),
@@ -120,8 +126,8 @@ impl App {
 
     /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, servers, reload, standing, threads, tasks, .. } = self;
-        observe::serve(probes, admin, standing, &dial.workers, &tasks);
+        let Self { probes, admin, dial, servers, reload, standing, metrics, threads, tasks, .. } = self;
+        observe::serve((probes, admin), standing, &metrics, &dial.workers, &tasks);
         let ending = tasks.clone();
         let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
             let cancelled = ending.cancelled();

@@ -19,7 +19,7 @@
 //! | decide | `decide`, and a module for each class of resources in `classes` | the `Plan` | for a write: read from the host, and send dry runs |
 //! | send | `carry_out` | the host's response, or the `Cause` to decide again | send the request |
 //! | transform | `complete`, `translate` | the client's response | hold one item of a list |
-//! | record | this module, `log_metadata` | what the access log needs | |
+//! | record | this module, `record` | what the metrics and the access log need | |
 //!
 //! The host never sees a virtual name, and `rewrite` never sees HTTP. `upgrade` is the path of a request that switches
 //! protocols. It has no body, and takes no seats.
@@ -41,11 +41,11 @@ pub mod explain;
 mod head;
 mod host;
 mod kinds;
-mod log_metadata;
 mod phase;
 mod plan;
 mod ports;
 mod query;
+mod record;
 mod refusals;
 mod rights;
 mod services;
@@ -66,11 +66,13 @@ use http::{HeaderValue, Method, Request, Response, header};
 use http_body::Body as _;
 use kube_wire::Status;
 use protocol::ClusterName;
+use request_metrics::{RequestMetrics, VerbClass};
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::refusal::Refusal;
 
-use log_metadata::LogMetadata;
+use record::Record;
 pub(crate) use services::Services;
 use stack::Incoming;
 
@@ -78,6 +80,7 @@ use stack::Incoming;
 #[derive(Clone)]
 pub struct Exchange {
     services: Arc<Services>,
+    requests: Arc<RequestMetrics>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -90,8 +93,8 @@ impl std::fmt::Debug for Exchange {
 
 impl Exchange {
     /// An exchange that uses these services.
-    pub(crate) fn new(services: Services) -> Self {
-        Self { services: Arc::new(services) }
+    pub(crate) fn new(services: Services, requests: Arc<RequestMetrics>) -> Self {
+        Self { services: Arc::new(services), requests }
     }
 
     /// Serves one stream of the tunnel.
@@ -103,9 +106,9 @@ impl Exchange {
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
         let bodiless = request.method() == Method::HEAD;
-        let mut log_metadata = LogMetadata::default();
+        let mut record = Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now()));
         let Some(cluster) = self.services.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &log_metadata, accept.as_ref(), bodiless, respond);
+            return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), bodiless, respond);
         };
         let (head, body) = request.into_parts();
         let incoming = Incoming {
@@ -116,7 +119,7 @@ impl Exchange {
             headers: head.headers,
             body,
             respond: &mut respond,
-            log_metadata: &mut log_metadata,
+            record: &mut record,
         };
         let exchanged = tokio::select! {
             exchanged = stack::serve(incoming) => exchanged,
@@ -125,7 +128,7 @@ impl Exchange {
         match exchanged {
             Ok(response) => {
                 let (mut parts, body) = response.into_parts();
-                log_metadata.write(&mut parts.headers);
+                record.write(parts.status, &mut parts.headers);
                 let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
                 let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
                 if bodiless {
@@ -143,7 +146,7 @@ impl Exchange {
             }
             Err(refusal) => {
                 debug!(%refusal, "refused");
-                refuse(refusal, &log_metadata, accept.as_ref(), bodiless, respond)
+                refuse(refusal, &mut record, accept.as_ref(), bodiless, respond)
             }
         }
     }
@@ -156,20 +159,20 @@ impl Exchange {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
-        let mut log_metadata = LogMetadata::default();
+        let mut record = Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now()));
         let Some(cluster) = self.services.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &log_metadata, accept.as_ref(), false, respond);
+            return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), false, respond);
         };
         let exchanged = tokio::select! {
-            exchanged = upgrade::exchange(&self.services, &cluster, request, &mut log_metadata) => exchanged,
+            exchanged = upgrade::exchange(&self.services, &cluster, request, &mut record) => exchanged,
             () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
         };
         match exchanged {
             Ok(switched) => tokio::select! {
-                carried = switched.carry(respond, &log_metadata) => carried,
+                carried = switched.carry(respond, &mut record) => carried,
                 () = cluster.lasting.end.cancelled() => Ok(()),
             },
-            Err(refusal) => refuse(refusal, &log_metadata, accept.as_ref(), false, respond),
+            Err(refusal) => refuse(refusal, &mut record, accept.as_ref(), false, respond),
         }
     }
 }
@@ -182,14 +185,14 @@ fn not_served(cluster: &str) -> Refusal {
 
 fn refuse(
     refusal: Refusal,
-    log_metadata: &LogMetadata,
+    record: &mut Record,
     accept: Option<&HeaderValue>,
     bodiless: bool,
     mut respond: SendResponse<Bytes>,
 ) -> Result<(), h2::Error> {
     let fault = refusal.fault();
     let (mut response, body) = refusal.into_response(accept);
-    log_metadata.write_refusal(response.headers_mut(), fault);
+    record.write_refusal(response.status(), response.headers_mut(), fault);
     let mut stream = respond.send_response(response, bodiless)?;
     if bodiless { Ok(()) } else { stream.send_data(body, true) }
 }

@@ -20,6 +20,7 @@ use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, TlsVersions, agent_listener_config, server_config};
 use ops::{machine, probes};
+use request_metrics::{Names, RequestMetrics};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -33,7 +34,6 @@ use crate::endpoint::{Endpoint, TLS_TIMEOUT};
 use crate::karmada::{Reconciler, Wanted};
 use crate::limits::{Connections, Limits, Place};
 use crate::registry::{Clusters, Registry};
-use crate::request_metrics::RequestMetrics;
 use crate::workers::{Threads, Workers};
 
 /// Connections that a listener accepts above its limit, because some are still closing.
@@ -136,7 +136,7 @@ impl App {
         let (workers, threads) = Workers::start(cores).context("cannot start threads")?;
         let listeners = Listeners::bind(config, of_clients.all, of_agents).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
-        let requests = Arc::new(RequestMetrics::new(&metrics));
+        let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
         let (of_registry, charged) = (Arc::clone(&registry), (Arc::clone(&limits), Arc::clone(&requests)));
         let served = (workers.clone(), tasks.child());
         let endpoint = Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), charged, domain.clone(), served);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use ops::drain::Tasks;
 use ops::files::Reloader;
+use request_metrics::RequestMetrics;
 use rewrite::view::Certificate;
 use tokio::time::timeout;
 
@@ -33,12 +34,14 @@ pub(super) struct Slices {
     pub(super) host: Host,
     pub(super) admission_policies: AdmissionPolicies<Api>,
     pub(super) shared: Rules,
+    pub(super) requests: Arc<RequestMetrics>,
 }
 
 /// `None` if there is no host. Without virtual clusters it waits for the first one.
 pub(super) fn open(
     config: &ProxyAgentConfiguration,
     reloader: &Reloader,
+    requests: &Arc<RequestMetrics>,
     tasks: &Tasks,
 ) -> anyhow::Result<Option<(Exchange, Slices)>> {
     let Some(configured) = config.host.as_ref() else { return Ok(None) };
@@ -48,6 +51,7 @@ pub(super) fn open(
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
     let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
     let services = Services::new(config, host, endpoint_ca)?;
+    requests.exchange(config.virtual_clusters.iter().map(|cluster| &cluster.name));
     start(&services, &api, tasks);
     let slices = Slices {
         shared: services.shared.clone(),
@@ -56,8 +60,9 @@ pub(super) fn open(
         provisioner: services.provisioner.clone(),
         admission_policies: services.admission_policies.clone(),
         host: services.host.clone(),
+        requests: Arc::clone(requests),
     };
-    Ok(Some((Exchange::new(services), slices)))
+    Ok(Some((Exchange::new(services, Arc::clone(requests)), slices)))
 }
 
 /// Starts the loops that keep what the services know of the host, and what virtual clusters consist of there.
@@ -106,6 +111,7 @@ impl Slices {
     /// Serves these and no others.
     pub(super) fn exchange(&self, clusters: ByName) {
         // In this order, what is not ours any more is not asked for when it is let go.
+        self.requests.exchange(clusters.keys());
         self.clusters.exchange(clusters);
         self.namespaces.serve(self.clusters.names());
         self.provisioner.enforce(self.clusters.levels());

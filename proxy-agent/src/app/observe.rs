@@ -15,7 +15,7 @@ use super::standing::Standing;
 use crate::ready::Tunnels;
 
 /// The metrics of the agent.
-fn metrics(up: &Arc<Tunnels>) -> Registry {
+pub(super) fn metrics(up: &Arc<Tunnels>) -> Registry {
     let metrics = Registry::new(Build { component: "proxy-agent", version: env!("CARGO_PKG_VERSION") });
     let counted = Arc::clone(up);
     metrics.observe("atoll_tunnels", "Tunnels to proxy-servers that are up.", move || {
@@ -24,9 +24,14 @@ fn metrics(up: &Arc<Tunnels>) -> Registry {
     metrics
 }
 
-pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, workers: &Workers, tasks: &Tasks) {
-    let metrics = metrics(&standing.tunnels);
-    let heartbeat = Heartbeat::new(workers, &metrics);
+pub(super) fn serve(
+    (probes, admin): (Listener, Listener),
+    standing: Standing,
+    metrics: &Registry,
+    workers: &Workers,
+    tasks: &Tasks,
+) {
+    let heartbeat = Heartbeat::new(workers, metrics);
     let checked = heartbeat.clone();
     let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
         "workers",
@@ -43,7 +48,7 @@ pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, worke
     let people = Arc::clone(&standing);
     let pages = Pages::new("proxy-agent")
         .with_probes(&livez, &readyz)
-        .with_metrics(&metrics)
+        .with_metrics(metrics)
         .with("/status", "tunnels, virtual clusters and the host, as JSON", move |_| {
             let status = serde_json::to_vec(&standing.status()).expect("strings and numbers always serialise");
             std::future::ready(Answer::json(status))
@@ -60,6 +65,8 @@ pub(super) fn serve(probes: Listener, admin: Listener, standing: Standing, worke
 mod tests {
     use std::num::NonZeroUsize;
 
+    use request_metrics::{Names, RequestMetrics};
+
     use super::*;
 
     /// The rows of the table of the agent: name -> labels.
@@ -68,6 +75,7 @@ mod tests {
         let metrics = metrics(&Arc::default());
         let (workers, _threads) = Workers::start(NonZeroUsize::MIN).unwrap();
         let _heartbeat = Heartbeat::new(&workers, &metrics);
+        let _requests = RequestMetrics::new(&metrics, Names::AGENT);
         let registered = metrics.descriptions().into_iter().filter(|one| one.name.starts_with("atoll_"));
         let registered: Vec<_> = registered.map(|one| (one.name, one.labels)).collect();
         let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();

@@ -17,8 +17,8 @@ use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
 use crate::exchange::cost;
-use crate::exchange::log_metadata::LogMetadata;
 use crate::exchange::phase::phase;
+use crate::exchange::record::Record;
 use crate::exchange::services::Services;
 use crate::refusal::{Exhausted, Refusal};
 use crate::translate::ShownBody;
@@ -38,7 +38,7 @@ pub(super) struct Incoming<'a> {
     pub(super) body: Inbound,
     /// The stream of the response, to notice that the client has reset it.
     pub(super) respond: &'a mut SendResponse<Bytes>,
-    pub(super) log_metadata: &'a mut LogMetadata,
+    pub(super) record: &'a mut Record,
 }
 
 /// A request within the limits, with the charge for its head.
@@ -49,7 +49,7 @@ struct Known<'a, C, B> {
     call: C,
     body: B,
     respond: &'a mut SendResponse<Bytes>,
-    log_metadata: &'a mut LogMetadata,
+    record: &'a mut Record,
     charge: Option<Reservation>,
 }
 
@@ -89,23 +89,24 @@ async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
 }
 
 async fn identify(limited: Limited<'_>) -> Result<Known<'_, Authenticated<'_>, Inbound>, Refusal> {
-    let Limited(Incoming { services, cluster, method, uri, headers, body, respond, log_metadata }, charge) = limited;
+    let Limited(Incoming { services, cluster, method, uri, headers, body, respond, record }, charge) = limited;
     let info = RequestInfo::parse(method, uri.path(), uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
+    record.parsed(&info);
     let call = authenticate(services, cluster, info, headers).await?;
-    log_metadata.identified(call.caller());
-    Ok(Known { call, body, respond, log_metadata, charge })
+    record.identified(call.caller());
+    Ok(Known { call, body, respond, record, charge })
 }
 
 async fn authorise<'a>(known: Known<'a, Authenticated<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Inbound>, Refusal> {
-    let Known { call, body, respond, log_metadata, charge } = known;
-    Ok(Known { call: call.authorise().await?, body, respond, log_metadata, charge })
+    let Known { call, body, respond, record, charge } = known;
+    Ok(Known { call: call.authorise().await?, body, respond, record, charge })
 }
 
 async fn receive_body<'a>(known: Known<'a, Call<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Body>, Refusal> {
-    let Known { call, body, respond, log_metadata, charge } = known;
+    let Known { call, body, respond, record, charge } = known;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
-    Ok(Known { call, body, respond, log_metadata, charge })
+    Ok(Known { call, body, respond, record, charge })
 }
 
 /// Waits for the seats of a response that occupies the host while it streams.
@@ -121,8 +122,8 @@ async fn take_seats<'a>(known: Known<'a, Call<'a>, Body>) -> Result<Ready<'a>, R
 }
 
 async fn respond(ready: Ready<'_>) -> Answer {
-    let Ready(Known { mut call, body, log_metadata, charge: _charge, .. }, occupied) = ready;
-    let response = carry_out(&mut call, &body).await.inspect_err(|_| log_metadata.warned(call.shown_warnings()))?;
+    let Ready(Known { mut call, body, record, charge: _charge, .. }, occupied) = ready;
+    let response = carry_out(&mut call, &body).await.inspect_err(|_| record.warned(call.shown_warnings()))?;
     Ok(response.map(|body| match body.patience() {
         // The host has sent all of it, so it occupies no seats.
         Some(patience) => Seated::in_memory(body, patience),

@@ -19,8 +19,8 @@ use tracing::debug;
 use crate::exchange::authenticate::authenticate;
 use crate::exchange::body::Body;
 use crate::exchange::decide::decide;
-use crate::exchange::log_metadata::LogMetadata;
 use crate::exchange::plan::Plan;
+use crate::exchange::record::Record;
 use crate::exchange::services::Services;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
@@ -49,7 +49,7 @@ pub(crate) async fn exchange(
     services: &Services,
     cluster: &Arc<VirtualCluster>,
     request: Request<Inbound>,
-    log_metadata: &mut LogMetadata,
+    record: &mut Record,
 ) -> Result<Answer, Refusal> {
     services.admit(cluster).await?;
     let (head, client) = request.into_parts();
@@ -62,8 +62,9 @@ pub(crate) async fn exchange(
 
     let info = RequestInfo::parse(&method, head.uri.path(), head.uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
+    record.parsed(&info);
     let authenticated = authenticate(services, cluster, info, head.headers).await?;
-    log_metadata.identified(authenticated.caller());
+    record.identified(authenticated.caller());
     let call = authenticated.authorise().await?;
     let connects = matches!(call.api.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
@@ -110,11 +111,7 @@ fn handshake(headers: &HeaderMap) -> HeaderMap {
 
 impl Answer {
     /// Sends the response to the client, and then forwards bytes or the body.
-    pub(crate) async fn carry(
-        self,
-        mut respond: SendResponse<Bytes>,
-        log_metadata: &LogMetadata,
-    ) -> Result<(), h2::Error> {
+    pub(crate) async fn carry(self, mut respond: SendResponse<Bytes>, record: &mut Record) -> Result<(), h2::Error> {
         match self {
             Self::Upgraded { head, host, client } => {
                 let mut response = Response::new(());
@@ -124,7 +121,7 @@ impl Answer {
                 for name in [header::CONNECTION, header::UPGRADE] {
                     response.headers_mut().remove(name);
                 }
-                log_metadata.write(response.headers_mut());
+                record.write(StatusCode::SWITCHING_PROTOCOLS, response.headers_mut());
                 let outbound = respond.send_response(response, false)?;
                 let mut traffic = Traffic::default();
                 if let Err(error) = pipe(host, client, outbound, &mut traffic).await {
@@ -137,7 +134,7 @@ impl Answer {
                 let bodiless = body.is_end_stream();
                 // 200 would mean that the protocol was switched.
                 let mut head = Response::from_parts(parts, ());
-                log_metadata.write(head.headers_mut());
+                record.write(head.status(), head.headers_mut());
                 if head.status() == StatusCode::OK {
                     *head.status_mut() = StatusCode::BAD_REQUEST;
                 }

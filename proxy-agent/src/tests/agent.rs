@@ -8,8 +8,10 @@ use h2::{RecvStream, SendStream};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use ops::drain::Tasks;
+use ops::metrics::{Build, Registry};
 use protocol::identity::Identity;
 use protocol::stream::{CLUSTER, METHOD};
+use request_metrics::{Names, RequestMetrics};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -25,6 +27,7 @@ const PIPE: usize = 256 * 1024;
 /// An agent that serves one tunnel.
 pub(super) struct Agent {
     tunnel: SendRequest<Bytes>,
+    metrics: Registry,
     _tasks: Tasks,
 }
 
@@ -71,9 +74,14 @@ impl Agent {
     pub(super) async fn serve(services: Services) -> Self {
         let tasks = Tasks::new();
         let (ours, theirs) = tokio::io::duplex(PIPE);
+        let metrics = Registry::new(Build { component: "test", version: "0" });
+        let requests = RequestMetrics::new(&metrics, Names::AGENT);
+        let clusters = services.clusters.all();
+        let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.as_str().parse().unwrap()).collect();
+        requests.exchange(names.iter());
         let streams = Streams {
             layer4: Arc::new(Layer4::default()),
-            exchange: Some(Exchange::new(services)),
+            exchange: Some(Exchange::new(services, Arc::new(requests))),
             offers: watch::Sender::new(Arc::from([])).subscribe(),
             tasks: tasks.clone(),
             main: Handle::current(),
@@ -85,7 +93,13 @@ impl Agent {
         tasks.spawn("tunnel", async move {
             let _ = connection.await;
         });
-        Self { tunnel, _tasks: tasks }
+        Self { tunnel, metrics, _tasks: tasks }
+    }
+
+    /// The lines of this metric.
+    pub(super) fn metric(&self, name: &str) -> Vec<String> {
+        let all = self.metrics.encode();
+        all.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
     }
 
     /// Makes a request, and reads the whole response.

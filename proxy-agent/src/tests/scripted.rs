@@ -2,6 +2,7 @@
 
 mod classes;
 mod known;
+mod metrics;
 mod node_ports;
 mod order;
 mod refusals;

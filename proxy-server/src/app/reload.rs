@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use ops::config::Located;
 use ops::files::{Changes, Reloader, Watched};
 use protocol::ClusterName;
+use request_metrics::RequestMetrics;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tracing::{error, info, warn};
@@ -23,7 +24,6 @@ use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::karmada::{self, Wanted};
 use crate::registry::{Clusters, Registry};
-use crate::request_metrics::RequestMetrics;
 
 /// The pause between two attempts to read a missing file.
 const RETRY: Duration = Duration::from_secs(2);

@@ -3,11 +3,11 @@
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use kube_wire::RequestInfo;
 use protocol::ClusterName;
+use request_metrics::{Measured, RequestMetrics, VerbClass};
 use tokio::time::Instant;
 
 use super::access_log::Entry;
 use super::refusal::Refusal;
-use crate::request_metrics::{Measured, RequestMetrics, VerbClass};
 
 /// The record of one request. Both parts are written when they are dropped.
 #[derive(Debug)]

@@ -15,14 +15,28 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ops", &[]),
     ("tunnel", &["protocol"]),
     ("kubeconfig", &["ops"]),
+    ("request-metrics", &["kube-wire", "ops", "protocol"]),
     ("rewrite", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
     ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
     ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
-    ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "tunnel"]),
-    ("proxy-agent", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel", "virtual-cluster"]),
+    ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
+    (
+        "proxy-agent",
+        &[
+            "caller",
+            "host-client",
+            "kube-wire",
+            "ops",
+            "protocol",
+            "request-metrics",
+            "rewrite",
+            "tunnel",
+            "virtual-cluster",
+        ],
+    ),
     (
         "atoll",
         &[

@@ -4,7 +4,7 @@ use super::*;
 
 fn requests() -> (Registry, RequestMetrics) {
     let metrics = Registry::new(Build { component: "test", version: "0" });
-    let requests = RequestMetrics::new(&metrics);
+    let requests = RequestMetrics::new(&metrics, Names::SERVER);
     (metrics, requests)
 }
 

@@ -4,7 +4,7 @@
 //! unknown one, is not counted. The handles of a cluster are found once and kept, because the counters are cheaper than
 //! their labels.
 //!
-//! Reading order: [`RequestMetrics`] (all clusters), [`OfCluster`] (one), [`Measured`] (one request).
+//! Reading order: [`Names`] (of both halves), [`RequestMetrics`] (all clusters), [`OfCluster`] (one), [`Measured`] (one request).
 
 mod code;
 mod verb;
@@ -20,6 +20,13 @@ use tokio::time::Instant;
 
 use code::Code;
 pub use verb::VerbClass;
+
+/// The names of the metrics of one half.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    totals: &'static str,
+    durations: &'static str,
+}
 
 /// The metrics of all clusters.
 #[derive(Debug)]
@@ -62,7 +69,7 @@ pub struct Measured {
 }
 
 ops::label_set! {
-    /// RequestMetrics that have ended.
+    /// Requests that have ended.
     struct Ended {
         cluster: Arc<str>,
         verb: VerbClass,
@@ -78,17 +85,28 @@ ops::label_set! {
     }
 }
 
+// === impl Names ===
+
+impl Names {
+    /// The metrics of a proxy-server.
+    pub const SERVER: Self = Self { totals: "atoll_requests_total", durations: "atoll_request_duration_seconds" };
+
+    /// The metrics of a proxy-agent. They have other names, so that a sum over both halves does not count a request twice.
+    pub const AGENT: Self =
+        Self { totals: "atoll_agent_requests_total", durations: "atoll_agent_request_duration_seconds" };
+}
+
 // === impl RequestMetrics ===
 
 impl RequestMetrics {
     /// Registers the metrics. No cluster has any yet.
-    pub fn new(metrics: &Registry) -> Self {
+    pub fn new(metrics: &Registry, names: Names) -> Self {
         let totals = metrics.counters(
-            "atoll_requests_total",
-            "RequestMetrics to virtual clusters whose response has ended, by cluster, class of verb and status code.",
+            names.totals,
+            "Requests to virtual clusters whose response has ended, by cluster, class of verb and status code.",
         );
         let durations = metrics.histograms(
-            "atoll_request_duration_seconds",
+            names.durations,
             "Time from the head of a request to the end of its response, by cluster and class of verb.",
             SECONDS,
         );
@@ -180,6 +198,11 @@ impl OfCluster {
 // === impl Measured ===
 
 impl Measured {
+    /// What the request does, once it is known.
+    pub fn classified(&mut self, verb: VerbClass) {
+        self.verb = verb;
+    }
+
     /// The status of the response. A request without one is not counted: its client left before.
     pub fn answered(&mut self, status: StatusCode) {
         self.code = Some(Code::of(status));

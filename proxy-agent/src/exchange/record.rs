@@ -1,0 +1,72 @@
+//! The phase `record`: the metrics of a request, and response headers for the proxy-server's access log: the name of the
+//! caller, and whose fault a refusal is.
+//!
+//! The proxy-server removes both headers before it sends the response to the client. This module also adds the warnings
+//! about the request to a refusal of the agent.
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use kube_wire::RequestInfo;
+use protocol::identity::name_caller;
+use protocol::stream::FAULT;
+use request_metrics::{Measured, VerbClass};
+
+use caller::Caller;
+
+/// What is known about one request so far.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// Counts the request when this is dropped. `None` if its cluster is not in the configuration.
+    measured: Option<Measured>,
+    caller: Option<String>,
+    /// Warnings for the client, in virtual names.
+    warnings: Vec<HeaderValue>,
+}
+
+// === impl Record ===
+
+impl Record {
+    /// The record of a request that has just arrived.
+    pub(crate) fn new(measured: Option<Measured>) -> Self {
+        Self { measured, ..Self::default() }
+    }
+
+    /// Records what the request does.
+    pub(crate) fn parsed(&mut self, info: &RequestInfo<'_>) {
+        if let Some(measured) = &mut self.measured {
+            measured.classified(VerbClass::of(Some(info)));
+        }
+    }
+
+    /// Records the authenticated caller.
+    pub(crate) fn identified(&mut self, caller: &Caller) {
+        self.caller = Some(caller.virtual_name().to_owned());
+    }
+
+    /// Records the warnings for a request that the agent refuses.
+    pub(crate) fn warned(&mut self, warnings: Vec<HeaderValue>) {
+        self.warnings = warnings;
+    }
+
+    /// Records the status of a response, and adds the headers.
+    pub(crate) fn write(&mut self, status: StatusCode, headers: &mut HeaderMap) {
+        if let Some(measured) = &mut self.measured {
+            measured.answered(status);
+        }
+        // Only the agent may set this header, so a value from the host is removed.
+        headers.remove(FAULT);
+        match &self.caller {
+            Some(caller) => name_caller(headers, caller),
+            None => drop(headers.remove(protocol::identity::USER)),
+        }
+    }
+
+    /// The same for a refusal of the agent. Like an API server, it also adds the warnings
+    /// (apiserver's `pkg/endpoints/filters/warning.go`).
+    pub(crate) fn write_refusal(&mut self, status: StatusCode, headers: &mut HeaderMap, fault: &'static str) {
+        self.write(status, headers);
+        headers.insert(FAULT, HeaderValue::from_static(fault));
+        for warning in &self.warnings {
+            headers.append(header::WARNING, warning.clone());
+        }
+    }
+}
