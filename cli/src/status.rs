@@ -153,7 +153,7 @@ impl Status {
     fn text(&self, wide: bool) -> String {
         match self {
             Self::Server(status) => status.text(wide),
-            Self::Agent(status) => status.text(wide),
+            Self::Agent(status) => proxy_agent::status::text::text(status, wide),
         }
     }
 }

@@ -4,7 +4,7 @@ mod check;
 
 use std::net::SocketAddr;
 
-use ops::config::{Document, Duration, FilePath, Located, Problems};
+use ops::config::{Duration, FilePath, Located};
 use ops::listen::ListenAddr;
 use protocol::registration::Mode;
 use protocol::{Authority, ClusterName, Offer};
@@ -136,14 +136,6 @@ impl ProxyAgentConfiguration {
         let physicals =
             self.physical_clusters.iter().map(|cluster| Offer { name: cluster.name.clone(), mode: Mode::Physical });
         virtuals.chain(physicals).collect()
-    }
-}
-
-impl Document for ProxyAgentConfiguration {
-    const KIND: &'static str = "ProxyAgentConfiguration";
-
-    fn check(&self, problems: &mut Problems) {
-        check::check(self, problems);
     }
 }
 

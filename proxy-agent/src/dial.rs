@@ -7,10 +7,10 @@
 mod backoff;
 mod connect;
 mod egress;
+mod error;
 mod register;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +26,10 @@ use crate::offers::Current;
 use crate::ready::Route;
 use crate::serve::Streams;
 use backoff::Backoff;
+use connect::{Target, establish};
 pub use egress::{Egress, InvalidProxy};
+use error::CONNECT_TIMEOUT;
+pub use error::DialError;
 
 /// How often a name is resolved anew, so that a proxy-server that was added gets a tunnel.
 const RESOLVE_EVERY: Duration = Duration::from_secs(30);
@@ -55,55 +58,6 @@ pub struct Dial {
     pub up: Arc<crate::ready::Tunnels>,
     /// The threads on which tunnels live.
     pub workers: Workers,
-}
-
-/// Why an attempt came to nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum DialError {
-    /// No address.
-    #[error("{server} cannot be resolved")]
-    Resolve {
-        /// As configured.
-        server: Authority,
-        /// What the resolver said.
-        source: std::io::Error,
-    },
-    /// No TCP connection.
-    #[error("cannot connect to {0}")]
-    Connect(String, #[source] std::io::Error),
-    /// The corporate proxy said no.
-    #[error("the HTTPS proxy answered CONNECT with {0}")]
-    Egress(String),
-    /// The proxy-server is not who it should be.
-    #[error("TLS with the proxy-server failed")]
-    Tls(#[source] std::io::Error),
-    /// TLS 1.3 tells this only after the client's handshake (RFC 8446, section 2).
-    #[error(
-        "the proxy-server does not accept the certificate of this agent (`identity.certificate`); its log says why"
-    )]
-    Certificate(#[source] rustls::Error),
-    /// The connection broke before the answer.
-    #[error("the registration broke off")]
-    Http(#[source] hyper::Error),
-    /// The proxy-server said no.
-    #[error("the proxy-server refused the registration ({reason:?}): {refusal}", reason = refusal.reason)]
-    Refused {
-        /// Why.
-        refusal: Refusal,
-    },
-    /// Nothing came.
-    #[error("no answer within {} s", connect::CONNECT_TIMEOUT.as_secs())]
-    Silent,
-    /// HTTP/2 could not begin.
-    #[error("the tunnel could not begin")]
-    Tunnel(#[source] h2::Error),
-}
-
-/// One place to dial: a socket address, or a name that the corporate proxy resolves.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Target {
-    Address(SocketAddr),
-    Named,
 }
 
 // === impl Dial ===
@@ -196,22 +150,25 @@ impl Dial {
         route: &Route,
         stop: &CancellationToken,
     ) -> Result<String, DialError> {
-        let (io, acceptance) = tokio::time::timeout(connect::CONNECT_TIMEOUT, self.establish(server, target))
-            .await
-            .map_err(|_| DialError::Silent)??;
+        let (io, acceptance) = tokio::time::timeout(
+            CONNECT_TIMEOUT,
+            establish(&self.tls, &self.egress, (server, target), &self.registration()),
+        )
+        .await
+        .map_err(|_| DialError::Silent)??;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
         let _up = route.up(acceptance);
         self.streams.clone().serve(io, stop).await.map_err(DialError::Tunnel)
     }
-}
 
-// === impl Target ===
-
-impl Target {
-    fn address(&self) -> Option<SocketAddr> {
-        match self {
-            Self::Address(address) => Some(*address),
-            Self::Named => None,
+    fn registration(&self) -> protocol::Registration {
+        protocol::Registration {
+            protocol: protocol::ProtocolVersion::CURRENT,
+            agent: self.agent.clone(),
+            instance: self.instance.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            clusters: self.offers.borrow().to_vec(),
+            capabilities: vec![protocol::offers::CAPABILITY.to_owned()],
         }
     }
 }

@@ -6,8 +6,9 @@
 //! resources.
 
 mod read;
+mod resources;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tracing::warn;
 
 use host_client::Host;
 pub(crate) use read::DiscoveryError;
+pub(crate) use resources::{Resource, Resources};
 use virtual_cluster::policy::{Custom, Customs};
 use virtual_cluster::shared::Definitions;
 
@@ -31,25 +33,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The timeout of a read, and of a look-up that waits for another's read.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The known facts about one resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resource {
-    /// The kind, which determines the places of names in objects.
-    pub(crate) kind: String,
-    /// Whether it is namespaced.
-    pub(crate) namespaced: bool,
-    /// Whether a CustomResourceDefinition defines it. Resources of aggregated APIs are neither custom nor built in.
-    pub(crate) custom: bool,
-}
-
-/// Resources by group, version and plural.
-#[derive(Debug, Default)]
-pub(crate) struct Resources {
-    by_name: HashMap<(String, String, String), Resource>,
-    /// The kinds of cluster-scoped custom resources, by group and resource.
-    scopeless: HashMap<(String, String), String>,
-}
 
 /// The cache of the host's discovery.
 pub(crate) struct Discovery {
@@ -73,22 +56,6 @@ struct Served {
     definitions: u64,
     renamed: Arc<RenamedKinds>,
     hidden: Arc<BTreeSet<String>>,
-}
-
-// === impl Resources ===
-
-impl Resources {
-    pub(crate) fn insert(&mut self, group: &str, version: &str, resource: &str, found: Resource) {
-        if found.custom && !found.namespaced {
-            self.scopeless.insert((group.to_owned(), resource.to_owned()), found.kind.clone());
-        }
-        self.by_name.insert((group.to_owned(), version.to_owned(), resource.to_owned()), found);
-    }
-
-    fn get(&self, resource: GroupVersionResource<'_>) -> Option<&Resource> {
-        let GroupVersionResource { group, version, resource } = resource;
-        self.by_name.get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
-    }
 }
 
 // === impl Discovery ===

@@ -1,10 +1,10 @@
 //! The status of a proxy-agent for its operator: the document behind `/status` and `atoll status`.
 //!
-//! [`AgentStatus`] is the form for programs. It is versioned like configurations. [`text`](AgentStatus::text) is the
+//! [`AgentStatus`] is the form for programs. It is versioned like configurations. [`text`] is the
 //! form for people. What is *not* here: the collection of the figures (`app::standing`), and secrets. The document has
 //! only names, counts and dates.
 
-mod text;
+pub mod text;
 
 use ops::date::Moment;
 use serde::{Deserialize, Serialize};

@@ -13,6 +13,7 @@ use ops::workers::Workers;
 
 use super::standing::Standing;
 use crate::ready::Tunnels;
+use crate::status::text::text;
 
 /// The metrics of the agent.
 pub(super) fn metrics(up: &Arc<Tunnels>) -> Registry {
@@ -54,7 +55,7 @@ pub(super) fn serve(
             std::future::ready(Answer::json(status))
         })
         .with("/statusz", "the same for people; ?wide", move |query| {
-            std::future::ready(Answer::text(people.status().text(query.has("wide"))))
+            std::future::ready(Answer::text(text(&people.status(), query.has("wide"))))
         });
     tasks.spawn("heartbeats", heartbeat.run(tasks.clone()));
     tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

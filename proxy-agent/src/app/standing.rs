@@ -61,9 +61,9 @@ impl Standing {
             time: Moment::now(),
             ready: false,
             tunnels: self.tunnels.all().into_iter().map(tunnel).collect(),
-            virtual_clusters: self.slices.as_ref().map(Slices::status).unwrap_or_default(),
+            virtual_clusters: self.slices.as_ref().map(virtual_clusters).unwrap_or_default(),
             physical_clusters,
-            host: self.slices.as_ref().map(Slices::host_status),
+            host: self.slices.as_ref().map(host),
             certificates: certificates.collect(),
         };
         status.ready = status.is_all_ready();
@@ -87,55 +87,51 @@ fn tunnel(route: RouteState) -> TunnelStatus {
     }
 }
 
-// === impl Slices ===
+/// The status of each virtual cluster.
+fn virtual_clusters(slices: &Slices) -> Vec<VirtualClusterStatus> {
+    let standing = slices.admission_policies.standing();
+    let mut clusters: Vec<_> = slices
+        .clusters
+        .all()
+        .iter()
+        .map(|cluster| {
+            let state = slices.provisioner.provision_state(&cluster.name).unwrap_or(ProvisionState::Pending);
+            let message = match (&state, &standing) {
+                (ProvisionState::Pending, _) => Some("not provisioned yet".to_owned()),
+                (ProvisionState::Failed(why), _) => Some(why.to_string()),
+                (ProvisionState::Provisioned, admission_policies::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
+                (ProvisionState::Provisioned, admission_policies::Standing::Unverified) => Some(UNVERIFIED.to_owned()),
+                (ProvisionState::Provisioned, standing) => standing.admits().err().map(str::to_owned),
+            };
+            VirtualClusterStatus {
+                name: cluster.name.to_string(),
+                ready: state == ProvisionState::Provisioned && standing.admits().is_ok(),
+                node_selector: cluster.node_selector.text.to_string(),
+                nodes: cluster.count_nodes(),
+                namespaces: slices.namespaces.members(&cluster.name).len(),
+                message,
+            }
+        })
+        .collect();
+    clusters.sort_by(|one, other| one.name.cmp(&other.name));
+    clusters
+}
 
-impl Slices {
-    fn status(&self) -> Vec<VirtualClusterStatus> {
-        let standing = self.admission_policies.standing();
-        let mut clusters: Vec<_> = self
-            .clusters
-            .all()
-            .iter()
-            .map(|cluster| {
-                let state = self.provisioner.provision_state(&cluster.name).unwrap_or(ProvisionState::Pending);
-                let message = match (&state, &standing) {
-                    (ProvisionState::Pending, _) => Some("not provisioned yet".to_owned()),
-                    (ProvisionState::Failed(why), _) => Some(why.to_string()),
-                    (ProvisionState::Provisioned, admission_policies::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
-                    (ProvisionState::Provisioned, admission_policies::Standing::Unverified) => {
-                        Some(UNVERIFIED.to_owned())
-                    }
-                    (ProvisionState::Provisioned, standing) => standing.admits().err().map(str::to_owned),
-                };
-                VirtualClusterStatus {
-                    name: cluster.name.to_string(),
-                    ready: state == ProvisionState::Provisioned && standing.admits().is_ok(),
-                    node_selector: cluster.node_selector.text.to_string(),
-                    nodes: cluster.count_nodes(),
-                    namespaces: self.namespaces.members(&cluster.name).len(),
-                    message,
-                }
-            })
-            .collect();
-        clusters.sort_by(|one, other| one.name.cmp(&other.name));
-        clusters
-    }
-
-    fn host_status(&self) -> HostStatus {
-        let statistics = self.host.statistics();
-        let namespaces_synced = self.namespaces.is_synced();
-        let servers = statistics.servers.iter().map(|server| HostServerStatus {
-            address: server.address.to_string(),
-            ready: server.up,
-            connections: server.connections,
-            streams: server.streams,
-        });
-        let servers: Vec<_> = servers.collect();
-        HostStatus {
-            ready: namespaces_synced && servers.iter().any(|server| server.ready),
-            namespaces_synced,
-            in_flight: statistics.in_flight,
-            servers,
-        }
+/// The status of the host.
+fn host(slices: &Slices) -> HostStatus {
+    let statistics = slices.host.statistics();
+    let namespaces_synced = slices.namespaces.is_synced();
+    let servers = statistics.servers.iter().map(|server| HostServerStatus {
+        address: server.address.to_string(),
+        ready: server.up,
+        connections: server.connections,
+        streams: server.streams,
+    });
+    let servers: Vec<_> = servers.collect();
+    HostStatus {
+        ready: namespaces_synced && servers.iter().any(|server| server.ready),
+        namespaces_synced,
+        in_flight: statistics.in_flight,
+        servers,
     }
 }

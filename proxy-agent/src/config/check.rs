@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ops::config::{Located, Problems};
+use ops::config::{Document, Located, Problems};
 use rewrite::name::endings;
 use rewrite::request::KeyPattern;
 
@@ -13,7 +13,15 @@ use super::{Host, ProxyAgentConfiguration};
 use crate::layer4::Destination;
 use virtual_cluster::shared::Kind;
 
-pub(super) fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
+impl Document for ProxyAgentConfiguration {
+    const KIND: &'static str = "ProxyAgentConfiguration";
+
+    fn check(&self, problems: &mut Problems) {
+        check(self, problems);
+    }
+}
+
+fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     if config.servers.is_empty() {
         problems.general("`servers` is empty, so there is no proxy-server to dial");
     }

@@ -6,7 +6,7 @@ use protocol::Authority;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::DialError;
+use super::error::DialError;
 
 /// The largest answer to our CONNECT, in bytes.
 const MAX_ANSWER: usize = 8 * 1024;

@@ -6,7 +6,7 @@ use http::{Request, StatusCode, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Resource, Resources};
+use super::resources::{Resource, Resources};
 use host_client::api::HostApi as _;
 use host_client::api::{Api, ApiError};
 use host_client::collect::collect;

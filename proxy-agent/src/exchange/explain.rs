@@ -6,6 +6,7 @@
 
 mod dry_run_host;
 mod question;
+mod scope;
 
 use std::future::pending;
 use std::sync::{Arc, Mutex};
@@ -33,10 +34,10 @@ use host_client::Host;
 use host_client::api::{Change, Following};
 use virtual_cluster::clusters::ClusterError;
 use virtual_cluster::namespaces::Namespaces;
-use virtual_cluster::policy;
 
 use dry_run_host::DryRunHost;
 pub use question::Question;
+pub use scope::is_namespaced;
 
 /// The explanation of a request.
 #[derive(Debug)]
@@ -194,12 +195,6 @@ pub async fn explain(
         Ok(plan) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(*plan).await)) },
         Err(refusal) => Explanation::refused(questions, refusal.into_status()),
     })
-}
-
-/// Whether a built-in resource is namespaced. `None` for other resources, because only the host knows that.
-pub fn is_namespaced(group: &str, resource: &str) -> Option<bool> {
-    let is_namespaced = !policy::is_known(kube_wire::gvr::GroupResource { group, resource });
-    (rewrite::schema::kind_of(group, resource).is_some() || !is_namespaced).then_some(is_namespaced)
 }
 
 // === impl Explanation ===

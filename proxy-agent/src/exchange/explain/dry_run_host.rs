@@ -12,7 +12,8 @@ use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::{HostNamespace, VirtualNamespace};
 use serde_json::{Value, json};
 
-use super::{Question, is_namespaced};
+use super::question::Question;
+use super::scope::is_namespaced;
 use caller::reviews::wire::{ACCESS_REVIEWS, RULES_REVIEWS};
 use host_client::api::Change;
 use virtual_cluster::clusters::engine_name;

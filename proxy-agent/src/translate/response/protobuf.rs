@@ -12,11 +12,15 @@ use kube_wire::status::Reason;
 use rewrite::view::{Filter, ProtoListStream, ProtoWatchStream, StreamError, Verdict};
 use rewrite::{Program, View};
 
-use super::super::labelled::Labelled;
+use super::body::{Engine, ShownBody, stream};
 use super::events::Events;
-use super::{Collector, Engine, ResponseTransform, ShownBody, Upstream, stream};
+use super::transform::ResponseTransform;
+use super::upstream::Upstream;
 use crate::refusal::Refusal;
 use crate::translate::echo::status;
+use crate::translate::labelled::Labelled;
+use crate::translate::review;
+use crate::translate::whole::Collector;
 use host_client::HostBody;
 
 /// Transforms a response for the client.
@@ -33,7 +37,7 @@ pub(super) async fn transform_response(
         return failure(view, &transform, body, headers, collector).await;
     }
     let shown = match transform {
-        ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => return Ok(body.verbatim()),
+        ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => return Ok(ShownBody::verbatim(body)),
         ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
             if let Some(only) = only {
@@ -46,7 +50,8 @@ pub(super) async fn transform_response(
         }
         ResponseTransform::Review { program, filter, answer } => {
             let body = Bytes::from(
-                answer.apply_protobuf(view.mapping(), &body.collect(collector).await?).map_err(unreadable)?,
+                review::protobuf::apply(&answer, view.mapping(), &body.collect(collector).await?)
+                    .map_err(unreadable)?,
             );
             whole(&view.clone().answering(answer.about), &program, filter, &body)?
         }
@@ -86,7 +91,7 @@ async fn failure(
     let program = if let ResponseTransform::Object { program, .. } = transform { program } else { &nothing };
     match (status(view, program, Encoding::Protobuf, &body), transform) {
         (Some(status), transform) => Ok(ShownBody::whole(transform.sealed(status).to_protobuf().into(), headers)),
-        (None, ResponseTransform::Verbatim) => Ok(Upstream::Whole(body).verbatim()),
+        (None, ResponseTransform::Verbatim) => Ok(ShownBody::verbatim(Upstream::Whole(body))),
         (None, _) => Err(Refusal::Unreadable("its error is not a Status".into())),
     }
 }

@@ -1,16 +1,25 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
 use ops::drain::Tasks;
 use ops::workers::Workers;
 use rewrite::schema::program_for;
+use rewrite::view::Beginning;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout};
 use tunnel::FairBudget;
 
+use super::body::{Stream, TransformError};
 use super::*;
+use crate::seal::Seal;
+use crate::translate::arrivals::Arrivals;
 use caller::testing::ke;
+use host_client::HostBodyError;
 use host_client::api::Change;
 use host_client::api::Following;
 use virtual_cluster::clusters::{Memory, VirtualClusters};

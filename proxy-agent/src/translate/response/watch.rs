@@ -17,9 +17,9 @@ use tokio::time::{Sleep, sleep_until};
 use tokio_util::sync::PollSemaphore;
 use tunnel::Reservation;
 
-use super::super::bookmarks::Bookmarks;
-use super::Arrivals;
 use super::events::Events;
+use crate::translate::arrivals::Arrivals;
+use crate::translate::bookmarks::Bookmarks;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
 
 /// The memory of a watch that is not charged, in bytes. Most events are shorter.

@@ -7,7 +7,7 @@ use kube_wire::proto::{Field, Reader, WireError, Writer};
 use rewrite::Mapping;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Ruling};
+use super::answer::{Answer, Ruling};
 
 /// `status` of every review that is mapped.
 const STATUS: u32 = 3;
@@ -33,32 +33,28 @@ pub(crate) enum Unread {
     Json(#[from] serde_json::Error),
 }
 
-// === impl Answer ===
-
-impl Answer {
-    /// See [`Answer::apply`].
-    pub(crate) fn apply_protobuf(&self, mapping: &Mapping, body: &[u8]) -> Result<Vec<u8>, Unread> {
-        let envelope = Envelope::decode(body)?;
-        let is_token = self.ruling == Ruling::Token;
-        // Other reviews have no status, or one that needs no change.
-        if !is_token && !envelope.kind.ends_with("SubjectAccessReview") {
-            return Ok(body.to_vec());
-        }
-        let mut review = Writer::new();
-        let mut status = json!({});
-        each(envelope.raw, |field| {
-            if field.number == STATUS {
-                let message = field.bytes()?;
-                status = if is_token { token_status(message)? } else { access_status(message)? };
-            } else {
-                review.raw(&envelope.raw[field.span.clone()]);
-            }
-            Ok(())
-        })?;
-        self.judge(mapping, &mut status)?;
-        review.bytes(STATUS, &if is_token { write_token_status(&status) } else { write_access_status(&status) });
-        Ok(Envelope { raw: &review.into_bytes(), ..envelope }.encode())
+/// The same as [`apply`](super::apply) for protobuf.
+pub(crate) fn apply(answer: &Answer, mapping: &Mapping, body: &[u8]) -> Result<Vec<u8>, Unread> {
+    let envelope = Envelope::decode(body)?;
+    let is_token = answer.ruling == Ruling::Token;
+    // Other reviews have no status, or one that needs no change.
+    if !is_token && !envelope.kind.ends_with("SubjectAccessReview") {
+        return Ok(body.to_vec());
     }
+    let mut review = Writer::new();
+    let mut status = json!({});
+    each(envelope.raw, |field| {
+        if field.number == STATUS {
+            let message = field.bytes()?;
+            status = if is_token { token_status(message)? } else { access_status(message)? };
+        } else {
+            review.raw(&envelope.raw[field.span.clone()]);
+        }
+        Ok(())
+    })?;
+    answer.judge(mapping, &mut status)?;
+    review.bytes(STATUS, &if is_token { write_token_status(&status) } else { write_access_status(&status) });
+    Ok(Envelope { raw: &review.into_bytes(), ..envelope }.encode())
 }
 
 fn access_status(message: &[u8]) -> Result<Value, WireError> {
@@ -209,7 +205,7 @@ mod tests {
         review.bytes(STATUS, &if is_token { write_token_status(status) } else { write_access_status(status) });
         let raw = review.into_bytes();
         let body = Envelope { api_version: "v1", kind, raw: &raw, ..Envelope::default() }.encode();
-        let answered = answer.apply_protobuf(&mapping(), &body).unwrap();
+        let answered = apply(&answer, &mapping(), &body).unwrap();
         let envelope = Envelope::decode(&answered).unwrap();
         let mut found = json!({});
         each(envelope.raw, |field| {

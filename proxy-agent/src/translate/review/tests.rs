@@ -2,6 +2,9 @@ use std::sync::Arc;
 
 use rewrite::Index;
 
+use rewrite::request::AskedAbout;
+use serde_json::json;
+
 use super::*;
 
 fn mapping() -> Mapping {
@@ -18,7 +21,7 @@ fn answered(ruling: Ruling, status: &Value) -> Value {
         Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default(), host_tokens: None };
     let body = json!({"kind": "K", "apiVersion": "v1", "metadata": {}, "spec": {"a": 1}, "status": status});
     let mut answered: Value =
-        serde_json::from_slice(&answer.apply(&mapping(), body.to_string().as_bytes()).unwrap()).unwrap();
+        serde_json::from_slice(&apply(&answer, &mapping(), body.to_string().as_bytes()).unwrap()).unwrap();
     let status = answered["status"].take();
     let mut rest = body;
     rest["status"] = Value::Null;

@@ -1,0 +1,73 @@
+//! How to transform a response.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kube_wire::Status;
+use kube_wire::selector::LabelSelector;
+use rewrite::Program;
+use rewrite::view::{Beginning, Filter};
+
+use crate::seal::Seal;
+use crate::translate::arrivals::Arrivals;
+use crate::translate::proxied::Proxied;
+use crate::translate::review::Answer;
+use virtual_cluster::share::large_objects::LargeObjectLimits;
+
+/// How to transform a response of the host for the client.
+pub(crate) enum ResponseTransform {
+    /// Unchanged, unless it is a Status of a failure. For logs and discovery.
+    Verbatim,
+    /// Unchanged in all cases. For the response of a pod's server.
+    Proxied(Proxied),
+    /// One object. The cluster sees it only if the selector `only` matches its labels.
+    Object { program: Program, filter: Filter, only: Option<LabelSelector> },
+    /// A review with the host's answer.
+    Review { program: Program, filter: Filter, answer: Answer },
+    /// A list, streamed. Its continue tokens are sealed for `token`. `counted` is whether the client sees all objects
+    /// that the host returns. `large_objects` limits how many large objects are mapped at a time.
+    List {
+        program: Program,
+        filter: Filter,
+        seal: Arc<Seal>,
+        token: String,
+        counted: bool,
+        large_objects: Arc<LargeObjectLimits>,
+    },
+    /// A watch, frame by frame, with bookmarks if the client requests them.
+    Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
+}
+
+// === impl ResponseTransform ===
+
+impl ResponseTransform {
+    /// Whether the response contains shared objects.
+    pub(crate) fn is_of_shared(&self) -> bool {
+        match self {
+            Self::Object { filter, .. } | Self::List { filter, .. } | Self::Watch { filter, .. } => {
+                *filter == Filter::Shared
+            }
+            Self::Verbatim | Self::Proxied(_) | Self::Review { .. } => false,
+        }
+    }
+
+    /// Whether the engine must process a response with this status.
+    pub(crate) fn looks_at(&self, status: StatusCode) -> bool {
+        match self {
+            Self::Proxied(_) => false,
+            Self::Verbatim => !status.is_success(),
+            _ => true,
+        }
+    }
+
+    /// Seals the `continue` token of a failure. The response to an expired token has a new one, which continues with
+    /// the current list (`handleCompactedErrorForPaging` in apiserver's `storage/etcd3/errors.go`).
+    pub(super) fn sealed(&self, mut status: Status) -> Status {
+        if let Self::List { seal, token, .. } = self
+            && !status.metadata.continue_token.is_empty()
+        {
+            status.metadata.continue_token = seal.seal(&status.metadata.continue_token, token);
+        }
+        status
+    }
+}
