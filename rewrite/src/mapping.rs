@@ -57,7 +57,7 @@ impl Mapping {
         Self {
             identities: Identities::new(&cluster),
             roles: Roles::default(),
-            objects: CustomObjects::new(cluster.clone()),
+            objects: CustomObjects::default(),
             nodes: Arc::default(),
             namespaces: Namespaces::new(cluster, index),
         }
@@ -102,7 +102,7 @@ impl Mapping {
     /// The same names, for the response to a request about the custom object `name`.
     #[must_use]
     pub fn about_object(mut self, name: &str) -> Self {
-        self.objects.note_requested(name);
+        self.objects.note_requested(self.namespaces.cluster(), name);
         self
     }
 
@@ -169,12 +169,12 @@ impl Mapping {
 
     /// The virtual name of a custom object for its host name. `None` if the host name does not have this cluster's form.
     pub fn seen_object(&self, host: &[u8]) -> Option<Bytes> {
-        self.objects.seen(host)
+        object::virtual_name(self.cluster(), host)
     }
 
     /// The host's name for a custom object.
     pub fn object(&self, name: &str) -> Result<String, TooLong> {
-        self.objects.host(name)
+        object::host_name(self.cluster(), name)
     }
 
     /// The message for the virtual cluster. `None` if it does not change.

@@ -16,9 +16,8 @@ use crate::name::{ClusterName, MAX_LABEL};
 pub type RenamedKinds = HashSet<(String, String)>;
 
 /// The cluster-scoped custom objects of one virtual cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CustomObjects {
-    cluster: ClusterName,
     kinds: Arc<RenamedKinds>,
     /// The object of the current request: its name on the host, and in the virtual cluster.
     requested: Option<(Bytes, Bytes)>,
@@ -38,10 +37,6 @@ pub struct TooLong {
 // === impl CustomObjects ===
 
 impl CustomObjects {
-    pub(super) fn new(cluster: ClusterName) -> Self {
-        Self { cluster, kinds: Arc::default(), requested: None }
-    }
-
     /// The kinds of custom objects with such names.
     pub(crate) fn kinds(&self) -> Arc<RenamedKinds> {
         Arc::clone(&self.kinds)
@@ -53,25 +48,13 @@ impl CustomObjects {
     }
 
     /// The current request is about the object `name`.
-    pub(super) fn note_requested(&mut self, name: &str) {
-        self.requested = self.host(name).ok().map(|host| (Bytes::from(host), Bytes::from(name.to_owned())));
+    pub(super) fn note_requested(&mut self, cluster: &ClusterName, name: &str) {
+        self.requested = host_name(cluster, name).ok().map(|host| (Bytes::from(host), Bytes::from(name.to_owned())));
     }
 
     /// The object of the current request: its name on the host, and in the virtual cluster.
     pub(crate) fn requested(&self) -> Option<&(Bytes, Bytes)> {
         self.requested.as_ref()
-    }
-
-    /// The host's name for an object.
-    pub(super) fn host(&self, name: &str) -> Result<String, TooLong> {
-        let room = MAX_NAME - 1 - self.cluster.as_str().len();
-        if name.len() > room { Err(TooLong { room }) } else { Ok(format!("{name}.{}", self.cluster)) }
-    }
-
-    /// The virtual name of an object for its host name. `None` if the host name does not have this cluster's form.
-    pub(super) fn seen(&self, host: &[u8]) -> Option<Bytes> {
-        let name = host.strip_suffix(self.cluster.as_ref())?.strip_suffix(b".")?;
-        (!name.is_empty()).then(|| Bytes::copy_from_slice(name))
     }
 
     /// Whether objects of a kind have such names. `api_version` is `group/version`.
@@ -82,6 +65,18 @@ impl CustomObjects {
     }
 }
 
+/// The host's name for an object of a cluster.
+pub(super) fn host_name(cluster: &ClusterName, name: &str) -> Result<String, TooLong> {
+    let room = MAX_NAME - 1 - cluster.as_str().len();
+    if name.len() > room { Err(TooLong { room }) } else { Ok(format!("{name}.{cluster}")) }
+}
+
+/// The virtual name of an object for its host name. `None` if the host name does not have the form of this cluster.
+pub(super) fn virtual_name(cluster: &ClusterName, host: &[u8]) -> Option<Bytes> {
+    let name = host.strip_suffix(cluster.as_ref())?.strip_suffix(b".")?;
+    (!name.is_empty()).then(|| Bytes::copy_from_slice(name))
+}
+
 const _: () = assert!(MAX_NAME > 1 + MAX_LABEL, "there is always room for a name");
 
 #[cfg(test)]
@@ -89,8 +84,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn objects(cluster: &str) -> CustomObjects {
-        CustomObjects::new(cluster.parse().unwrap())
+    fn cluster(name: &str) -> ClusterName {
+        name.parse().unwrap()
     }
 
     proptest! {
@@ -99,27 +94,27 @@ mod tests {
             name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
             (one, other) in ("[a-z]([-a-z0-9]{0,20}[a-z0-9])?", "[a-z]([-a-z0-9]{0,20}[a-z0-9])?"),
         ) {
-            let host = objects(&one).host(&name).unwrap();
+            let host = host_name(&cluster(&one), &name).unwrap();
             prop_assert!(host.len() <= MAX_NAME);
-            prop_assert_eq!(objects(&one).seen(host.as_bytes()), Some(Bytes::from(name)));
-            prop_assert_eq!(objects(&other).seen(host.as_bytes()).is_some(), one == other);
+            prop_assert_eq!(virtual_name(&cluster(&one), host.as_bytes()), Some(Bytes::from(name)));
+            prop_assert_eq!(virtual_name(&cluster(&other), host.as_bytes()).is_some(), one == other);
         }
     }
 
     #[test]
     fn some_names_are_nobodys() {
-        let ke = objects("ke");
+        let ke = cluster("ke");
         for foreign in ["a", "a.hz", "ke", ".ke", "a-ke", "a.ke.b", ""] {
-            assert_eq!(ke.seen(foreign.as_bytes()), None, "{foreign}");
+            assert_eq!(virtual_name(&ke, foreign.as_bytes()), None, "{foreign}");
         }
-        assert_eq!(ke.host(&"a".repeat(251)), Err(TooLong { room: 250 }));
-        assert_eq!(ke.host(&"a".repeat(250)).unwrap().len(), MAX_NAME);
+        assert_eq!(host_name(&ke, &"a".repeat(251)), Err(TooLong { room: 250 }));
+        assert_eq!(host_name(&ke, &"a".repeat(250)).unwrap().len(), MAX_NAME);
     }
 
     #[test]
     fn kinds_are_of_a_group() {
         let kinds = [("example.com".to_owned(), "Widget".to_owned())].into_iter().collect();
-        let mut ke = objects("ke");
+        let mut ke = CustomObjects::default();
         ke.set_kinds(Arc::new(kinds));
         assert!(ke.renames("example.com/v1", "Widget") && ke.renames("example.com/v2beta1", "Widget"));
         assert!(!ke.renames("example.org/v1", "Widget") && !ke.renames("example.com/v1", "Other"));
