@@ -27,34 +27,25 @@ pub struct Extent {
 /// The comma to remove with a member: the one before it, or the one after it if no member before it is kept.
 #[derive(Default)]
 pub(super) struct Cuts {
-    kept: usize,
-    removed: usize,
+    pub(super) kept: usize,
+    pub(super) removed: usize,
     /// The start of a removed run that nothing kept precedes.
     leading: Option<usize>,
     /// The end of the last value.
-    end: usize,
+    pub(super) end: usize,
 }
 
 // === impl Cuts ===
 
 impl Cuts {
     /// A member begins; if only removed ones stand before it, they go together with the comma in front of it.
-    #[inline]
     pub(super) fn next(&mut self, start: usize, edits: &mut Edits) {
         if let Some(from) = self.leading.take() {
             edits.delete(from..start);
         }
     }
 
-    /// A member that ends at `end` is kept.
-    #[inline]
-    pub(super) fn keep(&mut self, end: usize) {
-        self.kept += 1;
-        self.end = end;
-    }
-
     /// The member from `start` to `end` is removed.
-    #[inline]
     pub(super) fn remove(&mut self, start: usize, end: usize, edits: &mut Edits) {
         self.removed += 1;
         if self.kept == 0 {
@@ -62,15 +53,12 @@ impl Cuts {
         } else {
             edits.delete(self.end..end);
         }
-        self.end = end;
     }
 
-    /// The container, of which `inside` and `close` are the ends, has ended.
-    #[inline]
-    pub(super) fn finish(self, inside: usize, close: usize, edits: &mut Edits) -> Extent {
+    /// The container has ended.
+    pub(super) fn finish(&self, edits: &mut Edits) {
         if let Some(from) = self.leading {
             edits.delete(from..self.end);
         }
-        Extent { inside, close, kept: self.kept, removed: self.removed }
     }
 }

@@ -252,13 +252,14 @@ impl<'a> Cursor<'a> {
                 cuts.next(start, edits);
                 let mark = edits.mark();
                 match visit(self, edits, index)? {
-                    Fate::Keep => cuts.keep(self.at),
+                    Fate::Keep => cuts.kept += 1,
                     Fate::Remove => {
                         // Discard edits in a removed value: their ranges must not overlap the cut.
                         edits.forget_since(mark);
-                        cuts.remove(start, self.at, edits);
+                        cuts.remove(start, self.at(), edits);
                     }
                 }
+                cuts.end = self.at();
                 match self.peek()? {
                     b',' => self.bump(),
                     byte if byte == close => break,
@@ -269,7 +270,8 @@ impl<'a> Cursor<'a> {
         let closing = self.at();
         self.bump();
         self.depth -= 1;
-        Ok(cuts.finish(inside, closing, edits))
+        cuts.finish(edits);
+        Ok(Extent { inside, close: closing, kept: cuts.kept, removed: cuts.removed })
     }
 
     /// The error at the next byte.
