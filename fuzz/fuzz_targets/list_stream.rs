@@ -17,7 +17,7 @@ fn shown(group: &str, resource: &str, chunks: &[Bytes], at_once: usize) -> Resul
     let mut out: Vec<Bytes> = Vec::new();
     for chunk in chunks {
         stream.push(chunk, &mut out).map_err(drop)?;
-        while stream.is_waiting() {
+        while stream.waiting().is_some() {
             stream.resume(&mut out).map_err(drop)?;
         }
     }
