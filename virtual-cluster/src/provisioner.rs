@@ -11,69 +11,77 @@
 //! Several agents may do the same work at once; the one that loses a race reads again. What is *not* here:
 //! ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
-//! Reading order: [`Provisioner`], `run` (the loop), `queue` (the pending work), `provision` and `mirrors` (the work),
-//! `attempts` (objects for dry runs of grants), `in_force` (bindings that clients have just written), `dirty`
-//! (interrupted writes of clients), `ending` (namespaces that are being deleted), `post_create` (namespaces that were
-//! just created), `secure` (levels of Pod Security), `annotate` (annotations for admission policies), `search`
-//! (namespaces that others have just created), `leave` (clusters that left the configuration), `former` (names of
-//! earlier versions), `binding` and `catalog` (the desired state), `found` (what is there), `paths`, `error`.
+//! Reading order: [`Provisioner`], `run` (the control loop), `work_queue` and `queue` (the pending work), `followers`
+//! (what fills it), `work` (processes one entry). The work: `provision` (a cluster, with `attempts` and `former`),
+//! `mirrors` (the bindings of one namespace), `pod_security` and `namespace_annotations` (a namespace itself), `leave` (a
+//! cluster that left the configuration). For requests of clients: `post_create` (namespaces that were just created),
+//! `written` and `canary` (bindings that clients have just written), `dirty` (if they were interrupted), `search`
+//! (namespaces that others have just created), `quota`. Below all of them: `bindings` (writes them), `catalog`,
+//! `binding` and `found` (the desired state, and what is there), `served`, `provision_state`, `names`, `paths`,
+//! `reconcile_error`.
 
-mod annotate;
 mod attempts;
 mod binding;
+mod bindings;
+mod canary;
 mod catalog;
 mod dirty;
-mod ending;
+mod followers;
 mod former;
 mod found;
-mod in_force;
 mod leave;
 mod mirrors;
+mod names;
+mod namespace_annotations;
 mod paths;
+mod pod_security;
 mod post_create;
 mod provision;
+mod provision_state;
 mod queue;
+mod quota;
 mod reconcile_error;
-mod room;
 mod run;
 mod search;
-mod secure;
+mod served;
+mod work;
+mod work_queue;
+mod written;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use rewrite::pod_security::Level;
+use host_client::api::HostApi;
 use rewrite::{ClusterName, HostNamespace};
-use tokio::sync::watch;
+use serde_json::Value;
 
 use crate::clusters::VirtualClusters;
 use crate::namespaces::{Annotations, Namespaces, Phase};
 use crate::roles::Roles;
-pub use binding::CLUSTER_ADMIN;
-use catalog::Catalog;
+use bindings::Bindings;
+use catalog::SharedCatalog;
 use dirty::DirtyClusters;
-use host_client::api::HostApi;
+use mirrors::Mirrors;
+pub use names::{
+    CLUSTER_ADMIN, INITIAL_NAMESPACES, INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL,
+    ROOT_LABEL,
+};
+use namespace_annotations::NamespaceAnnotations;
+pub use pod_security::Levels;
+use pod_security::PodSecurity;
 pub use post_create::NamespaceReadiness;
+use post_create::NewNamespaces;
+use provision::Provision;
+pub use provision_state::ProvisionState;
+use provision_state::ProvisionStates;
+use quota::Quota;
+pub use quota::{Growth, NoRoom};
 pub use reconcile_error::ReconcileError;
-pub use room::{Growth, NoRoom};
-
-/// The label of a root namespace; its value is the virtual cluster.
-pub const ROOT_LABEL: &str = "atoll.dev/root";
-/// The label of mirrors. The agent excludes it from lists and deletions by clients.
-pub const MIRROR_LABEL: &str = "atoll.dev/mirror";
-/// The finalizer of mirrors. With it, they outlive everything else in a namespace that is being deleted.
-pub const MIRROR_FINALIZER: &str = "atoll.dev/mirror";
-/// The label of objects that clients see but cannot change.
-pub const PROTECTED_LABEL: &str = "atoll.dev/protected";
-/// The label of objects in a root namespace that clients do not see.
-pub const INTERNAL_LABEL: &str = "atoll.dev/internal";
-/// The prefix of a mirror's name, before the name of the binding.
-pub const MIRROR_PREFIX: &str = "atoll:crb:";
-/// The namespaces that every cluster has: three of the API server's own (`systemnamespaces` in
-/// pkg/controlplane/controller) and `default`.
-pub const INITIAL_NAMESPACES: [&str; 4] = ["kube-system", "default", "kube-public", "kube-node-lease"];
+use run::ControlLoop;
+use served::ServedClusters;
+use work::Reconciler;
+use written::WrittenBindings;
 
 /// Provisions and reconciles the virtual clusters of one agent. Clones share their state.
 pub struct Provisioner<A> {
@@ -83,29 +91,16 @@ pub struct Provisioner<A> {
 struct Shared<A> {
     api: A,
     namespaces: Arc<Namespaces>,
-    roles: Arc<Roles>,
-    clusters: watch::Sender<Arc<[ClusterName]>>,
+    served: Arc<ServedClusters>,
+    states: Arc<ProvisionStates>,
     /// The annotations of each cluster's namespaces for the admission policies.
-    annotations: ArcSwap<HashMap<ClusterName, Annotations>>,
-    catalog: Mutex<Catalog>,
-    provision_states: watch::Sender<BTreeMap<ClusterName, ProvisionState>>,
-    dirty: DirtyClusters,
-    /// The levels of Pod Security that are enforced.
-    levels: ArcSwap<Levels>,
-}
-
-/// The level of Pod Security that is enforced in each virtual cluster, if any.
-pub type Levels = HashMap<ClusterName, Level>;
-
-/// How far a virtual cluster is provisioned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProvisionState {
-    /// It has not been checked yet.
-    Pending,
-    /// Its namespaces and its administrators' binding exist.
-    Provisioned,
-    /// Provisioning failed, for this reason. The agent tries again.
-    Failed(Arc<str>),
+    annotations: Arc<NamespaceAnnotations<A>>,
+    pod_security: Arc<PodSecurity<A>>,
+    catalog: SharedCatalog,
+    quota: Quota,
+    new_namespaces: NewNamespaces<A>,
+    written: WrittenBindings<A>,
+    reconciler: Arc<Reconciler<A>>,
 }
 
 // === impl Provisioner ===
@@ -118,41 +113,105 @@ impl<A: HostApi> Provisioner<A> {
         provisioner
     }
 
-    /// Enforces these levels of Pod Security from the next [`serve`](Self::serve) on.
-    pub fn enforce(&self, levels: Levels) {
-        self.shared.levels.store(Arc::new(levels));
+    fn of(
+        api: A,
+        namespaces: Arc<Namespaces>,
+        roles: Arc<Roles>,
+        annotations: HashMap<ClusterName, Annotations>,
+    ) -> Self {
+        let clusters: Vec<_> = annotations.keys().cloned().collect();
+        let states = Arc::new(ProvisionStates::new(&clusters));
+        let catalog = SharedCatalog::new(&clusters);
+        let served = Arc::new(ServedClusters::new(clusters));
+        let annotations = Arc::new(NamespaceAnnotations::new(api.clone(), Arc::clone(&namespaces), annotations));
+        let pod_security = Arc::new(PodSecurity::new(api.clone(), Arc::clone(&namespaces)));
+        let bindings = Bindings::new(api.clone());
+        let mirrors = Arc::new(Mirrors::new(
+            Arc::clone(&namespaces),
+            Arc::clone(&annotations),
+            catalog.clone(),
+            bindings.clone(),
+        ));
+        let provision = Provision {
+            bindings: bindings.clone(),
+            namespaces: Arc::clone(&namespaces),
+            roles,
+            annotations: Arc::clone(&annotations),
+            pod_security: Arc::clone(&pod_security),
+        };
+        let written = WrittenBindings {
+            api: api.clone(),
+            namespaces: Arc::clone(&namespaces),
+            catalog: catalog.clone(),
+            dirty: Arc::new(DirtyClusters::default()),
+            mirrors: Arc::clone(&mirrors),
+        };
+        let reconciler = Reconciler {
+            served: Arc::clone(&served),
+            states: Arc::clone(&states),
+            provision,
+            pod_security: Arc::clone(&pod_security),
+            mirrors,
+            bindings: bindings.clone(),
+        };
+        let shared = Shared {
+            quota: Quota::new(Arc::clone(&namespaces), catalog.clone()),
+            new_namespaces: NewNamespaces::new(Arc::clone(&namespaces), catalog.clone(), bindings),
+            reconciler: Arc::new(reconciler),
+            api,
+            namespaces,
+            served,
+            states,
+            annotations,
+            pod_security,
+            catalog,
+            written,
+        };
+        Self { shared: Arc::new(shared) }
     }
 
-    fn of(api: A, namespaces: Arc<Namespaces>, roles: Arc<Roles>, clusters: HashMap<ClusterName, Annotations>) -> Self {
-        let annotations = ArcSwap::from_pointee(clusters.clone());
-        let clusters: Vec<_> = clusters.into_keys().collect();
-        let states = clusters.iter().map(|cluster| (cluster.clone(), ProvisionState::Pending)).collect();
-        let catalog = Mutex::new(Catalog::new(&clusters));
-        let provision_states = watch::Sender::new(states);
-        let clusters = watch::Sender::new(clusters.into());
-        let dirty = DirtyClusters::default();
-        let levels = ArcSwap::default();
-        let shared = Shared { api, namespaces, roles, clusters, annotations, catalog, provision_states, dirty, levels };
-        Self { shared: Arc::new(shared) }
+    /// Enforces these levels of Pod Security from the next [`serve`](Self::serve) on.
+    pub fn enforce(&self, levels: Levels) {
+        self.shared.pod_security.enforce(levels);
     }
 
     /// From now on, reconciles exactly these clusters. The objects of others stay on the host, without our finalizers.
     pub fn serve(&self, clusters: HashMap<ClusterName, Annotations>) {
-        self.shared.annotations.store(Arc::new(clusters.clone()));
-        let clusters: Vec<_> = clusters.into_keys().collect();
-        self.catalog().serve(&clusters);
-        self.shared.provision_states.send_modify(|states| {
-            states.retain(|cluster, _| clusters.contains(cluster));
-            for cluster in &clusters {
-                states.entry(cluster.clone()).or_insert(ProvisionState::Pending);
-            }
-        });
-        self.shared.clusters.send_replace(clusters.into());
+        let names: Vec<_> = clusters.keys().cloned().collect();
+        self.shared.annotations.replace(clusters);
+        self.shared.catalog.lock().serve(&names);
+        self.shared.states.serve(&names);
+        self.shared.served.replace(names);
+    }
+
+    /// Provisions the virtual clusters and reconciles them for ever. Dropping the future cancels the current work.
+    pub async fn run(self) {
+        let shared = &self.shared;
+        let control_loop = ControlLoop {
+            api: shared.api.clone(),
+            served: Arc::clone(&shared.served),
+            namespaces: Arc::clone(&shared.namespaces),
+            catalog: shared.catalog.clone(),
+            dirty: Arc::clone(&shared.written.dirty),
+            reconciler: Arc::clone(&shared.reconciler),
+        };
+        control_loop.run().await;
     }
 
     /// How far this virtual cluster is provisioned; `None` if this agent does not serve it.
     pub fn provision_state(&self, cluster: &ClusterName) -> Option<ProvisionState> {
-        self.shared.provision_states.borrow().get(cluster).cloned()
+        self.shared.states.get(cluster)
+    }
+
+    /// Waits until every virtual cluster is provisioned, so that the agent can serve clients.
+    pub async fn provisioned(&self) {
+        self.shared.states.wait_for(|all| all.values().all(|one| *one == ProvisionState::Provisioned)).await;
+    }
+
+    /// Waits until every namespace of the virtual clusters has the configured annotations. Before that, the admission
+    /// policies refuse pods in namespaces without annotations.
+    pub async fn annotated(&self) {
+        self.shared.annotations.written().await;
     }
 
     /// Whether this namespace of a virtual cluster is being deleted.
@@ -160,23 +219,44 @@ impl<A: HostApi> Provisioner<A> {
         self.shared.namespaces.member(host).is_some_and(|member| member.phase == Phase::Terminating)
     }
 
-    /// Waits until every virtual cluster is provisioned, so that the agent can serve clients.
-    pub async fn provisioned(&self) {
-        let mut states = self.shared.provision_states.subscribe();
-        let all = states.wait_for(|all| all.values().all(|one| *one == ProvisionState::Provisioned));
-        all.await.expect("the sender is borrowed from self");
+    /// Reads the namespace from the host, and adds it to the index if it belongs to one of our virtual clusters.
+    /// Returns whether it does.
+    pub async fn look_for(&self, host: &HostNamespace) -> bool {
+        search::look_for(&self.shared.api, &self.shared.namespaces, host).await
     }
 
-    fn clusters(&self) -> Arc<[ClusterName]> {
-        Arc::clone(&self.shared.clusters.borrow())
+    /// Adds a new namespace to the index, writes its mirrors, and waits for at most a second until they are in force.
+    /// Call it with the host's response to the creation, before the client gets the response. If this future is
+    /// dropped, the reconciler finishes the namespace.
+    pub async fn post_create(&self, created: &Value) -> NamespaceReadiness {
+        self.shared.new_namespaces.complete(created).await
     }
 
-    fn serves(&self, cluster: &ClusterName) -> bool {
-        self.shared.clusters.borrow().contains(cluster)
+    /// Whether the quota of this virtual cluster has room for the write. The known state may be slightly out of date.
+    pub fn has_room(&self, cluster: &ClusterName, growth: Growth<'_>) -> Result<(), NoRoom> {
+        self.shared.quota.has_room(cluster, growth)
     }
 
-    fn catalog(&self) -> MutexGuard<'_, Catalog> {
-        self.shared.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether a ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored, is new, or larger
+    /// than the stored one. The known state may be slightly out of date.
+    pub fn is_growth(&self, cluster: &ClusterName, binding: &Value) -> bool {
+        self.shared.quota.is_growth(cluster, binding)
+    }
+
+    /// Reconciles the mirrors of a ClusterRoleBinding that a client has just written or deleted.
+    pub async fn written(&self, cluster: &ClusterName, name: &str) {
+        self.shared.written.one(cluster, name).await;
+    }
+
+    /// Lists ClusterRoleBindings and waits until they are mirrored. Call it after a request that wrote or deleted ones
+    /// whose names only the host knows.
+    pub async fn look_again(&self, cluster: &ClusterName) {
+        self.shared.written.all(cluster).await;
+    }
+
+    /// Waits for at most a second until all earlier writes to the host are in force.
+    pub async fn in_force(&self, cluster: &ClusterName) {
+        canary::in_force(&self.shared.api, cluster).await;
     }
 }
 
@@ -188,9 +268,7 @@ impl<A> Clone for Provisioner<A> {
 
 impl<A> fmt::Debug for Provisioner<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Provisioner")
-            .field("provision_states", &*self.shared.provision_states.borrow())
-            .finish_non_exhaustive()
+        f.debug_struct("Provisioner").field("provision_states", &self.shared.states).finish_non_exhaustive()
     }
 }
 

@@ -3,45 +3,43 @@
 //! If a caller writes a ClusterRole or a ClusterRoleBinding, the agent makes a dry run as the caller with this
 //! additional group. It shows whether the host lets the caller grant these rights. An object of that name never exists.
 
+use host_client::api::HostApi;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 
 use super::binding::{RBAC, Wanted};
-use super::{INTERNAL_LABEL, Provisioner, ReconcileError, paths};
-use crate::provisioner::reconcile_error::is_already_there;
+use super::bindings::Bindings;
+use super::names::INTERNAL_LABEL;
+use super::paths;
+use super::reconcile_error::{ReconcileError, is_already_there};
 use caller::identity::{ATTEMPT, attempt_group};
-use host_client::api::HostApi;
 
 /// The name of the group's Role and RoleBinding.
-pub(super) const ATTEMPTS: &str = "atoll:attempts";
+const ATTEMPTS: &str = "atoll:attempts";
 
-// === impl Provisioner ===
+/// Ensures that the group has this right.
+pub(super) async fn ensure_attempts(
+    bindings: &Bindings<impl HostApi>,
+    cluster: &ClusterName,
+    root: &HostNamespace,
+) -> Result<(), ReconcileError> {
+    ensure_role(bindings.api(), root).await?;
+    let subjects = json!([{"apiGroup": RBAC, "kind": "Group", "name": attempt_group(cluster)}]);
+    let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": ATTEMPTS});
+    bindings.ensure(root, &Wanted::internal(ATTEMPTS, &subjects, role_ref)).await
+}
 
-impl<A: HostApi> Provisioner<A> {
-    pub(super) async fn ensure_attempts(
-        &self,
-        cluster: &ClusterName,
-        root: &HostNamespace,
-    ) -> Result<(), ReconcileError> {
-        self.ensure_role(root).await?;
-        let subjects = json!([{"apiGroup": RBAC, "kind": "Group", "name": attempt_group(cluster)}]);
-        let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": ATTEMPTS});
-        self.ensure_binding(root, &Wanted::internal(ATTEMPTS, &subjects, role_ref)).await
+async fn ensure_role(api: &impl HostApi, root: &HostNamespace) -> Result<(), ReconcileError> {
+    let wanted = role(root);
+    let found = match api.create(&paths::roles(root), &wanted).await {
+        Ok(_) => return Ok(()),
+        Err(error) if is_already_there(&error) => api.get(&paths::role(root, ATTEMPTS)).await?,
+        Err(error) => return Err(error.into()),
+    };
+    if found["rules"] != wanted["rules"] {
+        api.update(&paths::role(root, ATTEMPTS), &wanted).await?;
     }
-
-    async fn ensure_role(&self, root: &HostNamespace) -> Result<(), ReconcileError> {
-        let api = &self.shared.api;
-        let wanted = role(root);
-        let found = match api.create(&paths::roles(root), &wanted).await {
-            Ok(_) => return Ok(()),
-            Err(error) if is_already_there(&error) => api.get(&paths::role(root, ATTEMPTS)).await?,
-            Err(error) => return Err(error.into()),
-        };
-        if found["rules"] != wanted["rules"] {
-            api.update(&paths::role(root, ATTEMPTS), &wanted).await?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn role(root: &HostNamespace) -> Value {

@@ -5,12 +5,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::found::{Found, Subjects};
-use super::{INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL};
+use super::names::{CLUSTER_ADMIN, INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL};
 
 /// The group of RBAC's kinds.
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
-/// The binding of a cluster's administrators (`cluster-admin` in plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
-pub const CLUSTER_ADMIN: &str = "cluster-admin";
 /// The value of our labels, which are flags.
 const SET: &str = "true";
 

@@ -1,12 +1,13 @@
 //! The bindings that every namespace of a virtual cluster must mirror: those of its root namespace.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rewrite::ClusterName;
 use tokio::sync::Semaphore;
 
-use super::binding::{Binding, CLUSTER_ADMIN, Wanted};
+use super::binding::{Binding, Wanted};
+use super::names::{CLUSTER_ADMIN, MIRROR_PREFIX};
 
 /// The maximum number of namespaces of one virtual cluster to which mirrors are written at once, for all requests of
 /// its clients together. It is small because the host's priority and fairness sees the requests of an agent as one
@@ -16,6 +17,10 @@ pub(super) const AT_ONCE: u32 = 2;
 /// The maximum number of new namespaces of a virtual cluster that get their mirrors at once, for the same reason.
 /// Clients that create more wait.
 const CREATIONS_AT_ONCE: usize = 4;
+
+/// A catalog that the control loop and the requests of clients share. Clones are the same catalog.
+#[derive(Clone, Debug)]
+pub(super) struct SharedCatalog(Arc<Mutex<Catalog>>);
 
 /// The ClusterRoleBindings of each virtual cluster, as mirrors.
 #[derive(Debug)]
@@ -52,6 +57,18 @@ pub(super) enum Event<'a> {
 
 /// The versions of bindings at one point in time.
 pub(super) struct Known(HashMap<String, u64>);
+
+// === impl SharedCatalog ===
+
+impl SharedCatalog {
+    pub(super) fn new(clusters: &[ClusterName]) -> Self {
+        Self(Arc::new(Mutex::new(Catalog::new(clusters))))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Catalog> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 // === impl Catalog ===
 
@@ -171,6 +188,14 @@ impl Catalog {
         let with = with.map(|binding| binding.mirror().bytes());
         let bytes = others.map(|(_, mirror)| mirror.bytes).chain(with);
         bytes.fold((1, 0), |(count, sum), bytes| (count + 1, sum + bytes))
+    }
+
+    /// The current version of a mirror: its binding may have been changed or deleted since the catalog returned it.
+    pub(super) fn current(&self, cluster: &ClusterName, mirror: &Arc<Wanted>) -> Option<Arc<Wanted>> {
+        match mirror.name.strip_prefix(MIRROR_PREFIX) {
+            Some(binding) if binding != CLUSTER_ADMIN => self.mirror(cluster, binding),
+            _ => Some(Arc::clone(mirror)),
+        }
     }
 
     /// The mirror of a binding.

@@ -3,51 +3,50 @@
 //! Namespaces of clients keep the names from an earlier version. A root namespace cannot, because its name is always
 //! derived from that of the virtual cluster.
 
+use host_client::api::{HostApi, Partial, Selection};
 use rewrite::{ClusterName, HostNamespace};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tracing::info;
 
-use super::binding::{Binding, CLUSTER_ADMIN, is_deleted};
+use super::binding::{Binding, is_deleted};
 use super::found::Found;
-use super::reconcile_error::is_already_there;
-use super::{Provisioner, ROOT_LABEL, ReconcileError, paths};
-use host_client::api::HostApi;
-use host_client::api::{Partial, Selection};
+use super::names::{CLUSTER_ADMIN, ROOT_LABEL};
+use super::paths;
+use super::reconcile_error::{ReconcileError, is_already_there};
 
-// === impl Provisioner ===
-
-impl<A: HostApi> Provisioner<A> {
-    /// Moves the bindings of clients, and then deletes the former root namespace. This is repeated until it is deleted.
-    pub(super) async fn move_in(&self, cluster: &ClusterName, root: &HostNamespace) -> Result<(), ReconcileError> {
-        let Some(former) = HostNamespace::former_root(cluster) else { return Ok(()) };
-        let api = &self.shared.api;
-        let found = match api.get(&paths::namespace(&former)).await {
-            Ok(found) => found,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        if found["metadata"]["labels"][ROOT_LABEL] != cluster.as_str() || is_deleted(&found) {
-            return Ok(());
-        }
-        let (path, everything) = (paths::bindings(&former), Selection::default());
-        let mut pages = api.pages(&path, &everything);
-        while let Some(page) = pages.next::<Box<RawValue>>().await? {
-            for binding in page.iter().filter_map(|binding| moved(binding, root)) {
-                match api.create_text(&paths::bindings(root), binding).await {
-                    Err(error) if !is_already_there(&error) => return Err(error.into()),
-                    _ => {}
-                }
+/// Moves the bindings of clients, and then deletes the former root namespace. This is repeated until it is deleted.
+pub(super) async fn move_in(
+    api: &impl HostApi,
+    cluster: &ClusterName,
+    root: &HostNamespace,
+) -> Result<(), ReconcileError> {
+    let Some(former) = HostNamespace::former_root(cluster) else { return Ok(()) };
+    let found = match api.get(&paths::namespace(&former)).await {
+        Ok(found) => found,
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    if found["metadata"]["labels"][ROOT_LABEL] != cluster.as_str() || is_deleted(&found) {
+        return Ok(());
+    }
+    let (path, everything) = (paths::bindings(&former), Selection::default());
+    let mut pages = api.pages(&path, &everything);
+    while let Some(page) = pages.next::<Box<RawValue>>().await? {
+        for binding in page.iter().filter_map(|binding| moved(binding, root)) {
+            match api.create_text(&paths::bindings(root), binding).await {
+                Err(error) if !is_already_there(&error) => return Err(error.into()),
+                _ => {}
             }
         }
-        let options = json!({"preconditions": {"uid": found["metadata"]["uid"]}});
-        match api.delete::<IgnoredAny>(&paths::namespace(&former), &options).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
-            _ => {
-                info!(%cluster, %former, %root, "replaced the root namespace");
-                Ok(())
-            }
+    }
+    let options = json!({"preconditions": {"uid": found["metadata"]["uid"]}});
+    match api.delete::<IgnoredAny>(&paths::namespace(&former), &options).await {
+        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
+        _ => {
+            info!(%cluster, %former, %root, "replaced the root namespace");
+            Ok(())
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, PROTECTED_LABEL};
+use super::names::{INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, PROTECTED_LABEL};
 
 /// A RoleBinding on the host.
 #[derive(Clone, Debug, Deserialize)]

@@ -6,14 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use host_client::api::HostApi;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 
-use super::binding::{CLUSTER_ADMIN, Wanted, masters};
-use super::{MIRROR_PREFIX, Provisioner, paths};
-use host_client::api::HostApi;
+use super::binding::{Wanted, masters};
+use super::bindings::Bindings;
+use super::catalog::SharedCatalog;
+use super::paths;
+use crate::namespaces::Namespaces;
 
 /// The time to write the mirrors. After it, the client gets the response anyway.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,14 +38,25 @@ pub enum NamespaceReadiness {
     Foreign,
 }
 
-// === impl Provisioner ===
+/// Namespaces that clients create.
+pub(super) struct NewNamespaces<A> {
+    namespaces: Arc<Namespaces>,
+    catalog: SharedCatalog,
+    bindings: Bindings<A>,
+}
 
-impl<A: HostApi> Provisioner<A> {
+// === impl NewNamespaces ===
+
+impl<A: HostApi> NewNamespaces<A> {
+    pub(super) fn new(namespaces: Arc<Namespaces>, catalog: SharedCatalog, bindings: Bindings<A>) -> Self {
+        Self { namespaces, catalog, bindings }
+    }
+
     /// Adds a new namespace to the index, writes its mirrors, and waits for at most a second until they are in force.
     /// Call it with the host's response to the creation, before the client gets the response. If this future is
     /// dropped, the reconciler finishes the namespace.
-    pub async fn post_create(&self, created: &Value) -> NamespaceReadiness {
-        let Ok(Some(member)) = self.shared.namespaces.learn(created) else {
+    pub(super) async fn complete(&self, created: &Value) -> NamespaceReadiness {
+        let Ok(Some(member)) = self.namespaces.learn(created) else {
             error!(namespace = %created["metadata"]["name"], "the new namespace belongs to no virtual cluster");
             return NamespaceReadiness::Foreign;
         };
@@ -58,16 +72,16 @@ impl<A: HostApi> Provisioner<A> {
 
     /// Writes all mirrors in order: when the last one is in force, all are.
     async fn write_all(&self, cluster: &ClusterName, host: &HostNamespace) {
-        let creations = self.catalog().creations(cluster);
+        let creations = self.catalog.lock().creations(cluster);
         let _creation = match &creations {
             Some(creations) => creations.acquire().await.ok(),
             None => None,
         };
-        let mirrors = self.catalog().mirrors(cluster);
+        let mirrors = self.catalog.lock().mirrors(cluster);
         for mirror in &mirrors {
             let mut pause = INITIAL_BACKOFF;
-            while let Some(mirror) = self.still_wanted(cluster, mirror)
-                && let Err(error) = self.create_binding(host, &mirror).await
+            while let Some(mirror) = self.current(cluster, mirror)
+                && let Err(error) = self.bindings.create(host, &mirror).await
             {
                 warn!(error = &error as &dyn std::error::Error, namespace = %host, binding = mirror.name, "a mirror could not be written");
                 sleep(pause).await;
@@ -76,12 +90,9 @@ impl<A: HostApi> Provisioner<A> {
         }
     }
 
-    /// The current version of a mirror: its binding may have been changed or deleted while others were written.
-    fn still_wanted(&self, cluster: &ClusterName, mirror: &Arc<Wanted>) -> Option<Arc<Wanted>> {
-        match mirror.name.strip_prefix(MIRROR_PREFIX) {
-            Some(binding) if binding != CLUSTER_ADMIN => self.catalog().mirror(cluster, binding),
-            _ => Some(Arc::clone(mirror)),
-        }
+    /// The current version of a mirror. A function, so that the lock is not held while the host answers.
+    fn current(&self, cluster: &ClusterName, mirror: &Arc<Wanted>) -> Option<Arc<Wanted>> {
+        self.catalog.lock().current(cluster, mirror)
     }
 
     async fn await_in_force(&self, cluster: &ClusterName, host: &HostNamespace) {
@@ -98,7 +109,7 @@ impl<A: HostApi> Provisioner<A> {
         });
         let mut pause = INITIAL_BACKOFF;
         loop {
-            match self.shared.api.create(paths::REVIEWS, &review).await {
+            match self.bindings.api().create(paths::REVIEWS, &review).await {
                 Ok(answer) if answer["status"]["allowed"] == true => return,
                 Ok(_) => {}
                 Err(error) => {

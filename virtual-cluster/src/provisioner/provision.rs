@@ -1,37 +1,55 @@
 //! What a virtual cluster needs before its first client: its root namespace, the administrators' binding, the default
 //! roles and the default namespaces.
 
+use std::sync::Arc;
+
+use host_client::api::HostApi;
 use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::pod_security::Level;
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::{Map, Value, json};
 use tracing::info;
 
+use super::attempts::ensure_attempts;
 use super::binding::{Binding, is_deleted};
-use super::reconcile_error::is_already_there;
-use super::{INITIAL_NAMESPACES, Provisioner, ROOT_LABEL, ReconcileError, paths};
-use crate::namespaces;
-use host_client::api::HostApi;
+use super::bindings::Bindings;
+use super::former::move_in;
+use super::names::{INITIAL_NAMESPACES, ROOT_LABEL};
+use super::namespace_annotations::NamespaceAnnotations;
+use super::paths;
+use super::pod_security::PodSecurity;
+use super::reconcile_error::{ReconcileError, is_already_there};
+use crate::namespaces::{self, Namespaces};
+use crate::roles::Roles;
 
-// === impl Provisioner ===
+/// Creates what is missing.
+pub(super) struct Provision<A> {
+    pub(super) bindings: Bindings<A>,
+    pub(super) namespaces: Arc<Namespaces>,
+    pub(super) roles: Arc<Roles>,
+    pub(super) annotations: Arc<NamespaceAnnotations<A>>,
+    pub(super) pod_security: Arc<PodSecurity<A>>,
+}
 
-impl<A: HostApi> Provisioner<A> {
+// === impl Provision ===
+
+impl<A: HostApi> Provision<A> {
     /// Ensures that everything exists that the cluster needs before its first client. Mirrors follow, because each new
     /// namespace causes an event.
-    pub(super) async fn provision(&self, cluster: &ClusterName) -> Result<(), ReconcileError> {
+    pub(super) async fn reconcile(&self, cluster: &ClusterName) -> Result<(), ReconcileError> {
         let root = HostNamespace::root(cluster);
         self.ensure_namespace(cluster, &root, &json!({ROOT_LABEL: cluster.as_str()}), None).await?;
-        self.ensure_binding(&root, &Binding::cluster_admin(cluster).protected()).await?;
-        self.ensure_attempts(cluster, &root).await?;
-        self.move_in(cluster, &root).await?;
-        self.shared.roles.copy(&self.shared.api, cluster).await?;
+        self.bindings.ensure(&root, &Binding::cluster_admin(cluster).protected()).await?;
+        ensure_attempts(&self.bindings, cluster, &root).await?;
+        move_in(self.bindings.api(), cluster, &root).await?;
+        self.roles.copy(self.bindings.api(), cluster).await?;
         for name in INITIAL_NAMESPACES {
             let name = VirtualNamespace::new(name).expect("a literal in the form of a label");
             // An earlier version may have created it under another name.
-            let index = self.shared.namespaces.index();
+            let index = self.namespaces.index();
             let host = index.host(cluster, &name).cloned().unwrap_or_else(|| HostNamespace::derive(&name, cluster));
             let labels = json!({CLUSTER_LABEL: cluster.as_str(), NAMESPACE_LABEL: name.as_str()});
-            self.ensure_namespace(cluster, &host, &labels, self.level(cluster)).await?;
+            self.ensure_namespace(cluster, &host, &labels, self.pod_security.level(cluster)).await?;
         }
         Ok(())
     }
@@ -44,11 +62,11 @@ impl<A: HostApi> Provisioner<A> {
         labels: &Value,
         level: Option<Level>,
     ) -> Result<(), ReconcileError> {
-        let api = &self.shared.api;
+        let api = self.bindings.api();
         let found = match api.get(&paths::namespace(host)).await {
             Ok(found) => found,
             Err(error) if error.is_not_found() => {
-                let annotations = self.annotations(cluster).unwrap_or_default();
+                let annotations = self.annotations.of(cluster).unwrap_or_default();
                 let annotations: Map<_, _> =
                     annotations.entries().map(|(key, value)| (key.to_owned(), value.into())).collect();
                 let mut object = json!({
@@ -78,9 +96,9 @@ impl<A: HostApi> Provisioner<A> {
         if is_deleted(&found) {
             return Err(ReconcileError::Ending(host.clone()));
         }
-        let found = self.annotate(cluster, found).await?;
+        let found = self.annotations.write(cluster, found).await?;
         // The host accepted the name, so this succeeds. If it does not, the watch reports the error.
-        let _ = self.shared.namespaces.learn(&found);
+        let _ = self.namespaces.learn(&found);
         Ok(())
     }
 }

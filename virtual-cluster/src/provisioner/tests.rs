@@ -91,8 +91,7 @@ async fn a_namespace_of_another_owner_is_not_adopted() {
     host.put(&at("default-vc"), json!({"metadata": {"name": "default-vc", "labels": {"theirs": "1"}}}));
     let provisioner = agent(&host);
     with(&provisioner, async {
-        let mut states = provisioner.shared.provision_states.subscribe();
-        states.wait_for(|all| matches!(all[&vc()], ProvisionState::Failed(_))).await.unwrap();
+        provisioner.shared.states.wait_for(|all| matches!(all[&vc()], ProvisionState::Failed(_))).await;
         let Some(ProvisionState::Failed(reason)) = provisioner.provision_state(&vc()) else { panic!("it has failed") };
         assert!(reason.contains("namespace default-vc of the host exists") && reason.contains("delete it"), "{reason}");
         assert_eq!(host.lock().objects[&at("default-vc")]["metadata"]["labels"], json!({"theirs": "1"}));

@@ -104,7 +104,7 @@ async fn an_older_source_undoes_nothing() {
         joe["subjects"][0]["name"] = json!("vc:vc:joe");
         host.put(&source, joe.clone());
         provisioner.written(&vc(), "viewers").await;
-        provisioner.catalog().tell(&vc(), Event::Gone { name: "viewers", version: 0 });
+        provisioner.shared.catalog.lock().tell(&vc(), Event::Gone { name: "viewers", version: 0 });
         host.edit(&mirror, |mirror| mirror["metadata"]["labels"]["touched"] = json!("true"));
         let is_gone = host.until(|state| state.objects.get(&mirror).is_none_or(is_deleted));
         assert!(timeout(TEST_TIMEOUT / 4, is_gone).await.is_err());
@@ -180,7 +180,7 @@ async fn requests_of_one_cluster_wait_for_each_other() {
         host.put(&binding_at("atoll-root-vc", "viewers"), cluster_role_binding("viewers"));
         let mirrors = INITIAL_NAMESPACES.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
         let count = |state: &State| mirrors.iter().filter(|path| state.objects.contains_key(*path)).count();
-        let places = provisioner.catalog().places(&vc()).unwrap();
+        let places = provisioner.shared.catalog.lock().places(&vc()).unwrap();
         let all = places.acquire_many(AT_ONCE).await.unwrap();
         let cluster = vc();
         let others = async {

@@ -1,50 +1,75 @@
 //! Reconciles the Pod Security labels of each namespace with the configuration and the client's labels.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use host_client::api::HostApi;
 use rewrite::pod_security::Level;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 use tracing::info;
 
-use super::{Provisioner, ReconcileError, paths};
-use crate::namespaces::Phase;
+use super::paths;
+use super::reconcile_error::ReconcileError;
+use crate::namespaces::{Namespaces, Phase};
 use crate::pod_security::correction;
-use host_client::api::HostApi;
 
 /// The maximum number of attempts if others change the object at the same time.
 const ATTEMPTS: u32 = 5;
 
-// === impl Provisioner ===
+/// The level of Pod Security that is enforced in each virtual cluster, if any.
+pub type Levels = HashMap<ClusterName, Level>;
 
-impl<A: HostApi> Provisioner<A> {
+/// Sets the Pod Security labels of namespaces.
+pub(super) struct PodSecurity<A> {
+    api: A,
+    namespaces: Arc<Namespaces>,
+    levels: ArcSwap<Levels>,
+}
+
+// === impl PodSecurity ===
+
+impl<A: HostApi> PodSecurity<A> {
+    /// Enforces no level yet.
+    pub(super) fn new(api: A, namespaces: Arc<Namespaces>) -> Self {
+        Self { api, namespaces, levels: ArcSwap::default() }
+    }
+
+    /// From now on, enforces these levels.
+    pub(super) fn enforce(&self, levels: Levels) {
+        self.levels.store(Arc::new(levels));
+    }
+
     /// The level that is enforced in a virtual cluster.
     pub(super) fn level(&self, cluster: &ClusterName) -> Option<Level> {
-        self.shared.levels.load().get(cluster).copied()
+        self.levels.load().get(cluster).copied()
     }
 
     /// Sets the labels of one namespace.
-    pub(super) async fn secure(&self, host: &HostNamespace) -> Result<(), ReconcileError> {
-        let Some(member) = self.shared.namespaces.member(host) else { return Ok(()) };
+    pub(super) async fn reconcile(&self, host: &HostNamespace) -> Result<(), ReconcileError> {
+        let Some(member) = self.namespaces.member(host) else { return Ok(()) };
         let level = self.level(&member.cluster);
         if member.phase == Phase::Terminating || member.posture.is_right(level) {
             return Ok(());
         }
         let path = paths::namespace(host);
         for _ in 0..ATTEMPTS {
-            let mut found = match self.shared.api.get(&path).await {
+            let mut found = match self.api.get(&path).await {
                 Ok(found) => found,
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
             let Some(correction) = correction(&found["metadata"]["labels"], level) else {
                 // The watch has not delivered this version yet.
-                let _ = self.shared.namespaces.learn(&found);
+                let _ = self.namespaces.learn(&found);
                 return Ok(());
             };
             correct(&mut found["metadata"]["labels"], correction);
-            match self.shared.api.update(&path, &found).await {
+            match self.api.update(&path, &found).await {
                 Ok(updated) => {
                     info!(namespace = %host, level = level.map(Level::as_str), "set the Pod Security labels");
-                    let _ = self.shared.namespaces.learn(&updated);
+                    let _ = self.namespaces.learn(&updated);
                     return Ok(());
                 }
                 Err(error) if error.is_conflict() => {}

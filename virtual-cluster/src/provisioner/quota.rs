@@ -4,13 +4,15 @@
 //! host's etcd with a million objects, instead of two thousand. So the mirrors are counted, and a namespace or binding
 //! that would exceed the limits is refused, as by a quota.
 
+use std::sync::Arc;
+
 use rewrite::ClusterName;
 use serde_json::Value;
 
-use super::Provisioner;
 use super::binding::Binding;
+use super::catalog::SharedCatalog;
 use super::found::Found;
-use host_client::api::HostApi;
+use crate::namespaces::Namespaces;
 
 /// The maximum number of mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
 const COUNT: usize = 100_000;
@@ -20,6 +22,12 @@ const BYTES: usize = 256 * 1024 * 1024;
 const OVERHEAD: usize = 512;
 /// The maximum memory of the bindings themselves in the agent, in bytes: their JSON, and [`OVERHEAD`] for each.
 const SAID: usize = 8 * 1024 * 1024;
+
+/// The quota of each virtual cluster, and how much of it is used.
+pub(super) struct Quota {
+    namespaces: Arc<Namespaces>,
+    catalog: SharedCatalog,
+}
 
 /// A write that adds mirrors.
 #[derive(Clone, Copy, Debug)]
@@ -52,17 +60,21 @@ pub enum NoRoom {
     Bindings(usize),
 }
 
-// === impl Provisioner ===
+// === impl Quota ===
 
-impl<A: HostApi> Provisioner<A> {
+impl Quota {
+    pub(super) fn new(namespaces: Arc<Namespaces>, catalog: SharedCatalog) -> Self {
+        Self { namespaces, catalog }
+    }
+
     /// Whether the quota of this virtual cluster has room for the write. The known state may be slightly out of date.
-    pub fn has_room(&self, cluster: &ClusterName, growth: Growth<'_>) -> Result<(), NoRoom> {
-        let namespaces = self.shared.namespaces.members(cluster).len();
+    pub(super) fn has_room(&self, cluster: &ClusterName, growth: Growth<'_>) -> Result<(), NoRoom> {
+        let namespaces = self.namespaces.members(cluster).len();
         let (namespaces, binding) = match growth {
             Growth::Namespace => (namespaces + 1, None),
             Growth::Binding(binding) => (namespaces, Found::of(binding).as_ref().and_then(Binding::of)),
         };
-        let catalog = self.catalog();
+        let catalog = self.catalog.lock();
         if binding.as_ref().is_some_and(|binding| !catalog.is_growth(cluster, binding)) {
             return Ok(());
         }
@@ -78,34 +90,24 @@ impl<A: HostApi> Provisioner<A> {
 
     /// Whether a ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored, is new, or larger
     /// than the stored one. The known state may be slightly out of date.
-    pub fn is_growth(&self, cluster: &ClusterName, binding: &Value) -> bool {
+    pub(super) fn is_growth(&self, cluster: &ClusterName, binding: &Value) -> bool {
         let binding = Found::of(binding).as_ref().and_then(Binding::of);
-        binding.is_none_or(|binding| self.catalog().is_growth(cluster, &binding))
+        binding.is_none_or(|binding| self.catalog.lock().is_growth(cluster, &binding))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::super::catalog::Event;
-    use super::super::testing::FakeHost;
     use super::*;
-    use crate::namespaces::{Annotations, Namespaces};
-
     #[test]
     fn copies_are_counted_and_weighed() {
         let cluster: ClusterName = "ke".parse().unwrap();
         let namespaces = Arc::new(Namespaces::new([cluster.clone()]));
-        let provisioner = Provisioner::of(
-            FakeHost::new(),
-            Arc::clone(&namespaces),
-            Arc::default(),
-            HashMap::from([(cluster.clone(), Annotations::default())]),
-        );
+        let catalog = SharedCatalog::new(std::slice::from_ref(&cluster));
+        let quota = Quota::new(Arc::clone(&namespaces), catalog.clone());
         for number in 0..200 {
             let name = format!("n{number}");
             let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": name});
@@ -118,33 +120,33 @@ mod tests {
         };
         let binding = |object: &Value| Binding::of(&Found::of(object).unwrap()).unwrap();
         let large = object("large", 2 * 1024 * 1024);
-        let no_room = provisioner.has_room(&cluster, Growth::Binding(&large));
+        let no_room = quota.has_room(&cluster, Growth::Binding(&large));
         assert!(matches!(no_room, Err(NoRoom::Mirrors { .. })), "{no_room:?}");
         let larger = object("larger", SAID);
-        let no_room = provisioner.has_room(&cluster, Growth::Binding(&larger));
+        let no_room = quota.has_room(&cluster, Growth::Binding(&larger));
         assert!(matches!(no_room, Err(NoRoom::Bindings(_))), "{no_room:?}");
         for number in 1..499 {
             let binding = binding(&object(&format!("b{number}"), 8));
-            provisioner.catalog().tell(&cluster, Event::There(&binding));
+            catalog.lock().tell(&cluster, Event::There(&binding));
         }
-        assert_eq!(provisioner.has_room(&cluster, Growth::Binding(&object("another", 8))), Ok(()));
+        assert_eq!(quota.has_room(&cluster, Growth::Binding(&object("another", 8))), Ok(()));
         // Together with the administrators' binding, there are 500.
         let last = binding(&object("last", 8));
-        provisioner.catalog().tell(&cluster, Event::There(&last));
-        assert!(provisioner.has_room(&cluster, Growth::Binding(&object("another", 8))).is_err());
-        assert!(provisioner.has_room(&cluster, Growth::Namespace).is_err());
+        catalog.lock().tell(&cluster, Event::There(&last));
+        assert!(quota.has_room(&cluster, Growth::Binding(&object("another", 8))).is_err());
+        assert!(quota.has_room(&cluster, Growth::Namespace).is_err());
         // A write that does not grow a binding is always allowed.
-        assert_eq!(provisioner.has_room(&cluster, Growth::Binding(&object("last", 7))), Ok(()));
+        assert_eq!(quota.has_room(&cluster, Growth::Binding(&object("last", 7))), Ok(()));
 
         let subjects = |mut object: Value, subjects: &[&str]| {
             object["subjects"] = subjects.iter().map(|name| json!({"kind": "User", "name": name})).collect();
-            provisioner.is_growth(&cluster, &object)
+            quota.is_growth(&cluster, &object)
         };
         let mut labelled = object("last", 8);
         labelled["metadata"]["labels"] = json!({"a": "b"});
-        assert!(!provisioner.is_growth(&cluster, &labelled) && provisioner.is_growth(&cluster, &object("unknown", 8)));
+        assert!(!quota.is_growth(&cluster, &labelled) && quota.is_growth(&cluster, &object("unknown", 8)));
         let wide = object("wide", 100);
-        provisioner.catalog().tell(&cluster, Event::There(&binding(&wide)));
+        catalog.lock().tell(&cluster, Event::There(&binding(&wide)));
         assert!(!subjects(wide.clone(), &[]) && !subjects(wide.clone(), &["a"]));
         // More subjects are growth, even if their JSON is shorter.
         assert!(subjects(wide, &["a", "b"]));

@@ -1,0 +1,76 @@
+//! Waits until earlier RBAC writes are in force.
+//!
+//! RBAC reads from one cache per kind, and each cache receives changes in order. So the agent writes a *canary* last: a
+//! ClusterRole and a binding to it, with a mark that is new each time. When the host allows what the canary grants, all
+//! earlier writes are in force in that API server, too. Other API servers may lag by some milliseconds.
+
+use std::time::Duration;
+
+use host_client::api::HostApi;
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use super::binding::RBAC;
+use super::names::INTERNAL_LABEL;
+use super::paths;
+use super::reconcile_error::ReconcileError;
+
+/// The name of the canary's RoleBinding, and the end of the name of its ClusterRole.
+const CANARY: &str = "atoll:canary";
+
+/// The time to wait for a canary.
+const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The first pause between reviews. It doubles each time.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(2);
+/// The maximum pause.
+const MAX_BACKOFF: Duration = Duration::from_millis(64);
+
+/// Waits for at most a second until all earlier writes to the host are in force.
+pub(super) async fn in_force(api: &impl HostApi, cluster: &ClusterName) {
+    match timeout(IN_FORCE_TIMEOUT, canary(api, cluster)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            let error: &dyn std::error::Error = &error;
+            warn!(error, %cluster, "cannot check whether new rights are in force");
+        }
+        Err(_) => debug!(%cluster, "new rights were not in force in time"),
+    }
+}
+
+async fn canary(api: &impl HostApi, cluster: &ClusterName) -> Result<(), ReconcileError> {
+    let mark = format!("{:016x}", fastrand::u64(..));
+    let (name, user) = (format!("vc:{cluster}:{CANARY}"), format!("vc:{cluster}:{CANARY}:{mark}"));
+    let root = HostNamespace::root(cluster);
+    let labels = json!({INTERNAL_LABEL: "true"});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": labels},
+        "rules": [{"verbs": ["get"], "apiGroups": ["atoll.dev"], "resources": ["canaries"], "resourceNames": [mark]}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": CANARY, "namespace": root.as_str(), "labels": labels},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+    });
+    let Some(binding_path) = paths::binding(&root, CANARY) else { return Ok(()) };
+    // An update without a resource version overwrites an object, or creates it.
+    api.update(&paths::cluster_role(&name), &role).await?;
+    api.update(&binding_path, &binding).await?;
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": {
+            "namespace": root.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries", "name": mark,
+        }},
+    });
+    let mut pause = INITIAL_BACKOFF;
+    loop {
+        if api.create(paths::REVIEWS, &review).await?["status"]["allowed"] == true {
+            return Ok(());
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(MAX_BACKOFF);
+    }
+}

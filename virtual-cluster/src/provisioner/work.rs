@@ -1,0 +1,71 @@
+//! Processes one entry of the work queue.
+
+use std::sync::Arc;
+
+use host_client::api::HostApi;
+use rewrite::{ClusterName, HostNamespace};
+use tracing::warn;
+
+use super::bindings::Bindings;
+use super::leave::leave;
+use super::mirrors::{Mirrors, Progress};
+use super::pod_security::PodSecurity;
+use super::provision::Provision;
+use super::provision_state::ProvisionStates;
+use super::reconcile_error::ReconcileError;
+use super::served::ServedClusters;
+use super::work_queue::Work;
+
+/// Reconciles what the entries of the queue name, and logs what fails.
+pub(super) struct Reconciler<A> {
+    pub(super) served: Arc<ServedClusters>,
+    pub(super) states: Arc<ProvisionStates>,
+    pub(super) provision: Provision<A>,
+    pub(super) pod_security: Arc<PodSecurity<A>>,
+    pub(super) mirrors: Arc<Mirrors<A>>,
+    pub(super) bindings: Bindings<A>,
+}
+
+// === impl Reconciler ===
+
+impl<A: HostApi> Reconciler<A> {
+    pub(super) async fn work(&self, work: Work) -> Result<Progress, ReconcileError> {
+        match &work {
+            Work::Provision(cluster) => self.provision(cluster).await,
+            Work::Namespace(host) => self.namespace(host).await,
+            Work::Leave(cluster) => self.leave(cluster).await,
+        }
+    }
+
+    async fn provision(&self, cluster: &ClusterName) -> Result<Progress, ReconcileError> {
+        if !self.served.contains(cluster) {
+            return Ok(Progress::Done);
+        }
+        let provisioned = self.provision.reconcile(cluster).await;
+        self.states.record(cluster, provisioned.as_ref().err());
+        provisioned.map(|()| Progress::Done)
+    }
+
+    async fn namespace(&self, host: &HostNamespace) -> Result<Progress, ReconcileError> {
+        if let Err(failure) = self.pod_security.reconcile(host).await {
+            let error: &dyn std::error::Error = &failure;
+            warn!(error, namespace = %host, "cannot set the Pod Security labels of a namespace yet");
+            return Err(failure);
+        }
+        let mirrored = self.mirrors.reconcile(host).await;
+        if let Err(error) = &mirrored {
+            let error: &dyn std::error::Error = error;
+            warn!(error, namespace = %host, "cannot reconcile the bindings of a namespace yet");
+        }
+        mirrored
+    }
+
+    async fn leave(&self, cluster: &ClusterName) -> Result<Progress, ReconcileError> {
+        let left = leave(&self.bindings, &self.served, cluster).await;
+        if let Err(error) = &left {
+            let error: &dyn std::error::Error = error;
+            warn!(error, %cluster, "a virtual cluster has left, but its finalizers cannot be removed yet");
+        }
+        left.map(|()| Progress::Done)
+    }
+}
