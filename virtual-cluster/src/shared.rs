@@ -16,6 +16,7 @@
 //! Reading order: [`Rules`], [`HostObject`], [`Agreement`], [`Overlays`].
 
 mod agreement;
+mod attached;
 pub mod config;
 mod definitions;
 pub mod handover;
@@ -23,6 +24,7 @@ mod instances;
 mod kind;
 mod merge;
 mod object;
+mod overlay;
 pub mod overlays;
 mod pending_change;
 mod power;
@@ -33,11 +35,13 @@ use arc_swap::ArcSwap;
 
 use crate::shared::config::SharedObjects;
 pub use agreement::Agreement;
+pub use attached::Attached;
 pub use definitions::{Definitions, Hidden, PATH as DEFINITIONS};
 pub use instances::Instances;
 pub use kind::{Kind, NotWritable};
 pub use merge::merge;
-pub use object::{Applied, HostObject, Overlay, Stored};
+pub use object::HostObject;
+pub use overlay::{Applied, Keys, Overlay, OwnKeys, Stored};
 pub use overlays::{MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
 pub use pending_change::{digest, is_same};
 pub use power::objection;

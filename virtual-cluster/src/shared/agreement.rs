@@ -21,9 +21,9 @@ impl Agreement {
         if !host.is_of_clusters() {
             return Self::Never;
         }
-        let mut others = host.owners().filter(|owner| *owner != cluster);
+        let mut others = host.attached().owners().filter(|owner| *owner != cluster);
         let agrees = |owner: &str| {
-            host.overlay(owner).and_then(|overlay| overlay.pending_change).as_deref() == Some(pending_change)
+            host.attached().overlay(owner).and_then(|overlay| overlay.pending_change).as_deref() == Some(pending_change)
         };
         if others.all(agrees) { Self::Given } else { Self::Awaited }
     }
@@ -34,7 +34,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::object::Overlay;
+    use super::super::overlay::Overlay;
     use super::*;
 
     fn host(pending_changes: &[(String, Option<String>)]) -> HostObject {

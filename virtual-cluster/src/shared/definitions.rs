@@ -103,7 +103,7 @@ impl Definitions {
     fn learn(&self, object: &Value) {
         let definition = HostObject::new(object.clone());
         let is_of_clusters = definition.is_of_clusters();
-        let owners = is_of_clusters.then(|| definition.owners().map(str::to_owned).collect());
+        let owners = is_of_clusters.then(|| definition.attached().owners().map(str::to_owned).collect());
         let is_claimed = definition.is_marked() && !is_of_clusters;
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
         self.lock().insert(name(object).to_owned(), Definition { uid, owners, is_claimed });

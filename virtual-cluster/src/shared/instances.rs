@@ -52,7 +52,7 @@ impl Instances {
     /// token of such a cluster can create one directly at the host, and one can be created while the cluster leaves the
     /// definition. Neither may take the definition away from the clusters that have it.
     pub async fn any_outside(&self, api: &impl HostApi, definition: &HostObject) -> Result<bool, ApiError> {
-        let found = if definition.owners().all(|owner| ClusterName::new(owner).is_err()) {
+        let found = if definition.attached().owners().all(|owner| ClusterName::new(owner).is_err()) {
             api.any(&self.path(), "", |_: Partial| true).await
         } else if self.is_namespaced {
             let of_clusters = namespaces_of(api, CLUSTER_LABEL).await?;

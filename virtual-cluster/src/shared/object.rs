@@ -1,11 +1,11 @@
 //! A shared object as the host has it, with the overlays of virtual clusters.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use rewrite::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_own_key};
-use rewrite::pointer::{Pointer, StoredId};
-use serde::{Deserialize, Serialize};
+use rewrite::name::{MANAGER_PREFIX, SHARED_LABEL, is_own_key};
+use rewrite::pointer::Pointer;
 use serde_json::{Map, Value, json};
+
+use super::attached::{Attached, AttachedMut};
+use super::overlay::{Keys, Overlay, OwnKeys, Stored};
 
 /// The manager into which the API server merges the oldest updates of an object with more than ten managers
 /// (`capmanagers.go` in apimachinery's `util/managedfields`). A manager among them that is not a virtual cluster was
@@ -15,56 +15,12 @@ const ANCIENT: &str = "ancient-changes";
 /// The approval of a definition in a protected group (`KubeAPIApprovedAnnotation` in apiextensions/v1).
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Labels or annotations.
-pub(super) type Keys = BTreeMap<String, String>;
-
 /// An object of the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostObject {
     value: Value,
     /// The origin of a stored overlay that [`load`](HostObject::load) has inserted in place of its pointer.
     stored: Option<Stored>,
-}
-
-/// An overlay, and where it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// The virtual cluster that it belongs to.
-    pub id: StoredId,
-    /// The labels and annotations.
-    pub overlay: Overlay,
-}
-
-/// The overlay of one virtual cluster on a shared object: the value of an annotation, or [stored](super::overlays)
-/// elsewhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Overlay {
-    #[serde(skip_serializing_if = "Keys::is_empty")]
-    /// The labels.
-    pub labels: Keys,
-    #[serde(skip_serializing_if = "Keys::is_empty")]
-    /// The annotations.
-    pub annotations: Keys,
-    /// By manager, the labels and annotations of its last apply. The next apply removes those that it does not contain.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub applied: BTreeMap<String, Applied>,
-    /// The [digest](super::digest) of the change that the cluster has requested and that awaits the
-    /// [agreement](super::Agreement) of the others. Annotations on hosts have it under its former name.
-    #[serde(rename = "wish", skip_serializing_if = "Option::is_none")]
-    pub pending_change: Option<String>,
-}
-
-/// Keys that a manager has applied.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Applied {
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    /// The keys of labels.
-    pub labels: BTreeSet<String>,
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    /// The keys of annotations.
-    pub annotations: BTreeSet<String>,
 }
 
 // === impl HostObject ===
@@ -102,25 +58,16 @@ impl HostObject {
 
     /// Whether the cluster sees it.
     pub fn is_seen_by(&self, cluster: &str) -> bool {
-        !self.is_marked() || self.overlay(cluster).is_some()
+        !self.is_marked() || self.attached().overlay(cluster).is_some()
     }
 
-    /// The overlay of the cluster. For an overlay that is stored elsewhere, only the pending change is known. An
-    /// unreadable annotation counts as an overlay too.
-    pub fn overlay(&self, cluster: &str) -> Option<Overlay> {
-        if let Some(pointer) = self.pointer(cluster) {
-            return Some(Overlay { pending_change: pointer.pending_change, ..Overlay::default() });
-        }
-        Some(serde_json::from_str(self.overlay_text(cluster)?).unwrap_or_default())
+    /// The overlays in its annotations.
+    pub fn attached(&self) -> Attached<'_> {
+        Attached::new(self.metadata())
     }
 
-    /// The pointer to the overlay of the cluster, if it is stored elsewhere.
-    pub fn pointer(&self, cluster: &str) -> Option<Pointer> {
-        Pointer::parse(self.overlay_text(cluster)?)
-    }
-
-    fn overlay_text(&self, cluster: &str) -> Option<&str> {
-        self.metadata()["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str()
+    fn attached_mut(&mut self) -> AttachedMut<'_> {
+        AttachedMut::new(self.map("annotations"))
     }
 
     /// Replaces the pointer with the overlay of the cluster.
@@ -136,31 +83,24 @@ impl HostObject {
 
     /// Replaces the cluster's overlay with a pointer.
     pub fn point(&mut self, cluster: &str, pointer: &Pointer) {
-        self.annotate(cluster, pointer.to_string());
+        self.attached_mut().point(cluster, pointer);
     }
 
     /// Restores the pointer to the cluster's overlay.
     pub fn unload(&mut self, cluster: &str) {
         if let Some(Stored { id, .. }) = self.stored.take() {
-            let pending_change = self.overlay(cluster).and_then(|overlay| overlay.pending_change);
+            let pending_change = self.attached().overlay(cluster).and_then(|overlay| overlay.pending_change);
             self.point(cluster, &Pointer { id, pending_change });
         }
     }
 
-    /// All virtual clusters that have the object.
-    pub fn owners(&self) -> impl Iterator<Item = &str> {
-        let annotations = self.metadata()["annotations"].as_object().into_iter().flatten();
-        annotations.filter_map(|(key, _)| key.strip_prefix(OVERLAY_PREFIX))
-    }
-
-    /// Whether another virtual cluster has the object too.
-    pub fn has_others(&self, cluster: &str) -> bool {
-        self.owners().any(|owner| owner != cluster)
-    }
-
-    /// The host's own labels.
-    pub fn own(&self, key: &str) -> Keys {
-        serde_json::from_value(self.metadata()[key].clone()).unwrap_or_default()
+    /// The labels and annotations that the operator gave it.
+    pub fn own(&self) -> OwnKeys {
+        if self.is_marked() {
+            return OwnKeys::default();
+        }
+        let keys = |key: &str| serde_json::from_value(self.metadata()[key].clone()).unwrap_or_default();
+        OwnKeys { labels: keys("labels"), annotations: keys("annotations") }
     }
 
     /// Marks the object as created by a virtual cluster.
@@ -172,7 +112,7 @@ impl HostObject {
     /// stay. Virtual clusters no longer manage its fields, because the operator's next apply would conflict with them.
     pub fn hand_over(&mut self) {
         self.map("labels").remove(SHARED_LABEL);
-        self.map("annotations").retain(|key, _| !key.starts_with(LEFT_PREFIX));
+        self.attached_mut().forget_left();
         self.clear_pending_changes();
         if let Some(managers) = self.value["metadata"]["managedFields"].as_array_mut() {
             managers.retain(|entry| !is_of_cluster(entry));
@@ -181,22 +121,16 @@ impl HostObject {
 
     /// Adds the cluster to those that have the object, or replaces its overlay.
     pub fn join(&mut self, cluster: &str, overlay: &Overlay) {
-        self.annotate(cluster, overlay.text());
-    }
-
-    fn annotate(&mut self, cluster: &str, text: String) {
-        let annotations = self.map("annotations");
-        annotations.remove(&format!("{LEFT_PREFIX}{cluster}"));
-        annotations.insert(format!("{OVERLAY_PREFIX}{cluster}"), text.into());
+        self.attached_mut().join(cluster, overlay);
     }
 
     /// Removes the cluster from those that have the object. Watches can still see that it had the object before.
     pub fn leave(&mut self, cluster: &str) {
         let is_marked = self.is_marked();
-        let annotations = self.map("annotations");
-        annotations.remove(&format!("{OVERLAY_PREFIX}{cluster}"));
+        let mut attached = self.attached_mut();
+        attached.remove(cluster);
         if is_marked {
-            annotations.insert(format!("{LEFT_PREFIX}{cluster}"), json!(""));
+            attached.remember(cluster);
         }
     }
 
@@ -210,21 +144,16 @@ impl HostObject {
 
     /// The labels that the cluster sees.
     pub fn labels_shown_to(&self, cluster: &str) -> Keys {
-        let mut labels = if self.is_marked() { Keys::new() } else { self.own("labels") };
-        labels.extend(self.overlay(cluster).unwrap_or_default().labels);
+        let mut labels = self.own().labels;
+        labels.extend(self.attached().overlay(cluster).unwrap_or_default().labels);
         labels.retain(|key, _| !is_own_key(key));
         labels
     }
 
     /// Removes the pending changes of all clusters.
     pub fn clear_pending_changes(&mut self) {
-        let owners: Vec<String> = self.owners().map(str::to_owned).collect();
-        for owner in owners {
-            if let Some(pointer) = self.pointer(&owner) {
-                self.point(&owner, &Pointer { pending_change: None, ..pointer });
-            } else if let Some(overlay) = self.overlay(&owner).filter(|overlay| overlay.pending_change.is_some()) {
-                self.join(&owner, &Overlay { pending_change: None, ..overlay });
-            }
+        if !self.metadata()["annotations"].is_null() {
+            self.attached_mut().clear_pending_changes();
         }
     }
 
@@ -285,56 +214,10 @@ fn is_claim(key: &str, value: &Value) -> bool {
     }
 }
 
-// === impl Overlay ===
-
-impl Overlay {
-    /// The overlay as it is stored.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).expect("maps with texts for keys are JSON")
-    }
-
-    /// Sets the labels and annotations that a client wants, without those that the operator's object on the host has.
-    pub fn set(&mut self, wanted: &Value, host: &HostObject) {
-        let over = |key: &str| {
-            let mut keys: Keys = serde_json::from_value(wanted[key].clone()).unwrap_or_default();
-            if !host.is_marked() {
-                let own = host.own(key);
-                keys.retain(|key, value| own.get(key) != Some(value));
-            }
-            keys
-        };
-        (self.labels, self.annotations) = (over("labels"), over("annotations"));
-    }
-
-    /// Applies the keys of a manager. Keys that it applied before and does not apply now are removed, unless another
-    /// manager applies them too.
-    pub fn apply(&mut self, manager: &str, wanted: &Value) {
-        let given = |key: &str| serde_json::from_value::<Keys>(wanted[key].clone()).unwrap_or_default();
-        let (labels, annotations) = (given("labels"), given("annotations"));
-        let before = self.applied.remove(manager).unwrap_or_default();
-        for key in before.labels {
-            if !self.applied.values().any(|other| other.labels.contains(&key)) {
-                self.labels.remove(&key);
-            }
-        }
-        for key in before.annotations {
-            if !self.applied.values().any(|other| other.annotations.contains(&key)) {
-                self.annotations.remove(&key);
-            }
-        }
-        let now =
-            Applied { labels: labels.keys().cloned().collect(), annotations: annotations.keys().cloned().collect() };
-        if now != Applied::default() {
-            self.applied.insert(manager.to_owned(), now);
-        }
-        self.labels.extend(labels);
-        self.annotations.extend(annotations);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rewrite::pointer::StoredId;
 
     use super::*;
 
@@ -354,11 +237,11 @@ mod tests {
         assert!(!host.is_seen_by("ke"));
         host.join("ke", &Overlay::default());
         host.join("hz", &Overlay { pending_change: Some("x".into()), ..Overlay::default() });
-        assert_eq!(host.owners().collect::<Vec<_>>(), ["hz", "ke"]);
+        assert_eq!(host.attached().owners().collect::<Vec<_>>(), ["hz", "ke"]);
         host.clear_pending_changes();
-        assert_eq!(host.overlay("hz"), Some(Overlay::default()));
+        assert_eq!(host.attached().overlay("hz"), Some(Overlay::default()));
         host.leave("ke");
-        assert!(!host.is_seen_by("ke") && !host.has_others("hz") && host.has_others("ke"));
+        assert!(!host.is_seen_by("ke") && !host.attached().has_others("hz") && host.attached().has_others("ke"));
         assert_eq!(host.metadata()["annotations"]["left.atoll.dev/ke"], "");
         host.join("ke", &Overlay::default());
         assert!(host.metadata()["annotations"]["left.atoll.dev/ke"].is_null());
@@ -403,17 +286,26 @@ mod tests {
         host.point("ke", &Pointer { id: id.clone(), pending_change: Some("ab".into()) });
         host.point("hz", &Pointer { id: id.clone(), pending_change: Some("ab".into()) });
         let pointed = host.clone();
-        assert_eq!(host.overlay("ke"), Some(Overlay { pending_change: Some("ab".into()), ..Overlay::default() }));
+        assert_eq!(
+            host.attached().overlay("ke"),
+            Some(Overlay { pending_change: Some("ab".into()), ..Overlay::default() })
+        );
         let overlay = Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() };
-        host.load("ke", host.pointer("ke").unwrap(), overlay.clone());
-        assert_eq!(host.overlay("ke"), Some(Overlay { pending_change: Some("ab".into()), ..overlay.clone() }));
+        host.load("ke", host.attached().pointer("ke").unwrap(), overlay.clone());
+        assert_eq!(
+            host.attached().overlay("ke"),
+            Some(Overlay { pending_change: Some("ab".into()), ..overlay.clone() })
+        );
         assert_eq!(host.saying(&json!({"spec": 2})).stored(), Some(&Stored { id: id.clone(), overlay }));
         let mut back = host.clone();
         back.unload("ke");
         assert_eq!(back, pointed);
         host.clear_pending_changes();
-        assert_eq!(host.pointer("hz"), Some(Pointer { id, pending_change: None }));
-        assert_eq!((host.overlay("ke").unwrap().pending_change, host.pointer("ke")), (None, None));
+        assert_eq!(host.attached().pointer("hz"), Some(Pointer { id, pending_change: None }));
+        assert_eq!(
+            (host.attached().overlay("ke").unwrap().pending_change, host.attached().pointer("ke")),
+            (None, None)
+        );
     }
 
     #[test]
@@ -430,7 +322,7 @@ mod tests {
         host.hand_over();
         assert!(host.is_seen_by("xx") && !host.is_of_clusters());
         assert_eq!(host.metadata()["managedFields"], json!([entry("helm")]));
-        assert_eq!(host.overlay("ke"), Some(Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() }));
+        assert_eq!(host.attached().overlay("ke"), Some(Overlay { labels: keys(&[("a", "b")]), ..Overlay::default() }));
         assert!(host.metadata()["annotations"]["left.atoll.dev/hz"].is_null());
     }
 
@@ -438,27 +330,8 @@ mod tests {
     fn over_an_operators_object_only_differences_are_kept() {
         let host = object(&json!({"a": "b", "c": "d"}));
         let mut overlay = Overlay::default();
-        overlay.set(&json!({"labels": {"a": "b", "c": "x", "e": "f"}}), &host);
+        overlay.set(&json!({"labels": {"a": "b", "c": "x", "e": "f"}}), &host.own());
         assert_eq!(overlay.labels, keys(&[("c", "x"), ("e", "f")]));
-    }
-
-    #[test]
-    fn an_apply_takes_back_what_it_has_given() {
-        let mut overlay = Overlay { labels: keys(&[("kept", "1")]), ..Overlay::default() };
-        overlay.apply("one", &json!({"labels": {"a": "1", "b": "1"}, "annotations": {"c": "1"}}));
-        overlay.apply("two", &json!({"labels": {"b": "2"}}));
-        assert_eq!(overlay.labels, keys(&[("a", "1"), ("b", "2"), ("kept", "1")]));
-        overlay.apply("one", &json!({}));
-        assert_eq!(overlay.labels, keys(&[("b", "2"), ("kept", "1")]));
-        assert!(overlay.annotations.is_empty() && overlay.applied.len() == 1);
-    }
-
-    /// Annotations on hosts have this form, whatever the field is called here.
-    #[test]
-    fn a_pending_change_keeps_its_stored_name() {
-        let overlay = Overlay { pending_change: Some("ab".into()), ..Overlay::default() };
-        assert_eq!(overlay.text(), r#"{"wish":"ab"}"#);
-        assert_eq!(serde_json::from_str::<Overlay>(&overlay.text()).unwrap(), overlay);
     }
 
     proptest! {
@@ -473,8 +346,8 @@ mod tests {
             let before = host.clone();
             let overlay = Overlay { labels, pending_change, ..Overlay::default() };
             host.join("ke", &overlay);
-            prop_assert_eq!(host.overlay("ke"), Some(overlay));
-            prop_assert_eq!(host.overlay("hz"), Some(Overlay::default()));
+            prop_assert_eq!(host.attached().overlay("ke"), Some(overlay));
+            prop_assert_eq!(host.attached().overlay("hz"), Some(Overlay::default()));
             host.leave("ke");
             host.map("annotations").remove("left.atoll.dev/ke");
             prop_assert_eq!(host, before);

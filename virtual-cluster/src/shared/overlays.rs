@@ -18,7 +18,7 @@ use rewrite::{ClusterName, HostNamespace};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::object::Overlay;
+use super::overlay::Overlay;
 use host_client::api::ApiError;
 use host_client::api::HostApi;
 
@@ -182,7 +182,7 @@ mod tests {
         let ke: ClusterName = "ke".parse().unwrap();
         host.put("/api/v1/namespaces/atoll-root-ke", json!({"metadata": {"name": "atoll-root-ke"}}));
         let labels = [("a".to_owned(), "b".to_owned())].into();
-        let applied = [("kubectl".to_owned(), crate::shared::object::Applied::default())].into();
+        let applied = [("kubectl".to_owned(), crate::shared::overlay::Applied::default())].into();
         let overlay = Overlay { labels, applied, ..Overlay::default() };
         let id = overlays.store(&host, &ke, "/api/v1/things/x", &overlay).await.unwrap();
         assert_eq!(read(&host, &ke, &id).await.unwrap(), Some(overlay));

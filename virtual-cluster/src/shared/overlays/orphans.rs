@@ -90,7 +90,7 @@ mod tests {
     use super::super::{Overlays, path};
     use super::*;
     use crate::provisioner::testing::FakeHost;
-    use crate::shared::object::Overlay;
+    use crate::shared::overlay::Overlay;
 
     #[tokio::test(start_paused = true)]
     async fn orphans_are_deleted() {

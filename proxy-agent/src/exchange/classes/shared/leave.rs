@@ -49,11 +49,11 @@ pub(crate) async fn leave(
     if let Some(why) = deletion.unmet(live.metadata()) {
         return Err(Status::conflict(request.group_resource(), name, &why).into());
     }
-    if live.overlay(cluster).is_none() {
+    if live.attached().overlay(cluster).is_none() {
         return Err(forbidden(request, OPERATORS));
     }
     let is_definition = written == Written::Kind(Kind::CustomResourceDefinition);
-    let is_last = !live.has_others(cluster);
+    let is_last = !live.attached().has_others(cluster);
     if !live.is_of_clusters() || (is_last && is_definition && is_used_outside(call, &live).await?) {
         return leave_to_operator(call, request, path, live, &deletion);
     }

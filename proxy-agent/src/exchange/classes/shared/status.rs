@@ -42,7 +42,7 @@ pub(crate) async fn write_status(
     if !live.is_of_clusters() {
         return Err(forbidden(request, OPERATORS));
     }
-    if live.has_others(cluster) {
+    if live.attached().has_others(cluster) {
         return Err(forbidden(request, OTHERS));
     }
     let path = request.path().build();

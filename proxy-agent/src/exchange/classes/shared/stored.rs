@@ -20,7 +20,7 @@ use virtual_cluster::shared::{HostObject, MAX_IN_PLACE, MAX_OVERLAY, Moved, over
 /// The same object with the cluster's overlay in place.
 pub(crate) async fn load_overlay(call: &Call<'_>, mut object: HostObject) -> Result<HostObject, Refusal> {
     let name = &call.api.cluster.name;
-    if let Some(pointer) = object.pointer(name.as_str()) {
+    if let Some(pointer) = object.attached().pointer(name.as_str()) {
         let overlay = overlays::read(&call.host_api(), name, &pointer.id).await.map_err(|error| unread(&error))?;
         object.load(name.as_str(), pointer, overlay.unwrap_or_default());
     }
@@ -35,7 +35,7 @@ pub(crate) async fn store_overlay(
     is_dry_run: bool,
 ) -> Result<Moved, Refusal> {
     let name = &call.api.cluster.name;
-    let Some(mut overlay) = object.overlay(name.as_str()) else { return Ok(Moved::default()) };
+    let Some(mut overlay) = object.attached().overlay(name.as_str()) else { return Ok(Moved::default()) };
     let (before, pending_change) = (object.stored().cloned(), overlay.pending_change.clone());
     let length = overlay.text().len();
     if length > MAX_OVERLAY {

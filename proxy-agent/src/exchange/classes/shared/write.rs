@@ -228,7 +228,7 @@ fn overlay(call: &Call<'_>, object: &mut HostObject, wanted: &Wanted) -> Result<
     if !is_of_clusters {
         object.hand_over();
     }
-    let mut overlay = object.overlay(cluster).unwrap_or_default();
+    let mut overlay = object.attached().overlay(cluster).unwrap_or_default();
     match &wanted.applied {
         Some(fields) => {
             overlay.apply(&manager(call)?.unwrap_or_default(), &wanted.metadata);
@@ -238,7 +238,7 @@ fn overlay(call: &Call<'_>, object: &mut HostObject, wanted: &Wanted) -> Result<
                 object.set("managedFields", managed);
             }
         }
-        None => overlay.set(&wanted.metadata, object),
+        None => overlay.set(&wanted.metadata, &object.own()),
     }
     overlay.pending_change = None;
     object.join(cluster, &overlay);
@@ -267,7 +267,7 @@ async fn record_pending_change(
     pending_change: String,
 ) -> Result<(), Refusal> {
     let cluster = call.api.cluster.name.as_str();
-    let mut overlay = live.overlay(cluster).unwrap_or_default();
+    let mut overlay = live.attached().overlay(cluster).unwrap_or_default();
     if WriteOptions::parse(call.api.info.query())?.dry_run || overlay.pending_change.as_ref() == Some(&pending_change) {
         return Ok(());
     }
