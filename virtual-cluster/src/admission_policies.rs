@@ -19,7 +19,7 @@
 //!
 //! Reading order: [`AdmissionPolicies`], `policies` (their content), `policy` (their form), `served` (what the host
 //! supports), `probe` (whether they are in force), `changes` (changes by others), `former` (policies of earlier
-//! versions).
+//! versions), `standing` (whether the policies are in force).
 
 mod changes;
 mod former;
@@ -27,45 +27,35 @@ mod policies;
 mod policy;
 mod probe;
 mod served;
+mod standing;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
-use tracing::{info, warn};
+use tokio::time::{Instant, sleep};
+use tracing::warn;
 
 use crate::namespaces::{NamespaceEvent, Namespaces, Subscription};
 use changes::Changes;
-use host_client::api::ApiError;
-use host_client::api::HostApi;
+use host_client::api::{ApiError, HostApi};
+pub use policy::LABEL;
 use probe::{Revision, Verdict};
 use served::Served;
-
-/// The label of the policies and their bindings on the host.
-pub const LABEL: &str = "atoll.dev/gate";
+pub use standing::Standing;
+use standing::{PolicyError, Verdicts};
 
 /// The interval in which everything is applied again, even without a change.
 const PERIOD: Duration = Duration::from_secs(600);
 /// The shortest time between two passes. Agents of two versions may overwrite each other's policies.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time that clients wait for the first verdict.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// The longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Keeps the policies of the host in force. Clones share their state.
 pub struct AdmissionPolicies<A> {
     shared: Arc<Shared<A>>,
-}
-
-struct Shared<A> {
-    api: A,
-    accepted: Accepted,
-    namespaces: Arc<Namespaces>,
-    standing: watch::Sender<Standing>,
 }
 
 /// The shortcomings of the host that the configuration accepts.
@@ -77,50 +67,11 @@ pub struct Accepted {
     pub unverified_policies: bool,
 }
 
-/// The state of the policies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Not checked yet, or not in force yet.
-    Pending,
-    /// The host enforced the policies when the agent checked it. An API server loads a changed policy after about a
-    /// second (apiserver's admission/plugin/policy/generic), and enforces the previous one until then.
-    Shut {
-        /// Whether the host also adds the guard to pods.
-        guards: bool,
-    },
-    /// The policies are installed. The agent cannot verify that the host enforces them, and the configuration accepts
-    /// that.
-    Unverified,
-    /// The host does not support or does not enforce the policies, and the configuration accepts that.
-    Open,
-    /// Installing the policies failed, for this reason. The agent tries again.
-    Failed(Arc<str>),
-}
-
-/// Why the policies are not in force.
-#[derive(Debug, thiserror::Error)]
-enum PolicyError {
-    #[error(transparent)]
-    Host(#[from] ApiError),
-    #[error(
-        "the host cluster has no ValidatingAdmissionPolicy (Kubernetes 1.30 and newer have it), so a token of a \
-         virtual cluster can leave it when it is used directly at the host; if nobody but you can reach the host's \
-         API server, accept that with `unsafeDirectAccess: true` below `host`"
-    )]
-    Unserved,
-    #[error(
-        "the host cluster has admission policies, but does not enforce them (is ValidatingAdmissionPolicy in \
-         --disable-admission-plugins of its API server?), so a token of a virtual cluster can leave it when it is \
-         used directly at the host; if nobody but you can reach the host's API server, accept that with \
-         `unsafeDirectAccess: true` below `host`"
-    )]
-    Idle,
-    #[error(
-        "the host cluster refuses the dry run by which the agent verifies that the admission policies are in force \
-         ({0}): repair or exempt what refuses it, such as a webhook that the reason names; if you know that the \
-         policies are in force, set `unverifiedPolicies: true` below `host`"
-    )]
-    Unknown(ApiError),
+struct Shared<A> {
+    api: A,
+    accepted: Accepted,
+    namespaces: Arc<Namespaces>,
+    standing: Verdicts,
 }
 
 /// Whether the host serves the policies that the agent needs. Only the dry run of a running agent shows whether the
@@ -134,22 +85,19 @@ pub async fn is_served(api: &impl HostApi) -> Result<bool, ApiError> {
 impl<A: HostApi> AdmissionPolicies<A> {
     /// Does nothing until [`run`](Self::run).
     pub fn new(api: A, accepted: Accepted, namespaces: Arc<Namespaces>) -> Self {
-        let standing = watch::Sender::new(Standing::Pending);
+        let standing = Verdicts::new();
         Self { shared: Arc::new(Shared { api, accepted, namespaces, standing }) }
     }
 
     /// The state of the policies.
     pub fn standing(&self) -> Standing {
-        self.shared.standing.borrow().clone()
+        self.shared.standing.now()
     }
 
     /// The same, after the first verdict. Shortly after the start there is no verdict yet, and clients wait instead of
     /// being refused.
     pub async fn first_standing(&self) -> Standing {
-        let mut standing = self.shared.standing.subscribe();
-        // On a timeout, the current state is returned.
-        let _ = timeout(FIRST_LOOK, standing.wait_for(|standing| *standing != Standing::Pending)).await;
-        self.standing()
+        self.shared.standing.first().await
     }
 
     /// Installs the policies and keeps them in force, for ever.
@@ -174,7 +122,7 @@ impl<A: HostApi> AdmissionPolicies<A> {
                     is_well
                 }
                 Err(error) => {
-                    self.fail(&error);
+                    self.shared.standing.fail(&error);
                     false
                 }
             };
@@ -223,7 +171,7 @@ impl<A: HostApi> AdmissionPolicies<A> {
             Verdict::Unknown(error) => Standing::Failed(PolicyError::Unknown(error).to_string().into()),
         };
         let is_well = !matches!(now, Standing::Failed(_));
-        self.tell(now);
+        self.shared.standing.tell(now);
         is_well
     }
 
@@ -247,38 +195,6 @@ impl<A: HostApi> AdmissionPolicies<A> {
             }
         }
     }
-
-    /// Policies that are in force stay in force while the host cannot be reached.
-    fn fail(&self, error: &PolicyError) {
-        let reason: Arc<str> = error.to_string().into();
-        if let Standing::Shut { .. } = self.standing() {
-            warn!(%reason, "cannot check the host's admission policies");
-        } else {
-            self.tell(Standing::Failed(reason));
-        }
-    }
-
-    fn tell(&self, now: Standing) {
-        self.shared.standing.send_if_modified(|standing| {
-            if *standing == now {
-                return false;
-            }
-            match &now {
-                Standing::Failed(reason) => warn!(%reason, "the host's admission policies are not in force"),
-                Standing::Open => warn!(
-                    "the host does not enforce the admission policies, which unsafeDirectAccess accepts: anybody who \
-                     has a token of a virtual cluster and reaches the host's API server can leave the virtual cluster"
-                ),
-                Standing::Unverified => warn!(
-                    "cannot verify that the host enforces the admission policies, which unverifiedPolicies accepts"
-                ),
-                Standing::Shut { guards } => info!(guards, "the host's admission policies are in force"),
-                Standing::Pending => {}
-            }
-            *standing = now;
-            true
-        });
-    }
 }
 
 impl<A> Clone for AdmissionPolicies<A> {
@@ -289,20 +205,7 @@ impl<A> Clone for AdmissionPolicies<A> {
 
 impl<A> fmt::Debug for AdmissionPolicies<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdmissionPolicies").field("standing", &*self.shared.standing.borrow()).finish_non_exhaustive()
-    }
-}
-
-// === impl Standing ===
-
-impl Standing {
-    /// Whether clients may be served; if not, why.
-    pub fn admits(&self) -> Result<(), &str> {
-        match self {
-            Self::Shut { .. } | Self::Unverified | Self::Open => Ok(()),
-            Self::Pending => Err("the host cluster does not enforce its policies yet"),
-            Self::Failed(reason) => Err(reason),
-        }
+        f.debug_struct("AdmissionPolicies").field("standing", &self.shared.standing.now()).finish_non_exhaustive()
     }
 }
 

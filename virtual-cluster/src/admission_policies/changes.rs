@@ -5,8 +5,7 @@ use std::future::pending;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::LABEL;
-use super::policy::Kind;
+use super::policy::{Kind, LABEL};
 use super::served::Served;
 use host_client::api::Change;
 use host_client::api::{Following, HostApi};

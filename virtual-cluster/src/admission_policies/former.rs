@@ -3,8 +3,7 @@
 use serde::de::IgnoredAny;
 use tracing::info;
 
-use super::LABEL;
-use super::policy::Kind;
+use super::policy::{Kind, LABEL};
 use super::served::Served;
 use host_client::api::ApiError;
 use host_client::api::HostApi;

@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::LABEL;
+/// The label of the policies and their bindings on the host.
+pub const LABEL: &str = "atoll.dev/gate";
 
 /// An object that should be on the host.
 #[derive(Clone, Debug, PartialEq)]

@@ -49,7 +49,7 @@ fn names(host: &FakeHost) -> Vec<String> {
 }
 
 async fn until(policies: &AdmissionPolicies<FakeHost>, is_so: impl FnMut(&Standing) -> bool) {
-    policies.shared.standing.subscribe().wait_for(is_so).await.unwrap();
+    policies.shared.standing.wait_for(is_so).await;
 }
 
 #[tokio::test(start_paused = true)]
