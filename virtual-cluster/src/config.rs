@@ -9,6 +9,7 @@ use rewrite::pod_security::Level;
 use serde::Deserialize;
 
 pub use crate::policy::Custom;
+use node_label::is_left_to_kubelets;
 
 /// A slice of the host cluster.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -85,6 +86,11 @@ impl VirtualCluster {
     pub fn labels(&self) -> BTreeMap<String, String> {
         let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
         self.node_selector.clone().into_iter().chain(group).collect()
+    }
+
+    /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels of the node selector.
+    pub fn trusts_nodes(&self) -> bool {
+        self.labels().keys().all(|key| is_left_to_kubelets(key))
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod annotations;
 mod ledger;
+mod member;
 mod record;
 mod subscription;
 
@@ -18,16 +19,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
+use rewrite::{ClusterName, HostNamespace, Index};
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use tracing::warn;
 
-use crate::pod_security::Posture;
 pub use annotations::Annotations;
 use host_client::api::Change;
 use host_client::api::Following;
 use ledger::{Ledger, Source};
+pub use member::Member;
 pub use record::{NotANamespace, Phase};
 pub use subscription::{NamespaceEvent, Subscription};
 
@@ -44,25 +45,6 @@ pub struct Namespaces {
     recently_deleted: ArcSwap<Index>,
     synced: watch::Sender<bool>,
     changes: broadcast::Sender<HostNamespace>,
-}
-
-/// A namespace of one of the agent's virtual clusters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The virtual cluster.
-    pub cluster: ClusterName,
-    /// The name in the virtual cluster.
-    pub name: VirtualNamespace,
-    /// The name on the host.
-    pub host: HostNamespace,
-    /// `metadata.uid`, which is the same in the virtual cluster and on the host.
-    pub uid: Arc<str>,
-    /// Whether it is being deleted.
-    pub phase: Phase,
-    /// The state of its Pod Security labels.
-    pub posture: Posture,
-    /// Its annotations for the admission policies.
-    pub annotations: Annotations,
 }
 
 // === impl Namespaces ===

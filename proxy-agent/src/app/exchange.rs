@@ -87,7 +87,11 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     keep(tasks, "overlays", orphans::keep(api.clone(), names));
     let kept = Arc::clone(&services.own_rights);
     keep(tasks, "own rights", async move { kept.keep().await });
-    keep(tasks, "aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), Arc::clone(clusters)));
+    let names = {
+        let clusters = Arc::clone(clusters);
+        move || clusters.names()
+    };
+    keep(tasks, "aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), names));
     let kept = Arc::clone(&services.discovery);
     keep(tasks, "discovery", async move { kept.keep().await });
     keep(tasks, "root", provisioner.clone().run());

@@ -3,8 +3,6 @@
 //! A kubelet writes its own Node object. The admission plugin NodeRestriction forbids it most labels of Kubernetes, and
 //! allows all others: plugin/pkg/admission/noderestriction and kubelet's `pkg/apis/well_known_labels.go`.
 
-use super::VirtualCluster;
-
 /// Kubernetes' own labels that a kubelet sets.
 const OF_KUBELETS: [&str; 11] = [
     "beta.kubernetes.io/arch",
@@ -22,17 +20,8 @@ const OF_KUBELETS: [&str; 11] = [
 /// Prefixes of labels that a kubelet may set.
 const PREFIXES_OF_KUBELETS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 
-// === impl VirtualCluster ===
-
-impl VirtualCluster {
-    /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels of the node selector.
-    pub fn trusts_nodes(&self) -> bool {
-        self.labels().keys().all(|key| is_left_to_kubelets(key))
-    }
-}
-
 /// Whether a kubelet may set and remove this label of its own node.
-fn is_left_to_kubelets(key: &str) -> bool {
+pub(super) fn is_left_to_kubelets(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
     let is_below =
         |domain: &str| prefix.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));

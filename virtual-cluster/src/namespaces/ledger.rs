@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
 
-use super::Member;
+use super::member::Member;
 use super::record::{Gone, Phase, Record, Version};
 
 /// The number of deleted members that are remembered. Events arrive some milliseconds late, so a hundred would suffice.

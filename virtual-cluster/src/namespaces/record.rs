@@ -6,7 +6,7 @@ use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
 
-use super::Annotations;
+use super::annotations::Annotations;
 use crate::pod_security::Posture;
 
 /// One namespace of the host.

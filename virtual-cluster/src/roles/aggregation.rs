@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use host_client::api::{ApiError, HostApi};
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
 use rewrite::ClusterName;
@@ -19,12 +20,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
-use super::room::weight;
+use super::cache::Roles;
+use super::role::{Rule, weight};
 use super::sum::{Excess, Stale};
-use super::{Roles, Rule, Version};
-use crate::clusters::VirtualClusters;
-use host_client::api::ApiError;
-use host_client::api::HostApi;
+use super::version::Version;
 
 /// The pause after the first failure to write a role. It doubles with each failure, up to [`MAX_PAUSE`].
 const PAUSE: Duration = Duration::from_secs(1);
@@ -60,14 +59,14 @@ struct Failure {
     until: Instant,
 }
 
-/// Keeps the rules of aggregated roles of these virtual clusters up to date for ever.
-pub async fn keep(api: impl HostApi, roles: Arc<Roles>, clusters: Arc<VirtualClusters>) {
+/// Keeps the rules of aggregated roles up to date for ever, in the virtual clusters that `names` returns.
+pub async fn keep(api: impl HostApi, roles: Arc<Roles>, names: impl Fn() -> Vec<ClusterName>) {
     roles.synced().await;
-    let mut changed = roles.changed.subscribe();
+    let mut changed = roles.changes();
     let mut work = Work::default();
     loop {
         changed.mark_unchanged();
-        let wake = work.round(&api, &roles, &clusters.names()).await;
+        let wake = work.round(&api, &roles, &names()).await;
         tokio::select! {
             changed = changed.changed() => if changed.is_err() {
                 return;

@@ -4,6 +4,7 @@
 //! [Aggregation](super::aggregation) keeps its rules up to date. They consist of the rules of the shared roles that the
 //! original selects, and of the rules of the cluster's own roles.
 
+use host_client::api::{ApiError, HostApi};
 use kube_wire::status::Reason;
 use rewrite::ClusterName;
 use rewrite::name::CLUSTER_LABEL;
@@ -11,59 +12,55 @@ use rewrite::parked::{AUTO_UPDATE, parked};
 use rewrite::request::AGGREGATION_ANNOTATION;
 use serde_json::{Map, Value, json};
 
-use super::{Roles, Rule};
-use host_client::api::ApiError;
-use host_client::api::HostApi;
+use super::known::Known;
+use super::path::PATH;
+use super::role::Rule;
 
-// === impl Roles ===
-
-impl Roles {
-    /// Creates the copies that this cluster does not have yet. Existing copies stay as the cluster has changed them.
-    pub async fn copy(&self, api: &impl HostApi, cluster: &ClusterName) -> Result<(), ApiError> {
-        self.synced().await;
-        for copy in self.missing(cluster) {
-            match api.create(super::PATH, &copy).await {
-                // Another agent has created it at the same time.
-                Err(error) if error.status().is_none_or(|status| status.reason != Reason::AlreadyExists) => {
-                    return Err(error);
-                }
-                _ => {}
+/// Creates these copies.
+pub(super) async fn create(api: &impl HostApi, missing: &[Value]) -> Result<(), ApiError> {
+    for copy in missing {
+        match api.create(PATH, copy).await {
+            // Another agent has created it at the same time.
+            Err(error) if error.status().is_none_or(|status| status.reason != Reason::AlreadyExists) => {
+                return Err(error);
             }
+            _ => {}
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// The copies to create for this cluster.
-    fn missing(&self, cluster: &ClusterName) -> Vec<Value> {
-        let known = self.lock();
-        let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
-        let missing = known.copied.iter().filter(|(name, _)| !has(name));
-        let copies = missing.map(|(name, role)| {
-            let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
-            labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));
-            let mut annotations = json!({AGGREGATION_ANNOTATION: role.aggregation});
-            if let Some(auto_update) = &role.auto_update {
-                // It must have no effect on the host. Clients see it as in the original.
-                annotations[parked(AUTO_UPDATE)] = json!(auto_update);
-            }
-            json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-                "metadata": {
-                    "name": format!("vc:{cluster}:{name}"),
-                    "labels": labels,
-                    "annotations": annotations,
-                },
-                "rules": role.rules.iter().map(Rule::value).collect::<Value>(),
-            })
-        });
-        copies.collect()
-    }
+/// The copies to create for this cluster.
+pub(super) fn missing(known: &Known, cluster: &ClusterName) -> Vec<Value> {
+    let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
+    let missing = known.copied.iter().filter(|(name, _)| !has(name));
+    let copies = missing.map(|(name, role)| {
+        let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
+        labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));
+        let mut annotations = json!({AGGREGATION_ANNOTATION: role.aggregation});
+        if let Some(auto_update) = &role.auto_update {
+            // It must have no effect on the host. Clients see it as in the original.
+            annotations[parked(AUTO_UPDATE)] = json!(auto_update);
+        }
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {
+                "name": format!("vc:{cluster}:{name}"),
+                "labels": labels,
+                "annotations": annotations,
+            },
+            "rules": role.rules.iter().map(Rule::value).collect::<Value>(),
+        })
+    });
+    copies.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use host_client::api::Change;
+
+    use super::*;
+    use crate::roles::Roles;
 
     #[test]
     fn a_copy_is_made_once_and_has_what_the_original_has() {
@@ -77,7 +74,7 @@ mod tests {
         assert!(roles.shared().is_empty());
 
         let ke = "ke".parse().unwrap();
-        let copy = roles.missing(&ke).pop().unwrap();
+        let copy = missing(&roles.lock(), &ke).pop().unwrap();
         assert_eq!(copy["metadata"]["name"], "vc:ke:view");
         assert_eq!(copy["metadata"]["labels"]["kubernetes.io.parked.atoll.dev/bootstrapping"], "rbac-defaults");
         assert_eq!(copy["metadata"]["labels"]["a.parked.atoll.dev/b"], "c");
@@ -90,9 +87,9 @@ mod tests {
         assert_eq!(copy["rules"], host["rules"]);
 
         roles.take(&Change::Applied(copy));
-        assert!(roles.missing(&ke).is_empty());
-        assert_eq!(roles.missing(&"hz".parse().unwrap()).len(), 1);
+        assert!(missing(&roles.lock(), &ke).is_empty());
+        assert_eq!(missing(&roles.lock(), &"hz".parse().unwrap()).len(), 1);
         roles.take(&Change::Deleted(host));
-        assert!(roles.missing(&"hz".parse().unwrap()).is_empty());
+        assert!(missing(&roles.lock(), &"hz".parse().unwrap()).is_empty());
     }
 }

@@ -12,8 +12,9 @@ use rewrite::ClusterName;
 use rewrite::request::MAX_PERMISSIONS;
 use serde::Deserialize;
 
+use super::role::{Role, Rule};
 use super::room::NoRoom;
-use super::{Role, Rule, Version};
+use super::version::Version;
 
 /// The maximum length of the rules of one role, in bytes of JSON. With its metadata, the role must fit into etcd
 /// (`--max-request-bytes`, 1.5 MiB).
@@ -100,7 +101,7 @@ impl Snapshot {
         let all: BTreeMap<&str, &Role> =
             self.shared.iter().chain(&self.own).map(|(name, role)| (&**name, &**role)).collect();
         let sums = self.own.iter().filter_map(|(name, role)| {
-            let sum = role.sum(name, &all, &mut budget).transpose()?;
+            let sum = sum(role, name, &all, &mut budget).transpose()?;
             (sum.as_ref() != Ok(&role.rules)).then(|| Stale {
                 cluster: cluster.clone(),
                 name: name.clone(),
@@ -113,43 +114,44 @@ impl Snapshot {
     }
 }
 
-// === impl Role ===
-
-impl Role {
-    /// The rules that the role should have; `None` if it is not aggregated, or if its selectors are invalid.
-    fn sum(&self, own: &str, all: &BTreeMap<&str, &Self>, budget: &mut Budget) -> Result<Option<Vec<Rule>>, Excess> {
-        let Some(aggregation) = &self.aggregation else { return Ok(None) };
-        budget.spend_bytes(aggregation.len())?;
-        let Ok(rule) = serde_json::from_str::<AggregationRule>(aggregation) else { return Ok(None) };
-        let (mut rules, mut seen) = (Vec::new(), HashSet::new());
-        let (mut permissions, mut bytes) = (0_u64, 0);
-        for selector in rule.cluster_role_selectors.into_iter().flatten() {
-            let cost = selector.cost();
-            let Some(selector) = selector.parse() else { return Ok(None) };
-            for (&name, role) in all {
-                budget.spend(cost)?;
-                if name == own || !selector.matches(|key| role.labels.get(key).map(String::as_str)) {
+/// The rules that the role should have; `None` if it is not aggregated, or if its selectors are invalid.
+fn sum(
+    aggregated: &Role,
+    own: &str,
+    all: &BTreeMap<&str, &Role>,
+    budget: &mut Budget,
+) -> Result<Option<Vec<Rule>>, Excess> {
+    let Some(aggregation) = &aggregated.aggregation else { return Ok(None) };
+    budget.spend_bytes(aggregation.len())?;
+    let Ok(rule) = serde_json::from_str::<AggregationRule>(aggregation) else { return Ok(None) };
+    let (mut rules, mut seen) = (Vec::new(), HashSet::new());
+    let (mut permissions, mut bytes) = (0_u64, 0);
+    for selector in rule.cluster_role_selectors.into_iter().flatten() {
+        let cost = selector.cost();
+        let Some(selector) = selector.parse() else { return Ok(None) };
+        for (&name, role) in all {
+            budget.spend(cost)?;
+            if name == own || !selector.matches(|key| role.labels.get(key).map(String::as_str)) {
+                continue;
+            }
+            for rule in &role.rules {
+                budget.spend_bytes(rule.text.len())?;
+                if !seen.insert(&*rule.text) {
                     continue;
                 }
-                for rule in &role.rules {
-                    budget.spend_bytes(rule.text.len())?;
-                    if !seen.insert(&*rule.text) {
-                        continue;
-                    }
-                    permissions = permissions.saturating_add(rule.permissions);
-                    bytes += rule.text.len() + 1;
-                    if permissions > MAX_PERMISSIONS {
-                        return Err(Excess::Permissions);
-                    }
-                    if bytes > MAX_BYTES {
-                        return Err(Excess::Bytes);
-                    }
-                    rules.push(rule.clone());
+                permissions = permissions.saturating_add(rule.permissions);
+                bytes += rule.text.len() + 1;
+                if permissions > MAX_PERMISSIONS {
+                    return Err(Excess::Permissions);
                 }
+                if bytes > MAX_BYTES {
+                    return Err(Excess::Bytes);
+                }
+                rules.push(rule.clone());
             }
         }
-        Ok(Some(rules))
     }
+    Ok(Some(rules))
 }
 
 // === impl Budget ===
