@@ -6,6 +6,8 @@ use protocol::identity::Identity;
 use rewrite::mapping::identity::Seen;
 
 use super::*;
+use crate::identity::{Account, HostUser, Kind};
+use crate::reviews::TokenUser;
 use crate::testing::{Fake, ke};
 
 fn user(name: &str, groups: &[&str]) -> TokenUser {
@@ -129,11 +131,11 @@ async fn users_of_other_tokens_are_told_apart() {
         assert_eq!(caller.virtual_name(), format!("{prefix}admin"));
         // Administrators of the host are none here.
         assert_eq!(caller.host.groups(), [group, "vc:ke:system:authenticated", "system:authenticated"]);
-        let shown = Caller::shown(&ke(), Some(&taken), user("admin", &["system:masters", "operators"])).unwrap();
+        let shown = shown(&ke(), Some(&taken), user("admin", &["system:masters", "operators"])).unwrap();
         let groups = [format!("{prefix}operators"), "system:authenticated".to_owned()];
         assert_eq!((shown.name, &*shown.groups), (format!("{prefix}admin"), &groups[..]));
     }
-    assert!(Caller::shown(&ke(), None, user("admin", &[])).is_none());
+    assert!(shown(&ke(), None, user("admin", &[])).is_none());
 }
 
 #[tokio::test]
@@ -195,14 +197,14 @@ proptest! {
     ) {
         let mapping = ke();
         let by_certificate = Identity { user: name.clone(), groups: groups.clone(), uid: None, credential: None };
-        if let Ok(caller) = Caller::of_certificate(&mapping, by_certificate) {
+        if let Ok(caller) = proof::of_certificate(&mapping, by_certificate) {
             prop_assert!(caller.host.name().starts_with("vc:ke:"), "{:?}", caller);
             prop_assert!(caller.host.groups().iter().all(|group| group == "system:authenticated" || group.starts_with("vc:ke:")));
             prop_assert_eq!(mapping.seen(caller.host.name()), Seen::Own(name.clone()));
         }
         let token = TokenUser { name: name.clone(), groups: groups.clone(), ..TokenUser::default() };
         let taken = HostTokens::new(prefix).unwrap();
-        if let Some(caller) = Caller::of_token(&mapping, Some(&taken), &token) {
+        if let Some(caller) = proof::of_token(&mapping, Some(&taken), &token) {
             let masters = "vc:ke:system:masters".to_owned();
             prop_assert!(!caller.host.groups().contains(&masters), "{:?}", caller);
             prop_assert!(is_contained(&caller.host), "{:?}", caller);

@@ -2,8 +2,6 @@
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-use super::{HostUser, Inexpressible};
-
 pub(crate) const USER: HeaderName = HeaderName::from_static("impersonate-user");
 pub(crate) const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 pub(crate) const UID: HeaderName = HeaderName::from_static("impersonate-uid");
@@ -14,19 +12,11 @@ pub(crate) const EXTRA: &str = "impersonate-extra-";
 /// (`--requestheader-*-headers` of kube-apiserver). None may pass from a client to the host.
 const OURS: [&str; 2] = ["impersonate-", "x-remote-"];
 
-// === impl HostUser ===
-
-impl HostUser {
-    /// Makes a request one of this user's: removes every header of a client that says who somebody is, then sets ours,
-    /// as client-go does (`transport/round_trippers.go`).
-    pub fn write(&self, headers: &mut HeaderMap) {
-        strip(headers);
-        headers.reserve(self.headers().len());
-        for (name, value) in self.headers() {
-            headers.append(name, value.clone());
-        }
-    }
-}
+/// A name, group, uid or extra field that HTTP cannot carry unchanged: control characters, or white space at an end,
+/// which a receiver cuts off (RFC 9110 section 5.5). With it cut off, the user would be somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a name that HTTP headers cannot carry")]
+pub struct Inexpressible;
 
 /// The headers that say to the host on whose behalf a request is.
 ///

@@ -6,19 +6,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use rewrite::{ClusterName, HostNamespace, Mapping, VirtualNamespace};
 
-use super::{ANONYMOUS, attempt_group, headers};
-
-/// Everybody who said who they are (`AllAuthenticated` of `k8s.io/apiserver/pkg/authentication/user/user.go`).
-pub const AUTHENTICATED: &str = "system:authenticated";
-/// Everybody else (`AllUnauthenticated`, ibidem).
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// All service accounts (`AllServiceAccountsGroup` of `pkg/authentication/serviceaccount/util.go`).
-pub const ACCOUNTS: &str = "system:serviceaccounts";
-/// The service accounts of one namespace (`ServiceAccountGroupPrefix`, ibidem).
-pub const ACCOUNTS_OF: &str = "system:serviceaccounts:";
+use super::account::Account;
+use super::headers::{self, Inexpressible};
+pub use super::names::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED, UNAUTHENTICATED};
+use super::names::{ANONYMOUS, attempt_group};
 
 /// A user in the names of the host, every part of which can be written as an HTTP header. Clones are the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +28,6 @@ struct Parts {
     /// The headers that say so to the host. Every request of the user has them, so they are made once.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
-
-/// A name, group, uid or extra field that HTTP cannot carry unchanged: control characters, or white space at an end,
-/// which a receiver cuts off (RFC 9110 section 5.5). With it cut off, the user would be somebody else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name that HTTP headers cannot carry")]
-pub struct Inexpressible;
 
 /// Distinct groups, in order. A client can name many, so a set finds duplicates.
 #[derive(Default)]
@@ -153,9 +141,9 @@ impl HostUser {
         uid: Option<String>,
         extra: Vec<(String, Vec<String>)>,
     ) -> Result<Self, Inexpressible> {
-        let account = super::Account::parse(name).and_then(|account| {
+        let account = Account::parse(name).and_then(|account| {
             let namespace = member(mapping, account.namespace)?;
-            Some(super::Account { namespace: namespace.as_str(), ..account }.to_string())
+            Some(Account { namespace: namespace.as_str(), ..account }.to_string())
         });
         let mut mapped = Groups::default();
         for group in groups {
@@ -186,8 +174,14 @@ impl HostUser {
         Ok(Self(Arc::new(Parts { cluster: mapping.cluster().clone(), name, groups, uid, extra, headers })))
     }
 
-    pub(super) fn headers(&self) -> &[(HeaderName, HeaderValue)] {
-        &self.0.headers
+    /// Makes a request one of this user's: removes every header of a client that says who somebody is, then sets ours,
+    /// as client-go does (`transport/round_trippers.go`).
+    pub fn write(&self, headers: &mut HeaderMap) {
+        headers::strip(headers);
+        headers.reserve(self.0.headers.len());
+        for (name, value) in &self.0.headers {
+            headers.append(name, value.clone());
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use kube_wire::Status;
 
 use crate::identity::headers::{EXTRA, GROUP, UID, USER};
+use crate::identity::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED, UNAUTHENTICATED};
+use crate::identity::{ANONYMOUS, Account};
 
 /// The maximum number of groups and values of extra fields, because each one is a question to the host.
 const MAX_PARTS: usize = 256;
@@ -64,6 +66,21 @@ impl Requested {
             return Err(BadRequest::TooMany);
         }
         Ok(Some(Self { user, groups, uid, extra }))
+    }
+
+    /// The groups, including those that an API server adds. `account` is the user, if it is a service account.
+    pub(super) fn all_groups(&self, account: Option<Account<'_>>) -> Vec<String> {
+        let mut groups = self.groups.clone();
+        if let (true, Some(account)) = (groups.is_empty(), account) {
+            groups.extend([ACCOUNTS.to_owned(), format!("{ACCOUNTS_OF}{}", account.namespace)]);
+        }
+        let has = |group: &str| groups.iter().any(|given| given == group);
+        if self.user == ANONYMOUS {
+            groups.push(UNAUTHENTICATED.to_owned());
+        } else if !has(UNAUTHENTICATED) && !has(AUTHENTICATED) {
+            groups.push(AUTHENTICATED.to_owned());
+        }
+        groups
     }
 }
 

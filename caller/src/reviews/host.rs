@@ -12,8 +12,11 @@ use kube_wire::media::JSON;
 use rewrite::HostNamespace;
 use tokio::time::timeout;
 
-use super::{Attributes, Decision, Rules};
-use super::{ReviewError, Reviews, TokenUser, wire};
+use super::question::{Attributes, Decision, Reviews};
+use super::review_error::ReviewError;
+use super::rules::Rules;
+use super::token_user::TokenUser;
+use super::wire;
 use crate::identity::HostUser;
 use host_client::{Host, full};
 

@@ -6,7 +6,7 @@
 use aws_lc_rs::digest::{Context, Digest, SHA256, SHA256_OUTPUT_LEN, digest};
 use rewrite::HostNamespace;
 
-use super::Attributes;
+use super::question::Attributes;
 use crate::identity::HostUser;
 
 /// SHA-256 of a question.

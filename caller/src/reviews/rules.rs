@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::null::null_is_default;
+
 /// The maximum number of verbs and paths that are kept, and of their bytes. Kubernetes' own roles have about thirty.
 /// Dropping some only reduces rights.
 const MAX_TEXTS: usize = 10_000;
@@ -24,7 +26,7 @@ pub struct Rules {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Said {
-    #[serde(deserialize_with = "super::null_is_default")]
+    #[serde(deserialize_with = "null_is_default")]
     non_resource_rules: Bounded,
     incomplete: bool,
 }
@@ -41,10 +43,10 @@ struct Bounded {
 #[serde(rename_all = "camelCase", default)]
 pub struct NonResourceRule {
     /// Methods in lower case, or `*`.
-    #[serde(deserialize_with = "super::null_is_default")]
+    #[serde(deserialize_with = "null_is_default")]
     pub verbs: Vec<String>,
     /// Paths. A `*` at the end matches any suffix.
-    #[serde(rename = "nonResourceURLs", deserialize_with = "super::null_is_default")]
+    #[serde(rename = "nonResourceURLs", deserialize_with = "null_is_default")]
     pub non_resource_urls: Vec<String>,
 }
 

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use rewrite::HostNamespace;
 use serde::{Deserialize, Serialize};
 
-use super::{Attributes, Decision, Rules};
-use super::{TokenUser, null_is_default};
+use super::null::null_is_default;
+use super::question::{Attributes, Decision};
+use super::rules::Rules;
+use super::token_user::TokenUser;
 use crate::identity::HostUser;
 
 /// The path of TokenReviews.

@@ -5,8 +5,7 @@ use rewrite::{HostNamespace, Mapping};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use caller::Caller;
-use caller::authn::HostTokens;
+use caller::authn::{HostTokens, shown};
 use caller::reviews::TokenUser;
 use virtual_cluster::provisioner::MIRROR_PREFIX;
 
@@ -74,7 +73,7 @@ fn identified(mapping: &Mapping, host_tokens: Option<&HostTokens>, status: &mut 
         return Ok(());
     }
     let user = TokenUser::deserialize(&status["user"])?;
-    match Caller::shown(mapping, host_tokens, user) {
+    match shown(mapping, host_tokens, user) {
         Some(user) => status["user"] = serde_json::to_value(user)?,
         None => *status = json!({"user": {}, "error": INVALID_TOKEN}),
     }

@@ -1,0 +1,44 @@
+//! Why the host has not answered a review.
+
+use std::sync::Arc;
+
+use host_client::HostError;
+use kube_wire::Status;
+
+/// The host did not answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReviewError {
+    /// It did not answer.
+    #[error("the review cannot be sent to the host cluster")]
+    Host(#[source] Arc<HostError>),
+    /// It did not answer in time.
+    #[error("the host cluster did not respond to the review in time")]
+    Silent,
+    /// It answered with an error: the agent's role lacks a right, or the host is overloaded.
+    #[error("the host cluster refused the review: {code} {message}")]
+    Refused {
+        /// The HTTP status code.
+        code: u16,
+        /// The message of its `Status`, truncated.
+        message: Arc<str>,
+    },
+    /// The answer ended early, is too large, or is not the requested object.
+    #[error("the host cluster's response to the review cannot be read")]
+    Unreadable(#[source] Arc<dyn std::error::Error + Send + Sync>),
+}
+
+/// 503: nothing was executed, so clients may repeat the request. The host's message is only for the log.
+impl From<&ReviewError> for Status {
+    fn from(error: &ReviewError) -> Self {
+        let message = match error {
+            ReviewError::Host(_) | ReviewError::Silent => {
+                "the host cluster did not respond to a review of this request"
+            }
+            ReviewError::Refused { .. } | ReviewError::Unreadable(_) => {
+                "the host cluster could not review this request"
+            }
+        };
+        Self::service_unavailable(message).with_retry_after(1)
+    }
+}
