@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use host_client::api::{Api, Change, Selection};
+use host_client::api::{Api, Change, Reflector, Selection};
 use host_client::config;
 use host_client::{Host, HostBody, HostBodyError, Statistics, empty};
 use http::Request;
@@ -138,7 +138,7 @@ async fn forever(host: &Host, path: &str, period: Duration) {
 }
 
 async fn follow(host: &Host, path: &str) {
-    let mut reflector = Api::new(host.clone()).reflect(path, Selection::default());
+    let mut reflector = Reflector::new(&Api::new(host.clone()), path, Selection::default());
     let began = Instant::now();
     loop {
         let (what, object) = match reflector.next().await {

@@ -1,26 +1,19 @@
-//! The addresses of the API servers and the agent's credentials, which are kept up to date.
-//!
-//! A changed kubeconfig (another address, other files) replaces the pools. A changed certificate replaces only their
-//! connections. A changed token replaces neither.
+//! The addresses of the API servers and the agent's credentials, which can change.
 
 use std::sync::Arc;
 
 use ops::drain::Tasks;
 use ops::files::{Changes, Reloader, Watched};
-use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
 
-use super::address::Address;
-use super::bearer::Bearer;
-use super::client_config::{ClientConfig, Credentials};
 use super::counters::Counters;
 use super::dial::{Dial, TlsDial};
 use super::error::OpenError;
-use super::limits::REOPEN;
+use super::in_cluster;
 use super::servers::Servers;
-use super::{Core, in_cluster};
 use crate::config;
+use kubeconfig::Address;
+use kubeconfig::Bearer;
+use kubeconfig::{ClientConfig, Credentials};
 
 /// The servers and credentials for new requests.
 pub(super) struct Access {
@@ -89,44 +82,9 @@ impl Origin {
         Ok((Access { servers, bearer: credentials.bearer }, renewals))
     }
 
-    /// Applies changes until `gone` is cancelled.
-    pub(super) async fn follow(self, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
-        let origin = Arc::new(self);
-        let mut client_config = origin.client_config_changes.clone();
-        loop {
-            tokio::select! {
-                () = gone.cancelled() => return,
-                () = changed(Some(&mut client_config)) => match origin.reopen(&gone).await {
-                    Some((access, new)) => {
-                        info!("the kubeconfig has changed");
-                        core.access.swap(Arc::new(access)).servers.close();
-                        renewals = new;
-                    }
-                    None => return,
-                },
-                () = renewals.next() => {
-                    info!("credentials have changed; new requests go over new connections");
-                    core.access.load().servers.retire();
-                }
-            }
-        }
-    }
-
-    /// Repeats until it succeeds, because the kubeconfig may exist before the files that it names.
-    async fn reopen(self: &Arc<Self>, gone: &CancellationToken) -> Option<(Access, Renewals)> {
-        loop {
-            let origin = Arc::clone(self);
-            // It is joined at once, so it does not outlive the drain. A blocked file system must not stop the runtime.
-            match tokio::task::spawn_blocking(move || origin.open()).await {
-                Ok(Ok(opened)) => return Some(opened),
-                Ok(Err(error)) => {
-                    let error: &dyn std::error::Error = &error;
-                    error!(error, "the new kubeconfig cannot be used yet, the old one stays in force");
-                }
-                Err(panic) => error!(%panic, "reading the new kubeconfig failed"),
-            }
-            gone.run_until_cancelled(sleep(REOPEN)).await?;
-        }
+    /// The changes of the kubeconfig since it was first read.
+    pub(super) fn changes(&self) -> Changes {
+        self.client_config_changes.clone()
     }
 }
 
@@ -141,7 +99,7 @@ impl Renewals {
     }
 
     /// Waits for the next change.
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             () = changed(Some(&mut self.authorities)) => {}
             () = changed(self.identity.as_mut()) => {}
@@ -150,7 +108,7 @@ impl Renewals {
 }
 
 /// Never ends if nothing can change.
-async fn changed(changes: Option<&mut Changes>) {
+pub(super) async fn changed(changes: Option<&mut Changes>) {
     let is_exchanged = match changes {
         Some(changes) => changes.changed().await,
         None => false,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::address::Address;
+use kubeconfig::Address;
 
 /// The statistics of a [`super::Host`] at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,10 +17,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::address::Address;
-use super::client_config::Credentials;
 use super::error::{ConnectReason, Stage};
 use super::limits::{CONNECT, HANDSHAKE, TCP_IDLE, TCP_INTERVAL};
+use kubeconfig::Address;
+use kubeconfig::Credentials;
 
 /// The byte stream of an HTTP connection.
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}

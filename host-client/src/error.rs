@@ -7,8 +7,8 @@ use http::StatusCode;
 use http::uri::PathAndQuery;
 
 use super::BoxError;
-use super::address::{Address, AddressError};
 use super::in_cluster::InClusterError;
+use kubeconfig::{Address, AddressError};
 
 /// The configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -7,13 +7,13 @@ use ops::drain::Tasks;
 use tunnel::{Budget, Inbound};
 
 use super::BoxError;
-use super::address::Address;
 use super::connection::Permit;
 use super::counters::Counted;
 use super::error::{HostError, InvalidRequest};
 use super::host_body::{Held, HostBody};
 use super::request_body::{Kind, RequestBody};
 use super::upload::Upload;
+use kubeconfig::Address;
 
 /// The resources that an exchange needs in addition to the request.
 pub(super) struct Resources<'a> {

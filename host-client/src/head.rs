@@ -10,10 +10,10 @@ use http::header::{
 use http::uri::{PathAndQuery, Scheme};
 use http::{Method, Request, Uri, Version, request};
 
-use super::address::Address;
-use super::bearer::Bearer;
 use super::error::InvalidRequest;
 use super::request_body::Kind;
+use kubeconfig::Address;
+use kubeconfig::Bearer;
 
 /// The head of a request, before an API server is chosen.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::address::{Address, AddressError};
-use super::client_config::{ClientConfig, Material};
+use kubeconfig::{Address, AddressError};
+use kubeconfig::{ClientConfig, Material};
 
 /// The path at which the kubelet mounts the service account of a pod (admission plugin `ServiceAccount`,
 /// `DefaultAPITokenMountPath`).

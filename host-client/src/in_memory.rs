@@ -1,7 +1,7 @@
 //! A host in memory, to which each connection is a pipe.
 //!
 //! This shows which requests the agent would send to a host, with the same code that sends them to a real one. Only
-//! dialling differs. [`Host::answered_by`] needs no server: a function responds to every request.
+//! dialling differs. [`answered_by`] needs no server: a function responds to every request.
 
 use std::future;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use http::{Request, Response};
 use ops::drain::Tasks;
 use tokio::io::DuplexStream;
 
-use super::Host;
 use super::access::Access;
-use super::address::Address;
 use super::counters::Counters;
 use super::dial::{BoxIo, Dial, Dialling, Version};
+use super::host::Host;
 use super::servers::Servers;
+use kubeconfig::Address;
 
 /// The size of the pipe, in bytes.
 const PIPE: usize = 256 * 1024;
@@ -33,26 +33,22 @@ struct InMemory {
     accept: Arc<Accept>,
 }
 
-// === impl Host ===
+/// A host with these responses. It must be called within a tokio runtime.
+pub fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Host {
+    let serving = tasks.clone();
+    let accept = move |theirs| {
+        serving.spawn("host in memory", serve(theirs, Arc::clone(&answer), serving.clone()));
+    };
+    served_by(Arc::new(accept), tasks)
+}
 
-impl Host {
-    /// A host with these responses. It must be called within a tokio runtime.
-    pub fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Self {
-        let serving = tasks.clone();
-        let accept = move |theirs| {
-            serving.spawn("host in memory", serve(theirs, Arc::clone(&answer), serving.clone()));
-        };
-        Self::in_memory(Arc::new(accept), tasks)
-    }
-
-    /// A host whose connections this function serves. It must be called within a tokio runtime.
-    pub fn in_memory(accept: Arc<Accept>, tasks: &Tasks) -> Self {
-        let address: Address = "https://host.invalid".parse().expect("a constant address");
-        let counters = Arc::new(Counters::default());
-        let dial: Arc<dyn Dial> = Arc::new(InMemory { accept });
-        let servers = Servers::new(&[address], &dial, None, &counters, tasks);
-        Self::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
-    }
+/// A host whose connections this function serves. It must be called within a tokio runtime.
+pub fn served_by(accept: Arc<Accept>, tasks: &Tasks) -> Host {
+    let address: Address = "https://host.invalid".parse().expect("a constant address");
+    let counters = Arc::new(Counters::default());
+    let dial: Arc<dyn Dial> = Arc::new(InMemory { accept });
+    let servers = Servers::new(&[address], &dial, None, &counters, tasks);
+    Host::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
 }
 
 // === impl InMemory ===

@@ -12,8 +12,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{Instrument, debug, info_span, warn};
 
-use super::address::Address;
-use super::bearer::Bearer;
 use super::connection::{Connection, End, Permit};
 use super::counters::Counters;
 use super::dial::{Dial, Version};
@@ -21,6 +19,8 @@ use super::error::{ConnectError, ConnectReason};
 use super::health::Health;
 use super::limits;
 use super::readiness::ready;
+use kubeconfig::Address;
+use kubeconfig::Bearer;
 
 /// The state that the connections of an address share.
 #[derive(Clone)]
@@ -213,7 +213,9 @@ async fn connect(shared: Arc<Shared>, number: u64, purpose: Purpose, sender: wat
     };
     let opened = match (opened, purpose) {
         (Ok((connection, mut driver)), Purpose::Probe) => {
-            ready(&common, &connection, &mut driver).await.map(|()| (connection, driver))
+            let bearer = common.bearer.as_ref().map(Watched::borrow);
+            let checked = ready(&common.address, bearer.as_deref(), &connection, &mut driver).await;
+            checked.map(|()| (connection, driver))
         }
         (opened, _) => opened,
     };

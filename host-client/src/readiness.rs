@@ -5,24 +5,27 @@
 //! endpoints").
 
 use http::{Request, Uri};
-use ops::files::Watched;
+use kubeconfig::{Address, Bearer};
 use tokio::time::timeout;
 
 use super::connection::{Connection, Driver};
 use super::error::{ConnectReason, Stage};
 use super::head::Head;
 use super::limits::HANDSHAKE;
-use super::pool::Common;
 use super::request_body::Kind;
 
 /// Sends the probe on a new connection that no request uses yet. Only success counts as ready: an API server that does
 /// not allow the probe is used only if there is no other one.
-pub(super) async fn ready(common: &Common, connection: &Connection, driver: &mut Driver) -> Result<(), ConnectReason> {
+pub(super) async fn ready(
+    address: &Address,
+    bearer: Option<&Bearer>,
+    connection: &Connection,
+    driver: &mut Driver,
+) -> Result<(), ConnectReason> {
     let failed = |error: &dyn std::error::Error| ConnectReason::Http(error.to_string().into());
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.uri = Uri::from_static("/readyz");
-    let bearer = common.bearer.as_ref().map(Watched::borrow);
-    let request = Head::plain(parts, &Kind::Empty).and_then(|head| head.http2(&common.address, bearer.as_deref()));
+    let request = Head::plain(parts, &Kind::Empty).and_then(|head| head.http2(address, bearer));
     let request = request.map_err(|error| failed(&error))?;
     let status = timeout(HANDSHAKE, connection.ask(driver, request))
         .await

@@ -11,14 +11,14 @@ use ops::files::Watched;
 use ops::workers::PerWorker;
 use tokio::time::Instant;
 
-use super::address::Address;
-use super::bearer::Bearer;
 use super::connection::Permit;
 use super::counters::{Counters, ServerStatistics};
 use super::dial::{BoxIo, Dial, Version};
 use super::error::{ConnectError, Unreachable};
 use super::health::Health;
 use super::pool::{Common, Pool};
+use kubeconfig::Address;
+use kubeconfig::Bearer;
 
 /// The expected duration of a request. Each class has separate connections, so that neither a thousand watches nor a
 /// large list delays a short request.

@@ -17,13 +17,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::timeout;
 use tracing::{Instrument, debug, debug_span};
 
-use super::address::Address;
 use super::counters::Counted;
 use super::dial::BoxIo;
 use super::error::{ConnectError, ConnectReason, HostError, Stage, Unreachable};
 use super::host_body::{Held, HostBody};
 use super::limits::HANDSHAKE;
 use super::request_body::RequestBody;
+use kubeconfig::Address;
 
 /// The response to a request to switch protocols.
 #[derive(Debug)]

@@ -14,12 +14,12 @@ use tokio::io::DuplexStream;
 use tokio::sync::{broadcast, mpsc};
 
 use super::access::Access;
-use super::address::Address;
 use super::counters::Counters;
 use super::dial::{Dial, Dialling, Version};
 use super::error::ConnectReason;
 use super::servers::Servers;
 use super::{Host, RequestBody, empty};
+use kubeconfig::Address;
 
 /// All addresses.
 #[derive(Clone, Default)]

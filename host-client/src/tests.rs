@@ -4,7 +4,7 @@ mod failing;
 mod streaming;
 mod switching;
 
-use http::StatusCode;
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use ops::drain::{Drained, Tasks};
 use std::task::Poll;
@@ -34,7 +34,7 @@ type Sending = tokio::sync::oneshot::Receiver<Result<Response<HostBody>, HostErr
 fn send(host: &Host, request: Request<RequestBody>) -> Sending {
     let (mut sender, receiver) = tokio::sync::oneshot::channel();
     let sent = host.clone();
-    host.0.core.tasks.spawn("test", async move {
+    host.tasks().spawn("test", async move {
         tokio::select! {
             result = sent.send(request) => drop(sender.send(result)),
             () = sender.closed() => {}

@@ -1,4 +1,4 @@
-//! The upkeep of a [`super::Host`]: probes, idle connections, unread bytes, and the end.
+//! The upkeep of a [`Host`](super::Host): probes, idle connections, unread bytes, and the end.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Core;
+use super::core::Core;
 use super::limits::{DRAIN_TICK, TICK};
 
-/// Runs until the last [`super::Host`] is dropped (`gone`), or the drain has closed the last connection.
+/// Runs until the last [`Host`](super::Host) is dropped (`gone`), or the drain has closed the last connection.
 pub(super) async fn upkeep(core: Arc<Core>, gone: CancellationToken) {
     let swept = core.budget.keep(|sweep| warn!(reset = sweep.reset, "streams with unread response data were reset"));
     tokio::select! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dev_apiserver::Unlistened;
-use host_client::Host;
+use host_client::{Host, in_memory};
 use ops::drain::Tasks;
 use ops::pki::Authority;
 use ops::tls::ClientCa;
@@ -46,6 +46,6 @@ impl DevHost {
             let (server, chain) = (server.clone(), Arc::clone(&chain));
             tasks.spawn("dev-apiserver in memory", async move { server.serve(io, chain).await });
         };
-        Host::in_memory(Arc::new(accept), &self.tasks)
+        in_memory::served_by(Arc::new(accept), &self.tasks)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use h2::server::SendResponse;
-use host_client::Host;
+use host_client::{Host, in_memory};
 use http::Request;
 use ops::drain::Tasks;
 use tokio::io::{AsyncReadExt as _, DuplexStream};
@@ -51,7 +51,7 @@ impl Script {
         let accept = move |io| {
             tasks.spawn("scripted host", serve(io, Arc::clone(&state), tasks.clone()));
         };
-        Host::in_memory(Arc::new(accept), &self.tasks)
+        in_memory::served_by(Arc::new(accept), &self.tasks)
     }
 
     /// Expects a request after all that are expected already.

@@ -9,7 +9,8 @@ use kube_wire::Status;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{ApiError, Position};
+use super::error::ApiError;
+use super::position::Position;
 use crate::HostBody;
 
 /// The maximum length of a refusal. A longer one is truncated.

@@ -5,7 +5,14 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::{Api, ApiError, Change, Page, Partial, PatchKind, Position, Reflector, Selection};
+use super::answer::Page;
+use super::calls::Api;
+use super::error::ApiError;
+use super::partial::Partial;
+use super::patch_kind::PatchKind;
+use super::position::Position;
+use super::reflector::{Change, Reflector};
+use super::selection::Selection;
 
 /// A host's API server. Clones share their state. Paths are absolute. Every call is limited in time and size.
 pub trait HostApi: Clone + Send + Sync + 'static {
@@ -166,7 +173,7 @@ impl HostApi for Api {
     }
 
     fn follow<T: Object>(&self, path: &str, labels: &str) -> Reflector {
-        self.reflect(path, Selection::labelled(labels))
+        Reflector::new(self, path, Selection::labelled(labels))
     }
 }
 

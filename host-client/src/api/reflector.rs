@@ -10,6 +10,7 @@
 //! names and UIDs of objects.
 
 mod asking;
+mod change;
 mod known;
 mod watching;
 
@@ -17,17 +18,20 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, warn};
 
 use super::answer::Page;
-use super::{Api, ApiError, Position, Selection};
+use super::calls::Api;
+use super::error::ApiError;
+use super::position::Position;
+use super::selection::Selection;
 use crate::HostBody;
 use asking::Asking;
+pub use change::Change;
 use known::{Known, Listed, Named};
-use watching::{Event, Watching};
+use watching::Watching;
 
 /// The first wait after a failure. It doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -45,19 +49,7 @@ const WATCH_SECONDS: u32 = 300;
 /// A watch that lasts this much longer than requested is considered dead.
 const OVERTIME: Duration = Duration::from_secs(30);
 
-/// A change.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change<T = Value> {
-    /// The object exists in this state. This may repeat a known state.
-    Applied(T),
-    /// The object was deleted. The value is its last state if that is known, and otherwise only `metadata` with `name`,
-    /// `namespace` and `uid`.
-    Deleted(T),
-    /// All objects of a list have been returned. Follows each complete list.
-    Synced,
-}
-
-/// Lists and watches a collection for ever: see [`Api::reflect`].
+/// Lists and watches a collection for ever.
 #[derive(Debug)]
 pub struct Reflector {
     api: Api,
@@ -92,10 +84,11 @@ enum Interruption {
 // === impl Reflector ===
 
 impl Reflector {
-    pub(super) fn new(api: Api, path: String, selection: Selection) -> Self {
+    /// Lists and watches this collection with the agent's own credentials.
+    pub fn new(api: &Api, path: impl Into<String>, selection: Selection) -> Self {
         Self {
-            api,
-            path,
+            api: api.clone(),
+            path: path.into(),
             selection,
             phase: Phase::beginning(),
             known: Known::default(),
@@ -203,19 +196,6 @@ impl Reflector {
         self.failures = self.failures.saturating_add(1);
         let asked = asked.unwrap_or(0).min(LONGEST_ASKED);
         Duration::from_secs(asked.into()) + bound.mul_f64(fastrand::f64())
-    }
-}
-
-// === impl Change ===
-
-impl Change<Box<RawValue>> {
-    /// The object as a `T`.
-    fn parsed<T: DeserializeOwned>(self) -> Result<Change<T>, serde_json::Error> {
-        Ok(match self {
-            Self::Applied(object) => Change::Applied(serde_json::from_str(object.get())?),
-            Self::Deleted(object) => Change::Deleted(serde_json::from_str(object.get())?),
-            Self::Synced => Change::Synced,
-        })
     }
 }
 

@@ -7,6 +7,9 @@ use kube_wire::status::Reason;
 use ops::drain::Tasks;
 use serde_json::json;
 
+use serde_json::Value;
+
+use super::calls::{CALL_TIMEOUT, MAX_ANSWER, MAX_PAGE};
 use super::*;
 use crate::testing::{Asked, FakeServer, World};
 

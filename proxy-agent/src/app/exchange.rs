@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::config::ProxyAgentConfiguration;
 use crate::exchange::{Exchange, Services};
 use host_client::Host;
-use host_client::api::{Api, Selection, Shape};
+use host_client::api::{Api, Reflector, Selection, Shape};
 use virtual_cluster::admission_policies::AdmissionPolicies;
 use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
 use virtual_cluster::namespaces::{self, Namespaces};
@@ -68,14 +68,17 @@ pub(super) fn open(
 /// Starts the loops that keep what the services know of the host, and what virtual clusters consist of there.
 pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     let Services { clusters, namespaces, provisioner, definitions, .. } = services;
-    let reflector = api.reflect(namespaces::PATH, Selection::default());
+    let reflector = Reflector::new(&api, namespaces::PATH, Selection::default());
     let followed = Arc::clone(namespaces);
     keep(tasks, "namespaces", async move { followed.follow(reflector).await });
-    let reflector =
-        api.reflect(virtual_cluster::nodes::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
+    let reflector = Reflector::new(
+        &api,
+        virtual_cluster::nodes::PATH,
+        Selection { shape: Shape::Metadata, ..Selection::default() },
+    );
     let nodes = clusters.nodes();
     keep(tasks, "nodes", async move { nodes.follow(reflector).await });
-    let reflector = api.reflect(roles::PATH, Selection::default());
+    let reflector = Reflector::new(&api, roles::PATH, Selection::default());
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
     let (kept, through) = (Arc::clone(definitions), api.clone());

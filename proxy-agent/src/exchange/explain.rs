@@ -30,8 +30,8 @@ use crate::exchange::decide::decide;
 use crate::exchange::plan::{After, Plan};
 use crate::exchange::services::{Services, ServicesError};
 use crate::translate::ResponseTransform;
-use host_client::Host;
 use host_client::api::{Change, Following};
+use host_client::in_memory::answered_by;
 use virtual_cluster::clusters::ClusterError;
 use virtual_cluster::namespaces::Namespaces;
 
@@ -267,7 +267,7 @@ impl Passing {
 impl Agent {
     fn new(config: &ProxyAgentConfiguration, dry_run_host: DryRunHost) -> Result<Self, ExplainError> {
         let questions = dry_run_host.questions();
-        let host = Host::answered_by(Arc::new(move |request| dry_run_host.answer(request)), &Tasks::new());
+        let host = answered_by(Arc::new(move |request| dry_run_host.answer(request)), &Tasks::new());
         let services = Services::new(config, host, Watched::fixed(Certificate::new("")))?;
         let namespaces = Arc::clone(&services.namespaces);
         Ok(Self { services, namespaces, questions })

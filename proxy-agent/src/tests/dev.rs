@@ -17,7 +17,7 @@ use test_host::DevHost;
 use super::agent::{Agent, Answer, Ask};
 use crate::config::ProxyAgentConfiguration;
 use crate::exchange::Services;
-use host_client::api::{Api, Change, Selection};
+use host_client::api::{Api, Change, Reflector, Selection};
 
 const CONFIG: &str = "\
 apiVersion: atoll.dev/v1alpha1
@@ -75,7 +75,8 @@ impl Dev {
 /// Waits until the administrators have their rights in the initial namespaces, a moment after these exist.
 async fn until_administered(operator: &Api) {
     const INITIAL: usize = 4;
-    let mut bindings = operator.reflect("/apis/rbac.authorization.k8s.io/v1/rolebindings", Selection::default());
+    let mut bindings =
+        Reflector::new(&operator, "/apis/rbac.authorization.k8s.io/v1/rolebindings", Selection::default());
     let mut administered = BTreeSet::new();
     while administered.len() < 2 * INITIAL {
         if let Change::Applied(binding) = bindings.next::<Value>().await

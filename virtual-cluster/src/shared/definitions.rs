@@ -14,8 +14,7 @@ use tokio::time::sleep;
 use tracing::warn;
 
 use super::HostObject;
-use host_client::api::Following;
-use host_client::api::{Api, Change, Selection, Shape};
+use host_client::api::{Api, Change, Following, Reflector, Selection, Shape};
 
 /// The path of all definitions.
 pub const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -66,7 +65,7 @@ impl Definitions {
             match api.get(GROUP).await {
                 Ok(_) => {
                     let metadata = Selection { shape: Shape::Metadata, ..Selection::default() };
-                    return self.follow(api.reflect(PATH, metadata)).await;
+                    return self.follow(Reflector::new(&api, PATH, metadata)).await;
                 }
                 Err(error) if error.is_not_found() => {
                     self.synced.send_replace(true);

@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{ApiError, Change, Event};
+use super::change::Change;
+use super::watching::Event;
+use crate::api::error::ApiError;
 
 /// The existing objects that were returned: name to UID.
 #[derive(Debug, Default)]

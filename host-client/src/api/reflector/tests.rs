@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use h2::SendStream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::tests::{answer, api};
 use super::*;
@@ -62,7 +62,7 @@ fn end(mut stream: SendStream<Bytes>) {
 #[tokio::test(start_paused = true)]
 async fn a_list_and_then_what_happens() {
     let (mut server, api, _tasks) = api();
-    let mut reflector = api.reflect("/x", Selection::default());
+    let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let serve = async {
         list(&mut server, 5, &["a/1", "b/2"]).await;
         let mut stream = watch(&mut server, 5).await;
@@ -84,7 +84,7 @@ async fn a_list_and_then_what_happens() {
 async fn missed_changes_are_returned_after_410() {
     for in_the_watch in [true, false] {
         let (mut server, api, _tasks) = api();
-        let mut reflector = api.reflect("/x", Selection::default());
+        let mut reflector = Reflector::new(&api, "/x", Selection::default());
         let serve = async {
             list(&mut server, 5, &["a/1", "b/2", "c/3"]).await;
             let mut ended = None;
@@ -106,7 +106,7 @@ async fn missed_changes_are_returned_after_410() {
 #[tokio::test(start_paused = true)]
 async fn failures_are_waited_out_where_it_was() {
     let (mut server, api, _tasks) = api();
-    let mut reflector = api.reflect("/x", Selection::default());
+    let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let serve = async {
         for _ in 0..10 {
             answer(server.asked().await, 503, &status(503));
@@ -138,7 +138,7 @@ async fn invalid_events_cause_a_new_list() {
         ["[1]\n", "{\"type\":\"NEW\",\"object\":{}}\n", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{}}}\n"]
     {
         let (mut server, api, _tasks) = api();
-        let mut reflector = api.reflect("/x", Selection::default());
+        let mut reflector = Reflector::new(&api, "/x", Selection::default());
         let serve = async {
             list(&mut server, 5, &["a/1"]).await;
             let mut stream = watch(&mut server, 5).await;
@@ -152,7 +152,7 @@ async fn invalid_events_cause_a_new_list() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_never_ends_by_itself_is_ended() {
     let (mut server, api, _tasks) = api();
-    let mut reflector = api.reflect("/x", Selection::default());
+    let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let began = Instant::now();
     let serve = async {
         list(&mut server, 5, &[]).await;
@@ -169,7 +169,7 @@ async fn a_watch_that_never_ends_by_itself_is_ended() {
 #[tokio::test(start_paused = true)]
 async fn asking_for_the_next_may_be_given_up_at_any_moment() {
     let (mut server, api, _tasks) = api();
-    let mut reflector = api.reflect("/x", Selection::default());
+    let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let serve = async {
         list(&mut server, 5, &["a/1"]).await;
         let mut stream = watch(&mut server, 5).await;

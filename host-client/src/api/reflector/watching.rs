@@ -6,8 +6,8 @@ use kube_wire::watch::{EventType, JsonFrames};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::ApiError;
 use crate::HostBody;
+use crate::api::error::ApiError;
 
 /// The maximum length of an event, in bytes. etcd's limit for an object is 1.5 MiB in protobuf.
 const MAX_EVENT: usize = 16 * 1024 * 1024;

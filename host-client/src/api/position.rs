@@ -1,0 +1,40 @@
+//! Where a page of a list begins.
+
+/// The number of objects per page of a list, unless they are large.
+pub(super) const PAGE: u32 = 500;
+
+/// The start of a page, and its maximum number of objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// `None` at the beginning of the list.
+    pub(super) token: Option<String>,
+    pub(super) limit: u32,
+}
+
+// === impl Position ===
+
+impl Position {
+    /// The limit after a page of at most `limit` objects. If objects are large, the next ones may be large too.
+    pub(super) fn after(token: String, limit: u32) -> Self {
+        Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Position {
+    /// The position in the list of a host in memory.
+    pub fn at(token: &str) -> Self {
+        Self::after(token.to_owned(), PAGE)
+    }
+
+    /// The continue token.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Self { token: None, limit: PAGE }
+    }
+}
