@@ -9,9 +9,9 @@ use ops::secret::Secret;
 use ops::tls::{Identity, ServerCa};
 use rustls_pki_types::ServerName;
 
-use crate::OpenError;
 use crate::address::Address;
 use crate::bearer::Bearer;
+use crate::open_error::OpenError;
 
 /// A parsed configuration. No file has been opened yet.
 #[derive(Clone, Debug)]

@@ -7,35 +7,18 @@
 pub mod address;
 pub mod bearer;
 pub mod client_config;
+mod open_error;
 pub mod parse;
 
 use std::path::{Path, PathBuf};
 
-use ops::files::{LoadError, Reloader, Watched};
-use ops::tls::{CaError, IdentityError};
+use ops::files::{Reloader, Watched};
 
 pub use address::{Address, AddressError};
 pub use bearer::{Bearer, TokenError};
 pub use client_config::{ClientConfig, Credentials, Material};
+pub use open_error::OpenError;
 pub use parse::KubeconfigError;
-
-/// The files of a client configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// A file cannot be read or used: the kubeconfig, a certificate, or a token.
-    #[error(transparent)]
-    File(#[from] LoadError),
-    /// `certificate-authority-data`.
-    #[error("`certificate-authority-data`")]
-    Authorities(#[source] CaError),
-    /// `client-certificate-data` and `client-key-data`.
-    #[error("`client-certificate-data` and `client-key-data`")]
-    Identity(#[source] IdentityError),
-    /// `token`.
-    #[error("`token`")]
-    Token(#[source] TokenError),
-}
 
 /// Reads a kubeconfig, and reads it again whenever it changes.
 pub fn watch(path: PathBuf, reloader: &Reloader) -> Result<Watched<ClientConfig>, OpenError> {

@@ -15,6 +15,7 @@
 //! Reading order: `documents` (which document), `strict` (how it is read), `location` (values that know their line),
 //! `problem` (what the operator sees), `duration` and `path` (two value types).
 
+mod api_version;
 mod documents;
 mod duration;
 mod location;
@@ -29,13 +30,11 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+pub use api_version::API_VERSION;
 pub use duration::{Duration, InvalidDuration};
 pub use location::{Located, Place};
 pub use path::FilePath;
 pub use problem::{ConfigErrors, Problem, Problems};
-
-/// The `apiVersion` of every document.
-pub const API_VERSION: &str = "atoll.dev/v1alpha1";
 
 /// The exit code of a program that refuses its configuration: `EX_USAGE` of BSD's `sysexits.h`. So a supervisor can
 /// tell that a restart will fail again.

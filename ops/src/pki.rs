@@ -9,6 +9,7 @@
 //! of certificates, for people).
 
 mod authority;
+mod date;
 mod der;
 mod facts;
 mod name;
@@ -18,4 +19,5 @@ pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFET
 pub use facts::{CertificateFacts, FactsError};
 pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem};
 
+pub(crate) use date::system_time;
 pub(crate) use name::OID_UID;

@@ -19,7 +19,6 @@ mod server;
 mod verified;
 
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -56,11 +55,6 @@ pub fn provider() -> Arc<CryptoProvider> {
         Arc::new(provider)
     });
     Arc::clone(&PROVIDER)
-}
-
-/// An X.509 date; dates before 1970 are 1970.
-pub(crate) fn system_time(time: x509_parser::time::ASN1Time) -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(u64::try_from(time.timestamp()).unwrap_or(0))
 }
 
 #[cfg(test)]

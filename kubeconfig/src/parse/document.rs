@@ -7,7 +7,7 @@ use ops::secret::Secret;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::KubeconfigError;
+use super::kubeconfig_error::KubeconfigError;
 
 /// A whole file. Lists may be `null`, as `kubectl config` writes them.
 #[derive(Debug, Deserialize)]

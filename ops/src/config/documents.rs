@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::API_VERSION;
+use super::api_version::API_VERSION;
 use super::location::{Located, Place};
 use super::problem::{Problem, Problems};
 use super::yaml;

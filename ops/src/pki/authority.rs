@@ -129,7 +129,7 @@ impl Authority {
         });
         let has_key_identifier = key_identifier.is_some();
         let subject = issuing.subject().as_raw().to_vec();
-        let not_after = crate::tls::system_time(issuing.validity().not_after);
+        let not_after = super::date::system_time(issuing.validity().not_after);
         let intermediates = certificates
             .iter()
             .zip(&parsed)

@@ -54,8 +54,8 @@ impl CertificateFacts {
         let usage = certificate.extended_key_usage().ok()?;
         Some(Self {
             common_name: common_name.and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned(),
-            not_before: crate::tls::system_time(certificate.validity().not_before),
-            not_after: crate::tls::system_time(certificate.validity().not_after),
+            not_before: super::date::system_time(certificate.validity().not_before),
+            not_after: super::date::system_time(certificate.validity().not_after),
             is_authority: certificate.is_ca(),
             is_for_clients: usage.is_none_or(|usage| usage.value.client_auth || usage.value.any),
             public_key: certificate.public_key().raw.to_vec(),

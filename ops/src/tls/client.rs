@@ -109,7 +109,7 @@ impl Identity {
         let chain = pki::certificates_from_pem(certificates)?;
         let key = pki::key_from_pem(key)?;
         let (_, leaf) = X509Certificate::from_der(&chain[0]).map_err(|_| IdentityError::Certificate)?;
-        let not_after = super::system_time(leaf.validity().not_after);
+        let not_after = pki::system_time(leaf.validity().not_after);
         let common_name = leaf.subject().iter_common_name().last();
         let common_name = common_name.and_then(|name| name.as_str().ok()).map(str::to_owned);
         let key = CertifiedKey::from_der(chain, key, &super::provider()).map_err(IdentityError::Key)?;

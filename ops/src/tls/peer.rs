@@ -71,7 +71,8 @@ impl PeerIdentity {
             organizations,
             uid,
             credential: credential(leaf),
-            valid_until: first_end(chain, now).unwrap_or_else(|| super::system_time(certificate.validity().not_after)),
+            valid_until: first_end(chain, now)
+                .unwrap_or_else(|| crate::pki::system_time(certificate.validity().not_after)),
             chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
         })
     }
@@ -82,7 +83,7 @@ impl PeerIdentity {
 fn first_end(chain: &[CertificateDer<'_>], now: SystemTime) -> Option<SystemTime> {
     let ends = chain.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        Some(super::system_time(certificate.validity().not_after))
+        Some(crate::pki::system_time(certificate.validity().not_after))
     });
     ends.filter(|end| now < *end).min()
 }

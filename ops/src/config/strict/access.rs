@@ -7,52 +7,25 @@ use serde::de::{
 };
 
 use super::key::Key;
-use super::visitor::Watch;
-use super::{Keys, Reading, Strict};
+use super::keys::Keys;
+use super::wrapper::{Expected, Strict};
 use crate::config::problem::Problem;
 
-/// A value that is read through [`Strict`].
-struct Seed<'a, S> {
-    inner: S,
-    reading: &'a Reading<'a>,
-}
-
-pub(super) struct Seq<'a, A> {
-    pub(super) inner: A,
-    pub(super) reading: &'a Reading<'a>,
-}
-
-/// A map. With `keys`, it is a struct, and other keys are recorded and skipped.
-pub(super) struct Map<'a, A> {
-    pub(super) inner: A,
-    pub(super) reading: &'a Reading<'a>,
-    pub(super) keys: Option<Keys>,
-}
-
-/// An enum and, once its variant is known, the variant.
-pub(super) struct Enum<'a, A> {
-    pub(super) inner: A,
-    pub(super) reading: &'a Reading<'a>,
-}
-
-// === impl Seed ===
-
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Seed<'_, S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Strict<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<S::Value, D::Error> {
-        self.inner.deserialize(Strict { inner, reading: self.reading, root: false })
+        let inner = self.around(inner);
+        self.inner.deserialize(inner)
     }
 }
 
-// === impl Seq ===
-
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Strict<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, inner: S) -> Result<Option<S::Value>, A::Error> {
-        let reading = self.reading;
-        self.inner.next_element_seed(Seed { inner, reading })
+        let seed = self.around(inner);
+        self.inner.next_element_seed(seed)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -60,13 +33,11 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
     }
 }
 
-// === impl Map ===
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        let Some(keys) = self.keys else {
+        let Expected::Struct(keys) = self.expected else {
             return self.inner.next_key_seed(seed);
         };
         while let Some(key) = self.inner.next_key::<Key>()? {
@@ -86,8 +57,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, inner: S) -> Result<S::Value, A::Error> {
-        let reading = self.reading;
-        self.inner.next_value_seed(Seed { inner, reading })
+        let seed = self.around(inner);
+        self.inner.next_value_seed(seed)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -95,20 +66,18 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Map<'_, A> {
     }
 }
 
-// === impl Enum ===
-
-impl<'a, 'de, A: EnumAccess<'de>> EnumAccess<'de> for Enum<'a, A> {
+impl<'a, 'de, A: EnumAccess<'de>> EnumAccess<'de> for Strict<'a, A> {
     type Error = A::Error;
-    type Variant = Enum<'a, A::Variant>;
+    type Variant = Strict<'a, A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), A::Error> {
         let reading = self.reading;
-        let (value, inner) = self.inner.variant_seed(seed)?;
-        Ok((value, Enum { inner, reading }))
+        let (value, variant) = self.inner.variant_seed(seed)?;
+        Ok((value, Strict::new(variant, reading)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Strict<'_, A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {
@@ -116,13 +85,13 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, inner: S) -> Result<S::Value, A::Error> {
-        let reading = self.reading;
-        self.inner.newtype_variant_seed(Seed { inner, reading })
+        let seed = self.around(inner);
+        self.inner.newtype_variant_seed(seed)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        let reading = self.reading;
-        self.inner.tuple_variant(len, Watch { visitor, reading, keys: None })
+        let visitor = self.around(visitor);
+        self.inner.tuple_variant(len, visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -130,8 +99,8 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        let keys = Some(Keys { fields, root: false });
-        let reading = self.reading;
-        self.inner.struct_variant(fields, Watch { visitor, reading, keys })
+        let expected = Expected::Struct(Keys { fields, root: false });
+        let visitor = Strict { inner: visitor, reading: self.reading, expected };
+        self.inner.struct_variant(fields, visitor)
     }
 }

@@ -1,31 +1,22 @@
-//! The visitor that wraps values which contain other values.
+//! What takes a value: forwards scalars, and wraps values that contain other values.
 
 use std::fmt;
 
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
-use super::access::{Enum, Map, Seq};
-use super::{Keys, Reading, Strict};
-
-/// Forwards scalars and wraps containers.
-pub(super) struct Watch<'a, V> {
-    pub(super) visitor: V,
-    pub(super) reading: &'a Reading<'a>,
-    /// The keys of the struct that is expected here; `None` when it is anything else.
-    pub(super) keys: Option<Keys>,
-}
+use super::wrapper::Strict;
 
 macro_rules! forward {
     ($($method:ident: $type:ty)*) => {
         $(
             fn $method<E: Error>(self, value: $type) -> Result<V::Value, E> {
-                self.visitor.$method(value)
+                self.inner.$method(value)
             }
         )*
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Watch<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Strict<'_, V> {
     type Value = V::Value;
 
     forward! {
@@ -38,39 +29,39 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Watch<'_, V> {
     }
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.visitor.expecting(f)
+        self.inner.expecting(f)
     }
 
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
-        self.visitor.visit_none()
+        self.inner.visit_none()
     }
 
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
-        self.visitor.visit_unit()
+        self.inner.visit_unit()
     }
 
     fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        let reading = self.reading;
-        self.visitor.visit_some(Strict { inner, reading, root: false })
+        let inner = self.around(inner);
+        self.inner.visit_some(inner)
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
-        let reading = self.reading;
-        self.visitor.visit_newtype_struct(Strict { inner, reading, root: false })
+        let inner = self.around(inner);
+        self.inner.visit_newtype_struct(inner)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
-        let reading = self.reading;
-        self.visitor.visit_seq(Seq { inner, reading })
+        let inner = self.around(inner);
+        self.inner.visit_seq(inner)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
-        let (reading, keys) = (self.reading, self.keys);
-        self.visitor.visit_map(Map { inner, reading, keys })
+        let inner = Strict { inner, reading: self.reading, expected: self.expected };
+        self.inner.visit_map(inner)
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
-        let reading = self.reading;
-        self.visitor.visit_enum(Enum { inner, reading })
+        let inner = self.around(inner);
+        self.inner.visit_enum(inner)
     }
 }

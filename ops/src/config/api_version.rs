@@ -1,0 +1,4 @@
+//! The version of the configuration format.
+
+/// The `apiVersion` of every document.
+pub const API_VERSION: &str = "atoll.dev/v1alpha1";
