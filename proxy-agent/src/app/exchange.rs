@@ -68,17 +68,14 @@ pub(super) fn open(
 /// Starts the loops that keep what the services know of the host, and what virtual clusters consist of there.
 pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     let Services { clusters, namespaces, provisioner, definitions, .. } = services;
-    let reflector = Reflector::new(&api, namespaces::PATH, Selection::default());
+    let reflector = Reflector::new(api, namespaces::PATH, Selection::default());
     let followed = Arc::clone(namespaces);
     keep(tasks, "namespaces", async move { followed.follow(reflector).await });
-    let reflector = Reflector::new(
-        &api,
-        virtual_cluster::nodes::PATH,
-        Selection { shape: Shape::Metadata, ..Selection::default() },
-    );
+    let reflector =
+        Reflector::new(api, virtual_cluster::nodes::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
     let nodes = clusters.nodes();
     keep(tasks, "nodes", async move { nodes.follow(reflector).await });
-    let reflector = Reflector::new(&api, roles::PATH, Selection::default());
+    let reflector = Reflector::new(api, roles::PATH, Selection::default());
     let followed = clusters.roles();
     keep(tasks, "roles", async move { followed.follow(reflector).await });
     let (kept, through) = (Arc::clone(definitions), api.clone());

@@ -76,7 +76,7 @@ impl Dev {
 async fn until_administered(operator: &Api) {
     const INITIAL: usize = 4;
     let mut bindings =
-        Reflector::new(&operator, "/apis/rbac.authorization.k8s.io/v1/rolebindings", Selection::default());
+        Reflector::new(operator, "/apis/rbac.authorization.k8s.io/v1/rolebindings", Selection::default());
     let mut administered = BTreeSet::new();
     while administered.len() < 2 * INITIAL {
         if let Change::Applied(binding) = bindings.next::<Value>().await
