@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Method, Uri};
 use http_body_util::{BodyExt as _, Empty};
 use ops::drain::Tasks;
+use ops::log::chain;
 use tokio::sync::Mutex;
 
 use super::pace::{Exchange, Failure, FailureKind};
@@ -111,20 +112,9 @@ impl Exchange for HttpExchange {
 }
 
 fn connect(error: &dyn Error) -> Failure {
-    Failure { kind: FailureKind::Connect, example: chain(error) }
+    Failure { kind: FailureKind::Connect, example: chain(error).to_string() }
 }
 
 fn broken(error: &dyn Error) -> Failure {
-    Failure { kind: FailureKind::Broken, example: chain(error) }
-}
-
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut level = error.source();
-    while let Some(error) = level {
-        text += ": ";
-        text += &error.to_string();
-        level = error.source();
-    }
-    text
+    Failure { kind: FailureKind::Broken, example: chain(error).to_string() }
 }

@@ -6,13 +6,13 @@ use host_client::config::Host;
 use ops::config::Located;
 use ops::drain::Tasks;
 use ops::files::Reloader;
+use ops::log::chain;
 use protocol::AgentId;
 use proxy_agent::ProxyAgentConfiguration;
 use virtual_cluster::clusters::VirtualClusters;
 use virtual_cluster::config::VirtualCluster;
 use virtual_cluster::namespaces::Namespaces;
 
-use super::certificate::chain;
 use super::report::Report;
 
 /// Checks the files that the configuration names, and its virtual clusters. `opens_host` says whether the host is

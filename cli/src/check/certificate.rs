@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use ops::config::{FilePath, Located};
 use ops::date::{Age, DAY, Moment};
 use ops::files::MAX_FILE_BYTES;
+use ops::log::chain;
 use ops::pki::{Authority, AuthorityError, CertificateFacts};
 use ops::tls::{ClientCa, Identity, IdentityError, ServerCa};
 
@@ -190,18 +191,6 @@ impl Report {
         let (path, error) = (at.display(), chain(error));
         self.mistake(at, format_args!("{what}: {path} cannot be used: {error}"));
     }
-}
-
-/// An error with its causes.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 fn is_of_key(error: &ops::pki::PemError) -> bool {

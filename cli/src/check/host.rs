@@ -27,6 +27,7 @@ use host_client::api::{Api, ApiError, Selection, Shape};
 use ops::config::Located;
 use ops::drain::Tasks;
 use ops::files::Reloader;
+use ops::log::chain;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::config;
 use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, is_own_key};
@@ -36,7 +37,6 @@ use tokio::time::{sleep, timeout};
 use virtual_cluster::admission_policies;
 use virtual_cluster::provisioner::MIRROR_LABEL;
 
-use super::certificate::chain;
 use super::report::Report;
 use super::weakness::{Check, Weakness};
 use namespaces::Namespaces;

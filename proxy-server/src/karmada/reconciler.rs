@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ops::drain::Tasks;
 use ops::files::{Reloader, Watched};
+use ops::log::chain;
 use ops::metrics::Registry as Metrics;
 use ops::pki::Authority;
 use protocol::ClusterName;
@@ -284,7 +285,7 @@ impl Task {
     }
 
     async fn went_wrong(&self, error: &PassError) {
-        let message = chain(error);
+        let message = chain(error).to_string();
         let Some(taken) = error.taken() else {
             if self.note(State::Joining, message.clone(), Outcome::Failed) {
                 warn!(error = message, "the membership in Karmada cannot be seen to");
@@ -313,15 +314,4 @@ impl Task {
 /// Whether a kubeconfig, and all files that it names, can be read.
 pub fn check(path: PathBuf, reloader: &Reloader) -> Result<(), kubeconfig::OpenError> {
     kubeconfig::watch(path, reloader)?.borrow().open(reloader).map(drop)
-}
-
-/// All levels of an error, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
