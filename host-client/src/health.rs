@@ -6,11 +6,10 @@
 //! ```
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::limits::{FIRST_PROBE, LAST_PROBE, PROVEN};
+use super::limits::{PROBES, PROVEN};
 
 /// The health of one address.
 #[derive(Debug)]
@@ -55,7 +54,8 @@ impl Health {
             State::Up { since: Some(since), failures } if now < since + PROVEN => (failures, true),
             State::Up { .. } => (0, true),
         };
-        let wait = wait(failures).mul_f64(0.5 + fastrand::f64() / 2.0);
+        // Jitter, so that agents reconnect to the same API server at different times.
+        let wait = PROBES.after(failures).fail_with_half_jitter();
         *state = State::Down { failures: failures.saturating_add(1), probe_at: now + wait };
         was_up
     }
@@ -77,14 +77,10 @@ impl Health {
     }
 }
 
-/// The wait before jitter. Jitter reduces it by up to a half, so that agents reconnect to the same API server at
-/// different times.
-fn wait(failures: u32) -> Duration {
-    FIRST_PROBE.saturating_mul(1 << failures.min(16)).min(LAST_PROBE)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -93,8 +89,8 @@ mod tests {
         let mut now = Instant::now();
         assert!(health.failed(now));
         for failures in 0..200 {
-            let until = health.down_until().unwrap();
-            assert!(until <= now + wait(failures) && until >= now + wait(failures) / 2);
+            let (until, bound) = (health.down_until().unwrap(), PROBES.after(failures).bound());
+            assert!(until <= now + bound && until >= now + bound / 2);
             assert!(!health.failed(until - Duration::from_millis(1)));
             assert_eq!(health.down_until(), Some(until));
             now = until;
@@ -118,6 +114,6 @@ mod tests {
         let back = health.down_until().unwrap();
         health.works(back);
         health.failed(back + PROVEN);
-        assert!(health.down_until().unwrap() <= back + PROVEN + FIRST_PROBE);
+        assert!(health.down_until().unwrap() <= back + PROVEN + PROBES.bound());
     }
 }

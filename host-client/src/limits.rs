@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ops::backoff::Backoff;
+
 /// The flow-control window of one stream, in bytes: the memory that one stalled reader may use. It is the same as in a
 /// tunnel, because a byte that waits here waits for the tunnel.
 pub(super) const STREAM_WINDOW: u32 = 1024 * 1024;
@@ -63,11 +65,8 @@ pub(super) const DRAIN_TICK: Duration = Duration::from_millis(50);
 /// The wait before credentials that could not be read are read again.
 pub(super) const REOPEN: Duration = Duration::from_secs(5);
 
-/// The first wait before a failed address is tried again. It doubles with each failure.
-pub(super) const FIRST_PROBE: Duration = Duration::from_secs(1);
-
-/// The maximum wait before a probe.
-pub(super) const LAST_PROBE: Duration = Duration::from_secs(30);
+/// The waits before a failed address is tried again.
+pub(super) const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// An address that fails again within this time after its recovery continues with its previous wait.
 pub(super) const PROVEN: Duration = Duration::from_secs(30);

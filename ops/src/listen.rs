@@ -22,7 +22,7 @@ use tracing::Instrument;
 
 use crate::drain::Tasks;
 pub use accept::Accept;
-use accept::Backoff;
+use accept::Failures;
 pub use addr::{InvalidListenAddr, ListenAddr};
 
 /// How many connections the kernel completes before we accept them. It limits this to `net.core.somaxconn`.
@@ -134,10 +134,10 @@ impl<L: Accept> Listener<L> {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let mut backoff = Backoff::default();
+        let mut failures = Failures::default();
         let accepting = async {
             loop {
-                let connection = self.accept(&mut backoff).await;
+                let connection = self.accept(&mut failures).await;
                 let span = tracing::debug_span!("connection", listener = name, client = %connection.client);
                 let serving = span.in_scope(|| serve(connection)).instrument(span);
                 tasks.spawn(name, serving);
@@ -152,15 +152,15 @@ impl<L: Accept> Listener<L> {
 
     /// The next connection. The slot is taken first, so that a connection that we cannot serve yet stays in the
     /// backlog. Its client sees a slow server instead of a broken one.
-    async fn accept(&self, backoff: &mut Backoff) -> Connection<L::Stream> {
+    async fn accept(&self, failures: &mut Failures) -> Connection<L::Stream> {
         let permit = self.slots.clone().acquire_owned().await.expect("nothing closes this semaphore");
         let (stream, client) = loop {
             match self.socket.accept().await {
                 Ok(accepted) => break accepted,
-                Err(error) => backoff.after(&error, self.local).await,
+                Err(error) => failures.after(&error, self.local).await,
             }
         };
-        backoff.reset();
+        failures.reset();
         Connection { stream, client: ClientAddr(client), slot: Slot { _permit: permit } }
     }
 }

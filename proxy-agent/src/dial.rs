@@ -4,7 +4,6 @@
 //! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> back off -> ...
 //! ```
 
-mod backoff;
 mod connect;
 mod egress;
 mod error;
@@ -14,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ops::backoff::Backoff;
 use ops::drain::Tasks;
 use ops::workers::Workers;
 use protocol::{Authority, Refusal};
@@ -25,7 +25,6 @@ use tracing::{Instrument, info, info_span, warn};
 use crate::offers::Current;
 use crate::ready::Route;
 use crate::serve::Streams;
-use backoff::Backoff;
 use connect::{Target, establish};
 pub use egress::{Egress, InvalidProxy};
 use error::CONNECT_TIMEOUT;
@@ -36,6 +35,9 @@ const RESOLVE_EVERY: Duration = Duration::from_secs(30);
 
 /// A tunnel that lived this long was a good one: the next attempt begins without a wait behind it.
 const HEALTHY: Duration = Duration::from_secs(10);
+
+/// The waits between attempts.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 
 /// What every attempt needs.
 #[derive(Clone, Debug)]
@@ -116,7 +118,7 @@ impl Dial {
     }
 
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
-        let mut backoff = Backoff::default();
+        let mut backoff = PAUSES;
         let route = self.up.route(&server, target.address());
         // A tunnel that ends while the process stops has been drained: no other takes its place.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
@@ -133,10 +135,10 @@ impl Dial {
                 }
             }
             if began.elapsed() >= HEALTHY {
-                backoff = Backoff::default();
+                backoff.reset();
             }
             tokio::select! {
-                () = sleep(backoff.next().max(at_least)) => {}
+                () = sleep(backoff.fail_with_full_jitter().max(at_least)) => {}
                 () = stop.cancelled() => {}
                 () = self.tasks.cancelled() => {}
             }

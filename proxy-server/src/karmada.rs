@@ -16,12 +16,12 @@
 //! has created. "Member" is Karmada's word for a cluster, and is used only here.
 
 pub mod api;
-mod backoff;
 mod leave;
 pub mod member;
 pub mod objects;
 mod orphans;
 mod pass;
+mod pauses;
 mod plane;
 mod reconciler;
 mod standing;

@@ -34,6 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ops::backoff::Backoff;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
@@ -50,8 +51,8 @@ use standing::{PolicyError, Verdicts};
 const PERIOD: Duration = Duration::from_secs(600);
 /// The shortest time between two passes. Agents of two versions may overwrite each other's policies.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause after failures.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The pauses after failures.
+const FAILURE_PAUSES: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
 
 /// Keeps the policies of the host in force. Clones share their state.
 pub struct AdmissionPolicies<A> {
@@ -106,7 +107,7 @@ impl<A: HostApi> AdmissionPolicies<A> {
         let mut events = namespaces.subscribe();
         namespaces.synced().await;
         let mut changes = Changes::new(self.shared.api.clone());
-        let mut pause = PAUSE;
+        let mut failures = FAILURE_PAUSES;
         let mut removal = Instant::now();
         loop {
             let node_labels = namespaces.node_labels();
@@ -126,8 +127,12 @@ impl<A: HostApi> AdmissionPolicies<A> {
                     false
                 }
             };
-            pause = if is_well { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            let again = if is_well { PERIOD } else { pause };
+            let again = if is_well {
+                failures.reset();
+                PERIOD
+            } else {
+                failures.fail()
+            };
             tokio::select! {
                 () = changes.next() => sleep(PAUSE).await,
                 () = self.other_node_labels(&mut events, &node_labels) => {}

@@ -17,6 +17,7 @@ use std::time::Duration;
 use kube_wire::gvr::GroupResource;
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
+use ops::backoff::Backoff;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -41,10 +42,8 @@ const AGGREGATION_TIMEOUT: Duration = Duration::from_secs(5);
 const LACKING: Duration = Duration::from_secs(10);
 /// The time for which a check that a kind belongs to virtual clusters alone is valid.
 const DUE: Duration = Duration::from_secs(5);
-/// The first pause between reviews. It doubles each time.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(4);
-/// The maximum pause.
-const MAX_BACKOFF: Duration = Duration::from_millis(256);
+/// The pauses between reviews.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(4), Duration::from_millis(256));
 /// The intervals between checks of the rights, while definitions change and while they do not.
 const LOOKED_THROUGH: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
@@ -230,7 +229,7 @@ impl<A: HostApi> OwnRights<A> {
             "spec": {"resourceAttributes": {"verb": "update", "group": kind.group, "resource": kind.resource}},
         });
         let deadline = Instant::now() + AGGREGATION_TIMEOUT;
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = PAUSES;
         loop {
             if self.api.create(REVIEWS, &review).await?["status"]["allowed"] == true {
                 return Ok(true);
@@ -238,8 +237,7 @@ impl<A: HostApi> OwnRights<A> {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(MAX_BACKOFF);
+            sleep(backoff.fail()).await;
         }
     }
 

@@ -17,6 +17,7 @@ mod watching;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use ops::backoff::Backoff;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -33,11 +34,8 @@ pub use change::Change;
 use known::{Known, Listed, Named};
 use watching::Watching;
 
-/// The first wait after a failure. It doubles with each failure.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-
-/// The maximum wait, unless the API server requests a longer one.
-const LAST_WAIT: Duration = Duration::from_secs(30);
+/// The waits after failures, unless the API server requests a longer one.
+const WAITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 
 /// The maximum wait that an API server can request.
 const LONGEST_ASKED: u32 = 300;
@@ -60,7 +58,7 @@ pub struct Reflector {
     /// Changes that have not been returned yet: at most one page, or the events of one chunk. They are parsed one by
     /// one, because parsed objects may need twenty times the memory.
     ready: VecDeque<Change<Box<RawValue>>>,
-    failures: u32,
+    failures: Backoff,
     resume_at: Option<Instant>,
 }
 
@@ -93,7 +91,7 @@ impl Reflector {
             phase: Phase::beginning(),
             known: Known::default(),
             ready: VecDeque::new(),
-            failures: 0,
+            failures: WAITS,
             resume_at: None,
         }
     }
@@ -133,7 +131,7 @@ impl Reflector {
                 let read = timeout_at(*until, watching.read()).await;
                 let events = read.map_err(|_| Interruption::Failed(ApiError::TimedOut))?;
                 let Some(events) = events? else { return Err(Interruption::Ended) };
-                self.failures = 0;
+                self.failures.reset();
                 for event in events {
                     let change = self.known.event(event).map_err(Interruption::Relist)?;
                     self.ready.extend(change);
@@ -153,7 +151,7 @@ impl Reflector {
             let named = Named::of(&item).map_err(Interruption::Failed)?;
             self.ready.extend(self.known.listed(listed, named, item));
         }
-        self.failures = 0;
+        self.failures.reset();
         if let Some(position) = page.next {
             *next = position;
             return Ok(());
@@ -192,10 +190,8 @@ impl Reflector {
     /// A wait with full jitter, below a bound that doubles until an event arrives. A watch that ends at once also
     /// counts as a failure.
     fn wait(&mut self, asked: Option<u32>) -> Duration {
-        let bound = FIRST_WAIT.saturating_mul(1 << self.failures.min(16)).min(LAST_WAIT);
-        self.failures = self.failures.saturating_add(1);
         let asked = asked.unwrap_or(0).min(LONGEST_ASKED);
-        Duration::from_secs(asked.into()) + bound.mul_f64(fastrand::f64())
+        Duration::from_secs(asked.into()) + self.failures.fail_with_full_jitter()
     }
 }
 

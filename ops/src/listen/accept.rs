@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::backoff::Backoff;
+
 /// A source of connections. Tests use a socket that fails.
 pub trait Accept: Send + Sync {
     /// What is accepted.
@@ -16,14 +18,12 @@ pub trait Accept: Send + Sync {
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
 }
 
-/// How long to wait after a failure.
-#[derive(Debug, Default)]
-pub(super) struct Backoff {
-    failures: u32,
-}
+/// The pauses after failures.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
 
-const SHORTEST: Duration = Duration::from_millis(5);
-const LONGEST: Duration = Duration::from_secs(1);
+/// The failures since the last connection.
+#[derive(Debug)]
+pub(super) struct Failures(Backoff);
 
 // === impl Accept ===
 
@@ -41,11 +41,11 @@ impl Accept for TcpListener {
     }
 }
 
-// === impl Backoff ===
+// === impl Failures ===
 
-impl Backoff {
+impl Failures {
     pub(super) fn reset(&mut self) {
-        self.failures = 0;
+        self.0.reset();
     }
 
     /// Waits before the next attempt. Without the wait, a process out of file descriptors would spin: the connection
@@ -57,14 +57,20 @@ impl Backoff {
             tokio::task::yield_now().await;
             return;
         }
-        let pause = SHORTEST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
-        if self.failures == 0 {
+        let is_first = self.0.failures() == 0;
+        let pause = self.0.fail();
+        if is_first {
             tracing::warn!(%error, %listener, "cannot accept connections; trying again");
         } else {
             tracing::debug!(%error, %listener, ?pause, "cannot accept connections");
         }
-        self.failures = self.failures.saturating_add(1);
         tokio::time::sleep(pause).await;
+    }
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self(PAUSES)
     }
 }
 

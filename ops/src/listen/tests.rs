@@ -40,12 +40,12 @@ async fn running_out_of_file_descriptors_is_survived_with_growing_pauses() {
     let emfile = || Err(io::Error::from_raw_os_error(EMFILE));
     let script = (0..20).map(|_| emfile()).chain([Ok(7), emfile(), Ok(8)]);
     let listener = listener(script, 10);
-    let mut backoff = Backoff::default();
+    let mut failures = Failures::default();
     let begun = Instant::now();
-    assert_eq!(listener.accept(&mut backoff).await.stream, 7);
+    assert_eq!(listener.accept(&mut failures).await.stream, 7);
     // 5 + 10 + ... + 640 ms, then twelve times one second.
     assert_eq!(begun.elapsed(), Duration::from_millis(1_275 + 12_000));
-    assert_eq!(listener.accept(&mut backoff).await.stream, 8);
+    assert_eq!(listener.accept(&mut failures).await.stream, 8);
     assert_eq!(begun.elapsed(), Duration::from_millis(1_275 + 12_000 + 5));
 }
 
@@ -54,7 +54,7 @@ async fn a_connection_that_died_in_the_backlog_costs_no_pause() {
     let dead = || Err(io::ErrorKind::ConnectionAborted.into());
     let listener = listener([dead(), dead(), Ok(7)], 10);
     let begun = Instant::now();
-    assert_eq!(listener.accept(&mut Backoff::default()).await.stream, 7);
+    assert_eq!(listener.accept(&mut Failures::default()).await.stream, 7);
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 

@@ -17,11 +17,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::api::{Api, Direct, Tunnelled};
-use super::backoff::Backoff;
 use super::leave::Leaver;
 use super::objects::Member;
 use super::orphans::Orphans;
 use super::pass::{Done, PassError, pass};
+use super::pauses::Pauses;
 use super::plane::Plane;
 use super::standing::{Counts, Memberships, Outcome, State};
 use super::wanted::{PlaneAt, Wanted};
@@ -230,7 +230,7 @@ impl Task {
     async fn run(mut self) {
         let in_member = Api::new(Tunnelled::new(Arc::clone(&self.parts.registry), self.name.clone()));
         let mut authority = self.parts.serving_ca.changes();
-        let mut backoff = Backoff::default();
+        let mut pauses = Pauses::default();
         let mut anew = true;
         loop {
             let order = self.orders.borrow_and_update().clone();
@@ -247,15 +247,15 @@ impl Task {
                 Ok(done) => {
                     anew = false;
                     self.went_well(done);
-                    backoff.good()
+                    pauses.good()
                 }
                 Err(error) if error.is_absence() => {
                     self.note(State::Joining, ABSENT.to_owned(), Outcome::Absent);
-                    backoff.absent()
+                    pauses.absent()
                 }
                 Err(error) => {
                     self.went_wrong(&error).await;
-                    backoff.failed()
+                    pauses.failed()
                 }
             };
             tokio::select! {

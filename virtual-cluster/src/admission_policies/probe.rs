@@ -13,6 +13,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ops::backoff::Backoff;
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -31,10 +32,8 @@ const NAMESPACE: &str = "atoll-probe";
 
 /// How long to try. An API server loads new policies after at most two passes of a second each.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The first pause between two tries. It doubles.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(16);
-/// The longest pause.
-const MAX_BACKOFF: Duration = Duration::from_millis(256);
+/// The pauses between two tries.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(16), Duration::from_millis(256));
 /// The number of bytes of the digest in a revision.
 const REVISION: usize = 8;
 
@@ -101,7 +100,7 @@ pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
 /// Whether the host enforces the policies of this revision, which were just written. Waits for a short time.
 pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
     let deadline = Instant::now() + PROBE_TIMEOUT;
-    let mut pause = INITIAL_BACKOFF;
+    let mut backoff = PAUSES;
     loop {
         let answer = ask(api, revision).await;
         if let Answer::Refused = answer {
@@ -113,8 +112,7 @@ pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
                 Answer::Refused | Answer::Allowed => Verdict::Idle,
             };
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(MAX_BACKOFF);
+        sleep(backoff.fail()).await;
     }
 }
 

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use host_client::api::HostApi;
+use ops::backoff::Backoff;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -22,10 +23,8 @@ const CANARY: &str = "atoll:canary";
 
 /// The time to wait for a canary.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The first pause between reviews. It doubles each time.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(2);
-/// The maximum pause.
-const MAX_BACKOFF: Duration = Duration::from_millis(64);
+/// The pauses between reviews.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
 
 /// Waits for at most a second until all earlier writes to the host are in force.
 pub(super) async fn in_force(api: &impl HostApi, cluster: &ClusterName) {
@@ -65,12 +64,11 @@ async fn canary(api: &impl HostApi, cluster: &ClusterName) -> Result<(), Reconci
             "namespace": root.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries", "name": mark,
         }},
     });
-    let mut pause = INITIAL_BACKOFF;
+    let mut backoff = PAUSES;
     loop {
         if api.create(paths::REVIEWS, &review).await?["status"]["allowed"] == true {
             return Ok(());
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(MAX_BACKOFF);
+        sleep(backoff.fail()).await;
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use host_client::api::HostApi;
+use ops::backoff::Backoff;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -22,10 +23,10 @@ use crate::namespaces::Namespaces;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time to wait until they are in force.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The first pause between reviews, in which most caches catch up. It doubles each time.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(2);
-/// The maximum pause.
-const MAX_BACKOFF: Duration = Duration::from_millis(64);
+/// The pauses between reviews. In the first one, most caches catch up.
+const REVIEW_PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
+/// The pauses between attempts to write one mirror.
+const WRITE_PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_secs(1));
 
 /// How ready a new namespace is. It exists in all cases, so the client gets the response 201.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,13 +80,12 @@ impl<A: HostApi> NewNamespaces<A> {
         };
         let mirrors = self.catalog.lock().mirrors(cluster);
         for mirror in &mirrors {
-            let mut pause = INITIAL_BACKOFF;
+            let mut backoff = WRITE_PAUSES;
             while let Some(mirror) = self.current(cluster, mirror)
                 && let Err(error) = self.bindings.create(host, &mirror).await
             {
                 warn!(error = &error as &dyn std::error::Error, namespace = %host, binding = mirror.name, "a mirror could not be written");
-                sleep(pause).await;
-                pause = (pause * 2).min(IN_FORCE_TIMEOUT);
+                sleep(backoff.fail()).await;
             }
         }
     }
@@ -107,7 +107,7 @@ impl<A: HostApi> NewNamespaces<A> {
                 },
             },
         });
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = REVIEW_PAUSES;
         loop {
             match self.bindings.api().create(paths::REVIEWS, &review).await {
                 Ok(answer) if answer["status"]["allowed"] == true => return,
@@ -117,8 +117,7 @@ impl<A: HostApi> NewNamespaces<A> {
                     warn!(error, namespace = %host, "cannot check whether the mirrors of a new namespace are in force");
                 }
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(MAX_BACKOFF);
+            sleep(backoff.fail()).await;
         }
     }
 }

@@ -14,12 +14,11 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
+use ops::backoff::Backoff;
 use tokio::time::Instant;
 
-/// The maximum of the first back-off. It doubles with each failure.
-const BASE: Duration = Duration::from_millis(100);
-/// The maximum of every back-off.
-const CAP: Duration = Duration::from_secs(30);
+/// The pauses of a key that fails.
+const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
 
 /// The queue. Its size is bounded by the number of different keys.
 pub(super) struct Queue<K, O> {
@@ -32,8 +31,8 @@ pub(super) struct Queue<K, O> {
     running: HashMap<K, O>,
     later: BTreeSet<(Instant, K)>,
     states: HashMap<K, State>,
-    /// The number of consecutive failures of each key that failed last time.
-    failures: HashMap<K, u32>,
+    /// The consecutive failures of each key that failed last time.
+    failures: HashMap<K, Backoff>,
     again: HashSet<K>,
 }
 
@@ -134,13 +133,11 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
 
     /// Processing failed. The key becomes ready again after a back-off.
     pub(super) fn failed(&mut self, key: K, now: Instant) {
-        let failures = self.failures.entry(key.clone()).or_default();
-        let bound = BASE.saturating_mul(1 << (*failures).min(16)).min(CAP);
-        *failures = failures.saturating_add(1);
+        // Half of it is random, because several agents process the same objects.
+        let pause = self.failures.entry(key.clone()).or_insert(PAUSES).fail_with_half_jitter();
         self.again.remove(&key);
         self.running.remove(&key);
-        // Half of it is random, because several agents process the same objects.
-        let due = now + bound.mul_f64(0.5 + fastrand::f64() / 2.0);
+        let due = now + pause;
         self.states.insert(key.clone(), State::Later(due));
         self.later.insert((due, key));
     }
@@ -211,7 +208,7 @@ mod tests {
             queue.add("a");
             assert_eq!(queue.start(now), None);
             let due = queue.due().unwrap();
-            let bound = BASE.saturating_mul(1 << failure.min(16)).min(CAP);
+            let bound = PAUSES.after(failure).bound();
             assert!(due <= now + bound && due >= now + bound / 2);
             now = due;
         }

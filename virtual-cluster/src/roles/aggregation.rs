@@ -14,6 +14,7 @@ use std::time::Duration;
 use host_client::api::{ApiError, HostApi};
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
+use ops::backoff::Backoff;
 use rewrite::ClusterName;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -25,9 +26,8 @@ use super::role::{Rule, weight};
 use super::sum::{Excess, Stale};
 use super::version::Version;
 
-/// The pause after the first failure to write a role. It doubles with each failure, up to [`MAX_PAUSE`].
-const PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The pauses after failures to write a role.
+const PAUSES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// The pause of a virtual cluster, as a multiple of the time of its last work.
 const REST: u32 = 4;
@@ -55,7 +55,7 @@ struct State {
 }
 
 struct Failure {
-    pause: Duration,
+    backoff: Backoff,
     until: Instant,
 }
 
@@ -157,10 +157,11 @@ impl State {
                 debug!(%cluster, role, "wrote the aggregated rules of a ClusterRole");
             }
             Err(error) => {
-                let pause = self.failed.get(role).map_or(PAUSE, |failure| MAX_PAUSE.min(failure.pause * 2));
+                let mut backoff = self.failed.get(role).map_or(PAUSES, |failure| failure.backoff);
+                let pause = backoff.fail();
                 let error: &dyn std::error::Error = &error;
                 warn!(error, %cluster, role, ?pause, "cannot write the aggregated rules of a role yet");
-                self.failed.insert(role.clone(), Failure { pause, until: Instant::now() + pause });
+                self.failed.insert(role.clone(), Failure { backoff, until: Instant::now() + pause });
             }
         }
     }
