@@ -12,6 +12,7 @@ mod access_log;
 mod admit;
 mod body;
 mod caller;
+mod connection;
 mod forward;
 mod handshakes;
 mod head;
@@ -57,17 +58,15 @@ use crate::limits::{Limits, Place};
 use crate::registry::Registry;
 use crate::tunnel::CLIENT_WINDOW;
 use crate::workers::{WorkerId, Workers};
+use connection::{Connection, Services};
 use handshakes::Handshakes;
+pub(crate) use idle::HEADER_TIMEOUT;
 use idle::{Idle, Requests, Verdict};
 use logged::Logged;
 use peer::Peer;
 
 /// The time limit for a TLS handshake.
 pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The time from an accepted connection, or from the last response, to the head of the next request, as in
-/// kube-apiserver (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
-pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The parts of an endpoint. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -77,25 +76,10 @@ pub struct Endpoint {
 
 #[derive(Debug)]
 struct Shared {
-    registry: Arc<Registry>,
     tls: EndpointTls,
-    client_cas: Arc<ClientCas>,
-    limits: Arc<Limits>,
-    metrics: Arc<RequestMetrics>,
-    domain: Arc<str>,
     workers: Workers,
     handshakes: Handshakes,
-    tasks: Tasks,
-}
-
-/// The known facts about a connection before its first request.
-#[derive(Debug)]
-struct Connection {
-    /// The cluster that CONNECT or SNI named. Requests must not name another one.
-    bound: Option<ClusterName>,
-    peer: Peer,
-    place: Place,
-    requests: Requests,
+    services: Arc<Services>,
 }
 
 /// An HTTP/1.1 or HTTP/2 connection.
@@ -116,10 +100,8 @@ impl Endpoint {
         domain: Arc<str>,
         (workers, tasks): (Workers, Tasks),
     ) -> Self {
-        let handshakes = Handshakes::new();
-        Self {
-            shared: Arc::new(Shared { registry, tls, client_cas, limits, metrics, domain, workers, handshakes, tasks }),
-        }
+        let services = Arc::new(Services { registry, client_cas, limits, metrics, domain, tasks });
+        Self { shared: Arc::new(Shared { tls, workers, handshakes: Handshakes::new(), services }) }
     }
 
     /// Serves a connection that CONNECT bound to a cluster.
@@ -152,7 +134,7 @@ impl Endpoint {
             return drop(slot);
         };
         match worker.adopt(|| io.try_map(ops::listen::adopt)) {
-            Ok(io) => worker.spawn(&shared.tasks, "endpoint", {
+            Ok(io) => worker.spawn(&shared.services.tasks, "endpoint", {
                 let this = self.clone();
                 async move {
                     this.serve(io, place, None).await;
@@ -166,7 +148,7 @@ impl Endpoint {
     /// The worker of the cluster whose endpoint has this host name.
     fn worker_of(&self, host: &str) -> Option<WorkerId> {
         let cluster = self.shared.tls.certificates().cluster_of(host)?.parse().ok()?;
-        self.shared.registry.worker_of(&cluster)
+        self.shared.services.registry.worker_of(&cluster)
     }
 
     async fn serve<S>(&self, io: ReadAhead<S>, place: Place, connected: Option<&Cluster>)
@@ -179,8 +161,8 @@ impl Endpoint {
             };
             match handshake {
                 Ok((stream, bound, peer)) => {
-                    let requests = Requests::new();
-                    let connection = Connection { bound, peer, place: place.clone(), requests };
+                    let (services, requests) = (Arc::clone(&self.shared.services), Requests::new());
+                    let connection = Connection { services, bound, peer, place: place.clone(), requests };
                     self.serve_http(stream, Arc::new(connection)).await;
                 }
                 Err(error) => debug!(%error, "TLS handshake failed"),
@@ -219,7 +201,7 @@ impl Endpoint {
             }
         };
         let handshake = hello.into_stream(config);
-        let stream = self.shared.handshakes.in_turn(bound.as_deref(), handshake, &self.shared.tasks).await?;
+        let stream = self.shared.handshakes.in_turn(bound.as_deref(), handshake, &self.shared.services.tasks).await?;
         let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
         let bound = bound.and_then(|name| name.parse().ok());
         Ok((stream, bound, Peer::new(chain)))
@@ -232,14 +214,13 @@ impl Endpoint {
     {
         let requests = connection.requests.clone();
         let service = service_fn(|request| {
-            let this = self.clone();
             let connection = Arc::clone(&connection);
-            async move { Ok::<_, Infallible>(this.answer(request, &connection).await) }
+            async move { Ok::<_, Infallible>(answer(request, &connection).await) }
         });
         match stream.get_ref().1.alpn_protocol() {
             Some(protocol) if protocol == ops::tls::ALPN_H2 => {
                 let (stream, turns) = Batched::new(stream);
-                let http = http2(self.shared.limits.streams_per_connection);
+                let http = http2(self.shared.services.limits.streams_per_connection);
                 self.converse(http.serve_connection(TokioIo::new(stream), service), Some(turns), requests).await;
             }
             _ => {
@@ -255,7 +236,7 @@ impl Endpoint {
         S: AsyncWrite + Unpin,
     {
         let mut conversation = pin!(conversation);
-        let mut stopping = pin!(self.shared.tasks.cancelled());
+        let mut stopping = pin!(self.shared.services.tasks.cancelled());
         let mut is_stopping = false;
         let mut idle = Idle::new(requests);
         let ended = poll_fn(|cx: &mut Context<'_>| {
@@ -283,11 +264,11 @@ impl Endpoint {
             debug!(%error, "connection ended");
         }
     }
+}
 
-    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
-        let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
-        forward::forward(&self.shared, request, connection).instrument(span).await
-    }
+async fn answer(request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
+    let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
+    forward::forward(request, connection).instrument(span).await
 }
 
 fn http1() -> http1::Builder {

@@ -16,9 +16,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::Held;
 use super::caller::Caller;
+use super::connection::{Connection, Services};
 use super::record::Record;
 use super::refusal::Refusal;
-use super::{Connection, Shared, head, route};
+use super::{head, route};
 use crate::config::Cluster;
 use crate::limits::{Limit, StreamPlace, Unanswered};
 use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
@@ -44,19 +45,19 @@ pub(super) struct Admitted {
 /// Finds the cluster of a request and the client to charge, and checks the limits. Keep the second value until the
 /// response head has arrived: if it is dropped, the request counts as abandoned.
 pub(super) fn admit(
-    shared: &Shared,
     connection: &Connection,
     request: &mut Request<()>,
     record: &mut Record,
 ) -> Result<(Admitted, Unanswered), Refusal> {
-    let cluster = route::route(shared, connection, request)?;
-    record.routed(&shared.metrics, &cluster.name, request.method(), request.uri());
-    let end = shared.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    let identity = peer_identity(shared, connection, &cluster)?;
+    let services = &*connection.services;
+    let cluster = route::route(connection, request)?;
+    record.routed(&services.metrics, &cluster.name, request.method(), request.uri());
+    let end = services.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
+    let identity = peer_identity(connection, &cluster)?;
     if let Some(identity) = &identity {
         record.identified(&identity.user);
     }
-    let limits = &shared.limits;
+    let limits = &services.limits;
     let exceeded = |limit| {
         limits.note(&cluster.name, limit);
         Refusal::TooMany(limit)
@@ -77,8 +78,12 @@ pub(super) fn admit(
 
 /// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
 /// too, because the client would act as another user than it expects.
-fn peer_identity(shared: &Shared, connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
-    let ca = shared.client_cas.get(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
+fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
+    let ca = connection
+        .services
+        .client_cas
+        .get(&cluster.name)
+        .ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
 }
 
@@ -131,7 +136,7 @@ impl Admitted {
     /// has one.
     pub(super) async fn open(
         &self,
-        shared: &Shared,
+        services: &Services,
         tunnel: &Arc<Tunnel>,
         head: Request<()>,
         body: Option<usize>,
@@ -142,21 +147,17 @@ impl Admitted {
             Ok(opened) => Ok(opened.split()),
             Err(OpenError::Broken(error)) => Err(Refusal::Tunnel(error)),
             Err(OpenError::Full(_)) => {
-                shared.limits.note(&self.cluster.name, Limit::Tunnel);
+                services.limits.note(&self.cluster.name, Limit::Tunnel);
                 Err(Refusal::TooMany(Limit::Tunnel))
             }
         }
     }
 
     /// Learns the identity of the caller from the agent's response.
-    pub(super) fn heard<B>(
-        &mut self,
-        shared: &Shared,
-        connection: &Connection,
-        response: &Response<B>,
-        lease: &mut Lease,
-    ) {
-        let Some(user) = self.caller.heard(&shared.limits, response.status(), response.headers()) else { return };
+    pub(super) fn heard<B>(&mut self, connection: &Connection, response: &Response<B>, lease: &mut Lease) {
+        let Some(user) = self.caller.heard(&connection.services.limits, response.status(), response.headers()) else {
+            return;
+        };
         // If that user has too many connections, the next request on this one is refused.
         let _ = connection.place.prove(Some(&self.cluster.name), &user);
         self.place.prove(Arc::clone(&user));
@@ -165,17 +166,11 @@ impl Admitted {
 
     /// The resources that are held until the client has read the response. If that takes too long, the connection of an
     /// unproven client is closed.
-    pub(super) fn hold(
-        self,
-        shared: &Shared,
-        connection: &Connection,
-        lease: Lease,
-        upload: Option<DropGuard>,
-    ) -> Held {
+    pub(super) fn hold(self, connection: &Connection, lease: Lease, upload: Option<DropGuard>) -> Held {
         let watched = (!self.place.is_proven()).then(|| {
             let (read, place) = (CancellationToken::new(), connection.place.clone());
             let guard = read.clone().drop_guard();
-            shared.tasks.spawn("unproven answer", async move {
+            connection.services.tasks.spawn("unproven answer", async move {
                 if read.run_until_cancelled(sleep(UNPROVEN_TIMEOUT)).await.is_some() {
                     place.evict();
                 }

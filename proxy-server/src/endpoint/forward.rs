@@ -1,4 +1,17 @@
 //! The path of a request through the proxy-server.
+//!
+//! | # | phase | where | what it does | why there |
+//! |---|---|---|---|---|
+//! | 1 | record | `Record::begin` | begins the log line, the metrics, and the request's part of the idle timer | nothing may be refused without a line |
+//! | 2 | route | `route` | finds the cluster, and removes `/clusters/<name>` from the path | the CA, the limits and the metrics are those of a cluster |
+//! | 3 | authenticate | `Peer`, `Caller` | verifies the client certificate, and remembers tokens that an agent has accepted | limits of a user need the user |
+//! | 4 | limits | `admit` | connections of a user, abandoned requests, streams | before the first byte enters the tunnel |
+//! | 5 | transform | `head`, `Admitted::head` | removes headers of the connection and of Atoll, and sets those of the identity | only an admitted request is worth the work |
+//! | 6 | send | `Admitted::open` | chooses a tunnel, opens a stream, and forwards the body | |
+//! | 7 | deadline | `answered` | waits for the head of the response, until a deadline, or until the cluster is removed | |
+//! | 8 | transform | `Admitted::heard`, `hold` | learns who the caller is, and attaches the resources of the request to the body | the agent alone can verify a token |
+//! | 9 | refuse | `Refusal` | an error of any phase becomes a Status | |
+//! | 10 | record | `Logged` | ends the log line and the metrics with the body | a response has ended when its body has |
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,11 +25,12 @@ use tunnel::Inbound;
 
 use super::admit::{Admitted, admit, unread_body};
 use super::body::ResponseBody;
+use super::connection::Connection;
 use super::logged::Logged;
 use super::record::Record;
 use super::refusal::Refusal;
 use super::upload::Upload;
-use super::{Connection, Shared, head, upgrade};
+use super::{head, upgrade};
 use crate::limits::Unanswered;
 use crate::tunnel::{Answer, Lease};
 
@@ -25,7 +39,7 @@ use crate::tunnel::{Answer, Lease};
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// Admits and forwards a request. An error becomes a Status.
-pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
+pub(super) async fn forward(request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
     let running = connection.requests.begin();
     let accept = request.headers().get(header::ACCEPT).cloned();
     let mut record = Record::begin(&request);
@@ -33,7 +47,7 @@ pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connect
     let mut upload = Some(Upload::new(&head, body));
     let request = Request::from_parts(head, ());
     let mut unanswered = None;
-    let exchanged = exchange(shared, request, &mut upload, connection, &mut record, &mut unanswered).await;
+    let exchanged = exchange(request, &mut upload, connection, &mut record, &mut unanswered).await;
     if let Some(unanswered) = unanswered {
         unanswered.answered();
     }
@@ -46,23 +60,23 @@ pub(super) async fn forward(shared: &Shared, request: Request<Incoming>, connect
         }
     };
     if let Some(unwanted) = upload {
-        unwanted.forget(&shared.tasks);
+        unwanted.forget(&connection.services.tasks);
     }
     Logged::response(response, record, running)
 }
 
 async fn exchange(
-    shared: &Shared,
     mut request: Request<()>,
     upload: &mut Option<Upload>,
     connection: &Connection,
     record: &mut Record,
     unanswered: &mut Option<Unanswered>,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let (mut admitted, waiting) = admit(shared, connection, &mut request, record)?;
+    let services = &*connection.services;
+    let (mut admitted, waiting) = admit(connection, &mut request, record)?;
     *unanswered = Some(waiting);
     if upgrade::is_wanted(&request) {
-        return upgrade::exchange(shared, request, connection, admitted, record).await;
+        return upgrade::exchange(request, connection, admitted, record).await;
     }
     if admitted.is_anonymous() {
         // Agents read no body of such callers, so the body does not enter the tunnel.
@@ -73,17 +87,17 @@ async fn exchange(
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let head = admitted.head(&mut request)?;
     let absent = |absent| Refusal::no_agent(absent, uri.path());
-    let tunnel = shared.registry.tunnel(&admitted.cluster.name).map_err(absent)?;
-    let (sender, answer) = admitted.open(shared, &tunnel, head, unread).await?;
-    let upload = body.map(|body| body.send(sender, &shared.tasks));
+    let tunnel = services.registry.tunnel(&admitted.cluster.name).map_err(absent)?;
+    let (sender, answer) = admitted.open(services, &tunnel, head, unread).await?;
+    let upload = body.map(|body| body.send(sender, &services.tasks));
     let (response, mut lease) = answered(answer, &admitted, || is_long_running(&method, &uri)).await?;
     record.heard(response.headers());
-    admitted.heard(shared, connection, &response, &mut lease);
+    admitted.heard(connection, &response, &mut lease);
     let length = content_length(response.headers());
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
     let end = admitted.end.clone();
-    let held = admitted.hold(shared, connection, lease, upload);
+    let held = admitted.hold(connection, lease, upload);
     Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound.with_length(length), held, end)))
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The time from the end of the handshake to the head of the first request, as in kube-apiserver (`ReadHeaderTimeout` in
-/// apiserver's `server/secure_serving.go`).
-const FIRST: Duration = super::HEADER_TIMEOUT;
+/// The time from an accepted connection, from the end of the handshake, or from the last response over HTTP/1.1, to the
+/// head of the next request, as in kube-apiserver (`ReadHeaderTimeout` in `k8s.io/apiserver/pkg/server/secure_serving.go`).
+pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The time from the end of the last request to the next one (`IdleTimeout` there).
 const IDLE: Duration = Duration::from_secs(90);
@@ -75,7 +75,7 @@ impl Requests {
     fn deadline(&self) -> Instant {
         let Counts { since, running, ended } = &*self.0;
         match (running.load(Ordering::Relaxed), ended.load(Ordering::Relaxed)) {
-            (0, 0) => *since + FIRST,
+            (0, 0) => *since + HEADER_TIMEOUT,
             (0, ended) => *since + Duration::from_millis(ended) + IDLE,
             (_, _) => Instant::now() + IDLE,
         }
@@ -135,9 +135,9 @@ mod tests {
     async fn a_silent_connection_is_closed_and_then_dropped() {
         let (begun, mut idle) = (Instant::now(), Idle::new(Requests::new()));
         assert_eq!(next(&mut idle).await, Verdict::Close);
-        assert_eq!(begun.elapsed(), FIRST);
+        assert_eq!(begun.elapsed(), HEADER_TIMEOUT);
         assert_eq!(next(&mut idle).await, Verdict::Drop);
-        assert_eq!(begun.elapsed(), FIRST + FAREWELL);
+        assert_eq!(begun.elapsed(), HEADER_TIMEOUT + FAREWELL);
     }
 
     #[tokio::test(start_paused = true)]

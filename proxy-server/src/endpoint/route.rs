@@ -5,23 +5,19 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use http::{Request, Uri, header};
 
+use super::connection::Connection;
 use super::refusal::Refusal;
-use super::{Connection, Shared};
 use crate::config::Cluster;
 
 /// The prefix of paths that name the cluster, on connections without a name.
 const PREFIX: &str = "/clusters/";
 
 /// Finds the cluster. Removes `/clusters/<name>` if it names the cluster.
-pub(super) fn route<B>(
-    shared: &Shared,
-    connection: &Connection,
-    request: &mut Request<B>,
-) -> Result<Arc<Cluster>, Refusal> {
-    let clusters = shared.registry.clusters();
+pub(super) fn route<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Cluster>, Refusal> {
+    let clusters = connection.services.registry.clusters();
     if let Some(bound) = &connection.bound {
         let cluster = clusters.get(bound.as_str()).ok_or_else(|| Refusal::NoCluster(bound.to_string()))?;
-        check_host(shared, bound.as_str(), request)?;
+        check_host(&connection.services.domain, bound.as_str(), request)?;
         return Ok(Arc::clone(cluster));
     }
     let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
@@ -40,7 +36,7 @@ pub(super) fn route<B>(
 
 /// Refuses a Host (or `:authority`) that names another cluster than the connection, because logs, caches or others
 /// could trust it. Names that belong to no cluster are allowed: port-forwards and `tls-server-name` use any names.
-fn check_host<B>(shared: &Shared, bound: &str, request: &Request<B>) -> Result<(), Refusal> {
+fn check_host<B>(domain: &str, bound: &str, request: &Request<B>) -> Result<(), Refusal> {
     let host = match request.uri().authority() {
         Some(authority) => Some(authority.host().to_owned()),
         None => request.headers().get(header::HOST).map(|host| {
@@ -50,7 +46,7 @@ fn check_host<B>(shared: &Shared, bound: &str, request: &Request<B>) -> Result<(
     };
     let Some(host) = host else { return Ok(()) };
     let host = host.to_ascii_lowercase();
-    match host.strip_suffix(&*shared.domain).and_then(|label| label.strip_suffix('.')) {
+    match host.strip_suffix(domain).and_then(|label| label.strip_suffix('.')) {
         Some(label) if label != bound => Err(Refusal::HostDiffers),
         _ => Ok(()),
     }

@@ -10,9 +10,10 @@ use tracing::debug;
 
 use super::admit::Admitted;
 use super::body::ResponseBody;
+use super::connection::Connection;
 use super::record::Record;
 use super::refusal::Refusal;
-use super::{Connection, Shared, forward, head};
+use super::{forward, head};
 
 /// Whether the client requests another protocol (RFC 9110 section 7.8). `h2c` is not supported.
 pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
@@ -27,12 +28,12 @@ pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
 
 /// Like an ordinary exchange, but if the API server switches protocols, bytes then pass in both directions.
 pub(super) async fn exchange(
-    shared: &Shared,
     mut request: Request<()>,
     connection: &Connection,
     mut admitted: Admitted,
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Refusal> {
+    let services = &*connection.services;
     let token = request.headers().get(header::UPGRADE).cloned().ok_or(Refusal::BadTarget)?;
     let protocol = token.to_str().map_err(|_| Refusal::BadTarget)?;
     let protocol = h2::ext::Protocol::from(protocol);
@@ -45,22 +46,22 @@ pub(super) async fn exchange(
     *head.method_mut() = Method::CONNECT;
     head.extensions_mut().insert(protocol);
 
-    let tunnel = shared.registry.tunnel(&admitted.cluster.name).map_err(Refusal::NoAgent)?;
+    let tunnel = services.registry.tunnel(&admitted.cluster.name).map_err(Refusal::NoAgent)?;
     // Nothing is sent before the protocol is switched. Afterwards, a pipe holds only what it has just read.
-    let (outbound, answer) = admitted.open(shared, &tunnel, head, Some(0)).await?;
+    let (outbound, answer) = admitted.open(services, &tunnel, head, Some(0)).await?;
     let (response, mut lease) = forward::answered(answer, &admitted, || true).await?;
     record.heard(response.headers());
-    admitted.heard(shared, connection, &response, &mut lease);
+    admitted.heard(connection, &response, &mut lease);
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
     let end = admitted.end.clone();
-    let held = admitted.hold(shared, connection, lease, None);
+    let held = admitted.hold(connection, lease, None);
     if parts.status != StatusCode::OK {
         return Ok(Response::from_parts(parts, ResponseBody::tunnel(inbound, held, end)));
     }
     let switched = hyper::upgrade::on(&mut request);
     let (entry, place) = (record.entry.take(), connection.place.clone());
-    shared.tasks.spawn("upgraded", async move {
+    services.tasks.spawn("upgraded", async move {
         // The connection and the request continue here.
         let _held = (held, place);
         let io = match switched.await {
