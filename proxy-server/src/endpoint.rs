@@ -2,42 +2,52 @@
 //!
 //! ```text
 //! CONNECT ke-beijing.atoll.internal:443 --\
-//! SNI     ke-beijing.atoll.internal -------+--> TLS -> admit (route, who, limits) -> forward -> tunnel
+//! SNI     ke-beijing.atoll.internal -------+--> TLS -> HTTP -> stack (a phase after the other) -> tunnel
 //! path    /clusters/ke-beijing/... -------/
 //! ```
+//!
+//! `stack` is the path of a request. Here is what carries it: connections, TLS and HTTP.
 //!
 //! Nothing here parses a Kubernetes body.
 
 mod access_log;
 mod admit;
+mod authenticate;
 mod body;
 mod caller;
 mod connection;
-mod forward;
+mod deadline;
+#[cfg(test)]
+mod fixture;
 mod handshakes;
 mod head;
 mod hello;
 mod idle;
+mod keep;
 mod logged;
 mod peer;
 mod record;
 mod refusal;
 mod route;
+mod send;
+mod stack;
+mod trace;
+mod transform;
+mod try_map_request;
+mod until_removed;
 mod upgrade;
 mod upload;
 
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use ops::drain::Tasks;
 use ops::listen::Slot;
 use ops::tls::{EndpointTls, ReadAhead};
@@ -49,7 +59,7 @@ use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
-use tracing::{Instrument, debug, warn};
+use tracing::{debug, warn};
 use tunnel::{Batched, Turns};
 
 use crate::client_cas::ClientCas;
@@ -213,10 +223,8 @@ impl Endpoint {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let requests = connection.requests.clone();
-        let service = service_fn(|request| {
-            let connection = Arc::clone(&connection);
-            async move { Ok::<_, Infallible>(answer(request, &connection).await) }
-        });
+        let send = send::send(Arc::clone(&connection.services));
+        let service = TowerToHyperService::new(stack::stack(connection, send));
         match stream.get_ref().1.alpn_protocol() {
             Some(protocol) if protocol == ops::tls::ALPN_H2 => {
                 let (stream, turns) = Batched::new(stream);
@@ -264,11 +272,6 @@ impl Endpoint {
             debug!(%error, "connection ended");
         }
     }
-}
-
-async fn answer(request: Request<Incoming>, connection: &Connection) -> Response<Logged> {
-    let span = tracing::debug_span!("request", method = %request.method(), path = request.uri().path());
-    forward::forward(request, connection).instrument(span).await
 }
 
 fn http1() -> http1::Builder {

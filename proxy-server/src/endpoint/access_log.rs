@@ -4,7 +4,7 @@
 //! the path, but neither the query, the headers nor bodies, which may contain credentials or commands. The user is that
 //! of the certificate; for bearer tokens, the agent names the user in its response.
 //!
-//! Reading order: [`Entry`] (the content), [`Logged`] (the body at whose end it is written, with the metrics).
+//! [`Entry`] is its content. The body of the response ([`logged`](super::logged)) ends it, with the metrics.
 
 use http::{HeaderMap, Request, StatusCode};
 use kube_wire::{RequestInfo, Target};

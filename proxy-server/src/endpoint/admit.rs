@@ -1,165 +1,102 @@
-//! Admission of a request before the tunnel: its cluster, its caller, and the limits.
+//! The fourth phase: the limits of clients, before the first byte of a request enters the tunnel.
 //!
-//! A request reaches an agent only after its limits are checked.
+//! `tower::limit` does not fit: it has one number for all requests, counts a request until the head of its response, and
+//! lets the others wait. The limits here are those of a user, a network and a cluster. A request counts until the end of
+//! its body, and what exceeds a limit is refused at once.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use bytes::Bytes;
-use h2::SendStream;
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Response, Uri, header};
-use protocol::Identity;
-use protocol::stream::CLUSTER;
+use http::Response;
+use protocol::{ClusterName, Identity};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::authenticate::Authenticated;
 use super::body::Held;
 use super::caller::Caller;
-use super::connection::{Connection, Services};
-use super::record::Record;
+use super::connection::Connection;
+use super::record::Refused;
 use super::refusal::Refusal;
-use super::{head, route};
-use crate::config::Cluster;
+use super::route::Routed;
 use crate::limits::{Limit, StreamPlace, Unanswered};
-use crate::tunnel::{Answer, Demand, Lease, OpenError, Tunnel, UNREAD};
+use crate::tunnel::Lease;
 
 /// The time in which an unproven client must read its response, which is short.
 const UNPROVEN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Heads up to this size, in bytes, are not charged.
-const SMALL_HEAD: usize = 4096;
-
 /// An admitted request.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    /// The cluster that it is for.
-    pub(super) cluster: Arc<Cluster>,
-    /// Cancelled when the requests for that cluster must end.
-    pub(super) end: CancellationToken,
-    identity: Option<Identity>,
+    pub(super) routed: Routed,
+    pub(super) identity: Option<Identity>,
+    pub(super) charge: Charge,
+}
+
+/// The client to which a request is charged, and the request's place in the limits.
+#[derive(Debug)]
+pub(super) struct Charge {
     caller: Caller,
     place: StreamPlace,
 }
 
-/// Finds the cluster of a request and the client to charge, and checks the limits. Keep the second value until the
-/// response head has arrived: if it is dropped, the request counts as abandoned.
-pub(super) fn admit(
-    connection: &Connection,
-    request: &mut Request<()>,
-    record: &mut Record,
-) -> Result<(Admitted, Unanswered), Refusal> {
-    let services = &*connection.services;
-    let cluster = route::route(connection, request)?;
-    record.routed(&services.metrics, &cluster.name, request.method(), request.uri());
-    let end = services.registry.end_of(&cluster.name).ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    let identity = peer_identity(connection, &cluster)?;
-    if let Some(identity) = &identity {
-        record.identified(&identity.user);
+/// Checks the limits. If the second value is dropped, the request counts as abandoned.
+pub(super) fn admit(authenticated: Authenticated) -> Result<(Admitted, Unanswered), Box<Refused>> {
+    let Authenticated { routed, identity, caller } = authenticated;
+    match enter(&routed.recorded.connection, &routed.cluster.name, &caller) {
+        Ok((place, unanswered)) => Ok((Admitted { routed, identity, charge: Charge { caller, place } }, unanswered)),
+        Err(limit) => {
+            routed.recorded.connection.services.limits.note(&routed.cluster.name, limit);
+            Err(routed.recorded.refuse(Refusal::TooMany(limit)))
+        }
     }
-    let limits = &services.limits;
-    let exceeded = |limit| {
-        limits.note(&cluster.name, limit);
-        Refusal::TooMany(limit)
-    };
-    let caller = Caller::of(limits, &cluster.name, identity.as_ref(), request.headers());
+}
+
+fn enter(connection: &Connection, cluster: &ClusterName, caller: &Caller) -> Result<(StreamPlace, Unanswered), Limit> {
+    let limits = &connection.services.limits;
     if let Some(user) = caller.user() {
-        connection.place.prove(Some(&cluster.name), user).map_err(exceeded)?;
+        connection.place.prove(Some(cluster), user)?;
     }
     let network = connection.place.network();
     let party = caller.party(network);
-    if limits.abandoned.is_exceeded(&cluster.name, &party) {
-        return Err(exceeded(Limit::Abandoned));
+    if limits.abandoned.is_exceeded(cluster, &party) {
+        return Err(Limit::Abandoned);
     }
-    let place = limits.streams.enter(&cluster.name, caller.client(network)).map_err(exceeded)?;
-    let unanswered = limits.abandoned.watch(&cluster.name, party);
-    Ok((Admitted { cluster, end, identity, caller, place }, unanswered))
+    let place = limits.streams.enter(cluster, caller.client(network))?;
+    Ok((place, limits.abandoned.watch(cluster, party)))
 }
 
-/// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
-/// too, because the client would act as another user than it expects.
-fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
-    let ca = connection
-        .services
-        .client_cas
-        .get(&cluster.name)
-        .ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
+/// The request has a result, so its client has not abandoned it.
+pub(super) fn answered<T>(unanswered: Unanswered, result: T) -> T {
+    unanswered.answered();
+    result
 }
 
-/// The bytes of a body that may be unread at a time, by its length.
-pub(super) fn unread_body(length: Option<u64>) -> usize {
-    length.map_or(UNREAD, |length| usize::try_from(length).unwrap_or(UNREAD).min(UNREAD))
-}
+// === impl Charge ===
 
-/// The bytes of a head that are charged.
-fn charged_head<B>(head: &Request<B>) -> usize {
-    let fields = head.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
-    let target = head.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let bytes = fields.sum::<usize>() + target;
-    if bytes > SMALL_HEAD { bytes } else { 0 }
-}
-
-// === impl Admitted ===
-
-impl Admitted {
+impl Charge {
     /// Whether the client has shown no credential.
     pub(super) fn is_anonymous(&self) -> bool {
         self.caller.is_anonymous()
     }
 
-    /// The head of the request for the agent.
-    pub(super) fn head<B>(&mut self, request: &mut Request<B>) -> Result<Request<()>, Refusal> {
-        let mut head = Request::new(());
-        let headers = request.headers_mut();
-        head::request(headers)?;
-        *head.headers_mut() = std::mem::take(headers);
-        let headers = head.headers_mut();
-        headers.remove(header::HOST);
-        let name = HeaderValue::from_str(self.cluster.name.as_str()).expect("a DNS label is a header value");
-        headers.insert(CLUSTER, name);
-        if let Some(identity) = self.identity.take() {
-            identity.write(headers);
-        }
-        *head.method_mut() = request.method().clone();
-        // The agent ignores the authority, but HTTP/2 requires one.
-        let mut uri = http::uri::Parts::default();
-        uri.scheme = Some(Scheme::HTTPS);
-        uri.authority = Some(Authority::from_static("atoll"));
-        let target = request.uri().path_and_query().cloned();
-        uri.path_and_query = Some(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
-        *head.uri_mut() = Uri::from_parts(uri).map_err(|_| Refusal::BadTarget)?;
-        Ok(head)
-    }
-
-    /// Opens the stream of the request. `body` is the number of bytes of its body that may be unread at a time, if it
-    /// has one.
-    pub(super) async fn open(
-        &self,
-        services: &Services,
-        tunnel: &Arc<Tunnel>,
-        head: Request<()>,
-        body: Option<usize>,
-    ) -> Result<(SendStream<Bytes>, Answer), Refusal> {
-        let unread = charged_head(&head) + body.unwrap_or_default();
-        let demand = Demand { cluster: &self.cluster.name, is_proven: self.caller.user().is_some(), unread };
-        match tunnel.open_for(demand, head, body.is_none()).await {
-            Ok(opened) => Ok(opened.split()),
-            Err(OpenError::Broken(error)) => Err(Refusal::Tunnel(error)),
-            Err(OpenError::Full(_)) => {
-                services.limits.note(&self.cluster.name, Limit::Tunnel);
-                Err(Refusal::TooMany(Limit::Tunnel))
-            }
-        }
+    /// Whether the client is proven.
+    pub(super) fn is_proven(&self) -> bool {
+        self.caller.user().is_some()
     }
 
     /// Learns the identity of the caller from the agent's response.
-    pub(super) fn heard<B>(&mut self, connection: &Connection, response: &Response<B>, lease: &mut Lease) {
-        let Some(user) = self.caller.heard(&connection.services.limits, response.status(), response.headers()) else {
-            return;
-        };
+    pub(super) fn heard<B>(
+        &mut self,
+        connection: &Connection,
+        cluster: &ClusterName,
+        response: &Response<B>,
+        lease: &mut Lease,
+    ) {
+        let limits = &connection.services.limits;
+        let Some(user) = self.caller.heard(limits, response.status(), response.headers()) else { return };
         // If that user has too many connections, the next request on this one is refused.
-        let _ = connection.place.prove(Some(&self.cluster.name), &user);
+        let _ = connection.place.prove(Some(cluster), &user);
         self.place.prove(Arc::clone(&user));
         lease.prove();
     }
@@ -178,23 +115,5 @@ impl Admitted {
             guard
         });
         Held { _lease: lease, _place: self.place, _upload: upload, _watched: watched }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_is_charged_what_may_be_unread() {
-        let mut head = Request::new(());
-        head.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        assert_eq!(charged_head(&head), 0);
-        assert_eq!([Some(1_000), Some(u64::MAX), None].map(unread_body), [1_000, UNREAD, UNREAD]);
-        *head.uri_mut() = format!("/api?labelSelector={}", "a".repeat(SMALL_HEAD)).parse().unwrap();
-        let with_uri = charged_head(&head);
-        assert!(with_uri > SMALL_HEAD);
-        head.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_str(&"a".repeat(SMALL_HEAD)).unwrap());
-        assert!(charged_head(&head) > with_uri + SMALL_HEAD);
     }
 }

@@ -1,16 +1,17 @@
-//! The body of a response, which tells the record of its request how it ended.
+//! The last phase: the body of the response, which tells the record of its request how it ended.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
+use tracing::debug;
 
 use super::access_log::End;
 use super::body::{BodyError, ResponseBody};
-use super::idle::Running;
-use super::record::Record;
+use super::record::{Accepted, Record, Refused, Responded};
 
 /// A body that ends the record of its request.
 #[derive(Debug)]
@@ -19,18 +20,33 @@ pub(super) struct Logged {
     record: Record,
     /// The remaining bytes, if the length is known.
     left: Option<u64>,
-    _running: Running,
+}
+
+/// Turns a refusal into a response, and attaches the record to the response.
+#[expect(clippy::unnecessary_wraps, reason = "a service has an error type")]
+#[expect(clippy::needless_pass_by_value, reason = "`keep` hands over what it has kept")]
+pub(super) fn end(accepted: Accepted, result: Result<Responded, Box<Refused>>) -> Result<Response<Logged>, Infallible> {
+    let (response, record) = match result {
+        Ok(Responded { response, record }) => (response, record),
+        Err(refused) => {
+            let Refused { refusal, mut record } = *refused;
+            debug!(%refusal, "refused");
+            record.refused(&refusal);
+            (refusal.into_response(accepted.as_ref()), record)
+        }
+    };
+    Ok(Logged::response(response, record))
 }
 
 // === impl Logged ===
 
 impl Logged {
     /// Attaches the record to the response.
-    pub(super) fn response(response: Response<ResponseBody>, mut record: Record, running: Running) -> Response<Self> {
+    fn response(response: Response<ResponseBody>, mut record: Record) -> Response<Self> {
         record.answered(response.status());
         response.map(|body| {
             let left = body.size_hint().exact();
-            Self { body, record, left, _running: running }
+            Self { body, record, left }
         })
     }
 }
@@ -84,11 +100,11 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_are_counted_to_the_end() {
-        let mut record = Record::begin(&Request::new(()));
+        let running = super::super::idle::Requests::new().begin();
+        let mut record = Record::begin(&Request::new(()), running);
         record.entry = Some(Box::new(Entry::new(&Request::new(()), tokio::time::Instant::now())));
         let body = ResponseBody::Whole(Some(Bytes::from_static(b"answer")));
-        let running = super::super::idle::Requests::new().begin();
-        let mut logged = Logged::response(Response::new(body), record, running).into_body();
+        let mut logged = end(None, Ok(Responded { response: Response::new(body), record })).unwrap().into_body();
         let frame = std::future::poll_fn(|cx| Pin::new(&mut logged).poll_frame(cx)).await;
         assert!(frame.is_some_and(|frame| frame.is_ok()));
         // hyper does not poll again after the known length.

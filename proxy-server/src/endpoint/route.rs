@@ -1,19 +1,57 @@
-//! The cluster of a request, and the remaining path.
+//! The second phase: the cluster of a request, the remaining path, and how long the request may last.
 
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use http::{Request, Uri, header};
+use kube_wire::{RequestInfo, Verb};
+use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
+use super::record::{Recorded, Refused};
 use super::refusal::Refusal;
 use crate::config::Cluster;
 
 /// The prefix of paths that name the cluster, on connections without a name.
 const PREFIX: &str = "/clusters/";
 
+/// A request whose cluster is known.
+#[derive(Debug)]
+pub(super) struct Routed {
+    pub(super) recorded: Recorded,
+    pub(super) cluster: Arc<Cluster>,
+    /// Cancelled when the requests for that cluster must end.
+    pub(super) end: CancellationToken,
+    pub(super) is_long_running: bool,
+}
+
+/// Finds the cluster, and tells the record what the request is for.
+pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
+    let cluster = match find(&recorded.connection, &mut recorded.head) {
+        Ok(cluster) => cluster,
+        Err(refusal) => return Err(recorded.refuse(refusal)),
+    };
+    let Recorded { head, record, connection, .. } = &mut recorded;
+    let info = RequestInfo::parse(head.method(), head.uri().path(), head.uri().query()).ok();
+    record.routed(&connection.services.metrics, &cluster.name, info.as_ref());
+    let is_long_running = info.as_ref().is_some_and(is_long_running);
+    match connection.services.registry.end_of(&cluster.name) {
+        Some(end) => Ok(Routed { recorded, cluster, end, is_long_running }),
+        None => Err(recorded.refuse(Refusal::NoCluster(cluster.name.to_string()))),
+    }
+}
+
+/// Like `LongRunningFunc` in kubernetes' `pkg/controlplane/apiserver/config.go`. The server of a pod may respond only
+/// after it has read an upload of any length.
+fn is_long_running(info: &RequestInfo<'_>) -> bool {
+    info.resource().is_some_and(|request| {
+        let subresource = request.subresource().unwrap_or_default();
+        request.verb() == Verb::Watch || ["attach", "exec", "log", "portforward", "proxy"].contains(&subresource)
+    })
+}
+
 /// Finds the cluster. Removes `/clusters/<name>` if it names the cluster.
-pub(super) fn route<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Cluster>, Refusal> {
+fn find<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Cluster>, Refusal> {
     let clusters = connection.services.registry.clusters();
     if let Some(bound) = &connection.bound {
         let cluster = clusters.get(bound.as_str()).ok_or_else(|| Refusal::NoCluster(bound.to_string()))?;
@@ -49,5 +87,58 @@ fn check_host<B>(domain: &str, bound: &str, request: &Request<B>) -> Result<(), 
     match host.strip_suffix(domain).and_then(|label| label.strip_suffix('.')) {
         Some(label) if label != bound => Err(Refusal::HostDiffers),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::super::fixture;
+    use super::*;
+
+    /// The cluster of a request and the target that its agent sees, or the status of the refusal.
+    async fn routed(bound: Option<&str>, uri: &str, host: &str) -> Result<(String, String), u16> {
+        let request = Request::get(uri).header(header::HOST, host).body(()).unwrap();
+        let routed = route(fixture::recorded(request, &fixture::connection(bound)).await);
+        let routed = routed.map_err(|refused| refused.refusal.into_response(None).status().as_u16())?;
+        Ok((routed.cluster.name.to_string(), routed.recorded.head.uri().to_string()))
+    }
+
+    #[tokio::test]
+    async fn the_connection_or_the_path_names_the_cluster() {
+        let found = |target: &str| Ok(("ke-beijing".to_owned(), target.to_owned()));
+        let bound = Some("ke-beijing");
+        for (bound, uri, host, expected) in [
+            (bound, "/api?a=b", "ke-beijing.atoll.internal:443", found("/api?a=b")),
+            (bound, "/clusters/x", "localhost", found("/clusters/x")),
+            (bound, "/api", "KE-HANGZHOU.atoll.internal", Err(400)),
+            (Some("nowhere"), "/api", "localhost", Err(404)),
+            (None, "/clusters/ke-beijing/api?a=b", "127.0.0.1", found("/api?a=b")),
+            (None, "/clusters/ke-beijing?a=b", "127.0.0.1", found("/?a=b")),
+            (None, "/clusters/branch-7/api", "127.0.0.1", Err(404)),
+            (None, "/api", "ke-beijing.atoll.internal", Err(404)),
+        ] {
+            assert_eq!(routed(bound, uri, host).await, expected, "{bound:?} {uri} {host}");
+        }
+    }
+
+    #[test]
+    fn what_lasts_is_not_cut() {
+        for (method, uri, lasts) in [
+            (Method::GET, "/api/v1/pods?watch=1", true),
+            (Method::GET, "/api/v1/namespaces/a/pods/b/log?follow=true", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/b:80/proxy/upload", true),
+            (Method::PUT, "/api/v1/namespaces/a/services/b/proxy/", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/b/exec?command=sh", true),
+            (Method::GET, "/api/v1/pods", false),
+            (Method::POST, "/api/v1/namespaces/a/pods/b/eviction", false),
+            (Method::GET, "/version?watch=1", false),
+            (Method::GET, "/readyz", false),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            let info = RequestInfo::parse(&method, uri.path(), uri.query());
+            assert_eq!(info.is_ok_and(|info| is_long_running(&info)), lasts, "{method} {uri}");
+        }
     }
 }

@@ -1,0 +1,64 @@
+//! The third phase: the client of a request, as far as it can be known before the agent has authenticated it.
+
+use std::time::SystemTime;
+
+use protocol::Identity;
+
+use super::caller::Caller;
+use super::connection::Connection;
+use super::record::Refused;
+use super::refusal::Refusal;
+use super::route::Routed;
+use crate::config::Cluster;
+
+/// A request with the credential of its client.
+#[derive(Debug)]
+pub(super) struct Authenticated {
+    pub(super) routed: Routed,
+    /// The identity that a certificate proves.
+    pub(super) identity: Option<Identity>,
+    pub(super) caller: Caller,
+}
+
+/// Verifies the client certificate against the CA of the cluster, and looks for a token.
+pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refused>> {
+    let identity = match peer_identity(&routed.recorded.connection, &routed.cluster) {
+        Ok(identity) => identity,
+        Err(refusal) => return Err(routed.recorded.refuse(refusal)),
+    };
+    if let Some(identity) = &identity {
+        routed.recorded.record.identified(&identity.user);
+    }
+    let (limits, headers) = (&routed.recorded.connection.services.limits, routed.recorded.head.headers());
+    let caller = Caller::of(limits, &routed.cluster.name, identity.as_ref(), headers);
+    Ok(Authenticated { routed, identity, caller })
+}
+
+/// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
+/// too, because the client would act as another user than it expects.
+fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
+    let ca = connection.services.client_cas.get(&cluster.name);
+    let ca = ca.ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
+    Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, header};
+
+    use super::super::fixture;
+    use super::super::route::route;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_token_is_left_to_the_agent() {
+        let connection = fixture::connection(Some("ke-beijing"));
+        let bearer = Request::get("/api").header(header::AUTHORIZATION, "Bearer t").body(()).unwrap();
+        let routed = route(fixture::recorded(bearer, &connection).await).unwrap();
+        let authenticated = authenticate(routed).unwrap();
+        assert!(authenticated.identity.is_none() && authenticated.caller.user().is_none());
+        assert!(!authenticated.caller.is_anonymous());
+        let routed = route(fixture::recorded(Request::new(()), &connection).await).unwrap();
+        assert!(authenticate(routed).unwrap().caller.is_anonymous());
+    }
+}

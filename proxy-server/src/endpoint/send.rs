@@ -1,0 +1,157 @@
+//! Sends a request through a tunnel, and waits for the head of the response.
+//!
+//! This is the innermost service. `tower::load_shed` and `tower::limit` do not fit around it: a tunnel has no readiness
+//! of its own, because the request decides which tunnel it takes and whose share it uses. If the share is used up, the
+//! request is refused and never queued.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::SendStream;
+use http::{Request, Response};
+use tokio_util::sync::DropGuard;
+use tower::{Service, service_fn};
+use tunnel::Inbound;
+
+use super::connection::Services;
+use super::refusal::Refusal;
+use super::upload::Upload;
+use crate::config::Cluster;
+use crate::limits::Limit;
+use crate::tunnel::{Demand, Lease, OpenError, UNREAD};
+
+/// Heads up to this size, in bytes, are not charged.
+const SMALL_HEAD: usize = 4096;
+
+/// A request as the agent gets it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) head: Request<()>,
+    pub(super) content: Content,
+    pub(super) cluster: Arc<Cluster>,
+    /// Whether the client is proven.
+    pub(super) is_proven: bool,
+}
+
+/// What follows the head on the stream.
+#[derive(Debug)]
+pub(super) enum Content {
+    Nothing,
+    /// A body, and its length if that is known.
+    Body(Upload, Option<u64>),
+    /// The bytes of another protocol, after the response. Until then, nothing is sent. Afterwards, a pipe holds only what
+    /// it has just read.
+    Upgrade,
+}
+
+/// The head of the agent's response.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) response: Response<Inbound>,
+    /// The stream's place on the tunnel.
+    pub(super) lease: Lease,
+    pub(super) sending: Sending,
+}
+
+/// What becomes of the sending half of the stream.
+#[derive(Debug)]
+pub(super) enum Sending {
+    /// It has ended with the head.
+    Ended,
+    /// A task sends the body until this is dropped.
+    Body(DropGuard),
+    /// Nothing was sent yet.
+    Upgrade(SendStream<Bytes>),
+}
+
+/// A service that sends requests through the tunnels.
+pub(super) fn send(
+    services: Arc<Services>,
+) -> impl Service<Outgoing, Response = Answered, Error = Refusal, Future: Future + Send + 'static> + Clone + Send + 'static
+{
+    service_fn(move |outgoing| exchange(Arc::clone(&services), outgoing))
+}
+
+async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<Answered, Refusal> {
+    let Outgoing { head, content, cluster, is_proven } = outgoing;
+    let tunnel = services.registry.tunnel(&cluster.name);
+    let tunnel = tunnel.map_err(|absent| Refusal::no_agent(absent, head.uri().path()))?;
+    let unread = charged_head(&head) + content.unread();
+    let demand = Demand { cluster: &cluster.name, is_proven, unread };
+    let ends = matches!(content, Content::Nothing);
+    let (sender, answer) = match tunnel.open_for(demand, head, ends).await {
+        Ok(opened) => opened.split(),
+        Err(OpenError::Broken(error)) => return Err(Refusal::Tunnel(error)),
+        Err(OpenError::Full(_)) => {
+            services.limits.note(&cluster.name, Limit::Tunnel);
+            return Err(Refusal::TooMany(Limit::Tunnel));
+        }
+    };
+    let sending = match content {
+        Content::Nothing => {
+            drop(sender);
+            Sending::Ended
+        }
+        Content::Body(upload, _) => Sending::Body(upload.send(sender, &services.tasks)),
+        Content::Upgrade => Sending::Upgrade(sender),
+    };
+    let (response, lease) = answer.wait().await?;
+    Ok(Answered { response, lease, sending })
+}
+
+/// The bytes of a head that are charged.
+fn charged_head<B>(head: &Request<B>) -> usize {
+    let fields = head.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    let target = head.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let bytes = fields.sum::<usize>() + target;
+    if bytes > SMALL_HEAD { bytes } else { 0 }
+}
+
+// === impl Content ===
+
+impl Content {
+    /// The bytes that may be unread at a time.
+    fn unread(&self) -> usize {
+        match self {
+            Self::Nothing | Self::Upgrade => 0,
+            Self::Body(_, length) => unread_body(*length),
+        }
+    }
+}
+
+fn unread_body(length: Option<u64>) -> usize {
+    length.map_or(UNREAD, |length| usize::try_from(length).unwrap_or(UNREAD).min(UNREAD))
+}
+
+// === impl Sending ===
+
+impl Sending {
+    /// The guard of the task that sends the body.
+    pub(super) fn guard(self) -> Option<DropGuard> {
+        match self {
+            Self::Body(guard) => Some(guard),
+            Self::Ended | Self::Upgrade(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, header};
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_charged_what_may_be_unread() {
+        let mut head = Request::new(());
+        head.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        assert_eq!(charged_head(&head), 0);
+        assert_eq!([Some(1_000), Some(u64::MAX), None].map(unread_body), [1_000, UNREAD, UNREAD]);
+        *head.uri_mut() = format!("/api?labelSelector={}", "a".repeat(SMALL_HEAD)).parse().unwrap();
+        let with_uri = charged_head(&head);
+        assert!(with_uri > SMALL_HEAD);
+        head.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_str(&"a".repeat(SMALL_HEAD)).unwrap());
+        assert!(charged_head(&head) > with_uri + SMALL_HEAD);
+    }
+}

@@ -1,0 +1,177 @@
+use std::future::{pending, poll_fn, ready};
+use std::pin::{Pin, pin};
+use std::sync::Mutex;
+use std::task::Poll;
+
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+use tower::{ServiceExt, service_fn};
+
+use super::super::fixture;
+use super::super::send::{Content, send};
+use super::*;
+
+/// A request with an empty body.
+async fn request(uri: &str, headers: &[(&'static str, &'static str)]) -> Request<Incoming> {
+    let mut request = Request::get(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(fixture::incoming().await).unwrap()
+}
+
+/// Polls once.
+async fn is_pending(future: Pin<&mut impl Future>) -> bool {
+    let mut future = Some(future);
+    poll_fn(|cx| Poll::Ready(future.take().is_some_and(|future| future.poll(cx).is_pending()))).await
+}
+
+async fn status<S>(stack: S, request: Request<Incoming>) -> u16
+where
+    S: Service<Request<Incoming>, Response = Response<Logged>, Error = Infallible>,
+{
+    stack.oneshot(request).await.unwrap_or_else(|never| match never {}).status().as_u16()
+}
+
+#[tokio::test]
+async fn a_refused_request_is_not_sent_and_has_a_status() {
+    let never = service_fn(|outgoing: Outgoing| async move { panic!("sent {outgoing:?}") });
+    let stack = stack(fixture::connection(None), never);
+    let protobuf = [("accept", "application/vnd.kubernetes.protobuf")];
+    let response = stack.clone().oneshot(request("/api", &protobuf).await).await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    assert_eq!(response.headers()[header::CONTENT_TYPE], protobuf[0].1);
+    for (uri, headers, code) in
+        [("/clusters/nowhere/api", &[][..], 404), ("/clusters/ke-beijing/api", &[("connection", "authorization")], 400)]
+    {
+        assert_eq!(status(stack.clone(), request(uri, headers).await).await, code, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn the_agent_gets_the_request_of_the_client_and_nothing_of_the_connection() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let note = service_fn(|outgoing: Outgoing| {
+        seen.lock().unwrap().push(outgoing);
+        ready(Err(Refusal::Silent))
+    });
+    let stack = stack(fixture::connection(None), note);
+    let spdy = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
+    let forged = [("connection", "keep-alive"), ("x-atoll-user", "root"), ("authorization", "Bearer t")];
+    for headers in [&spdy[..], &forged[..]] {
+        assert_eq!(status(stack.clone(), request("/clusters/ke-beijing/api?a=b", headers).await).await, 504);
+    }
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let [upgrade, plain] = &seen[..] else { panic!("{seen:?}") };
+    assert!(matches!(upgrade.content, Content::Upgrade) && upgrade.head.method() == "CONNECT");
+    assert!(matches!(plain.content, Content::Nothing) && plain.head.method() == "GET");
+    assert_eq!(plain.head.uri().path_and_query().unwrap(), "/api?a=b");
+    let names = |headers: &HeaderMap| headers.keys().map(|name| name.as_str().to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(upgrade.head.headers()), [protocol::stream::CLUSTER.as_str(), protocol::stream::METHOD.as_str()]);
+    assert_eq!(names(plain.head.headers()), ["authorization", protocol::stream::CLUSTER.as_str()]);
+    assert!(!plain.is_proven);
+}
+
+#[tokio::test]
+async fn a_request_keeps_its_place_until_it_has_a_result_or_is_cancelled() {
+    let silent = service_fn(|_: Outgoing| pending());
+    let connection = fixture::connection(Some("ke-beijing"));
+    let stack = stack(Arc::clone(&connection), silent);
+    // The limit of an address is two.
+    let mut first = Box::pin(stack.clone().oneshot(request("/api", &[]).await));
+    let mut second = pin!(stack.clone().oneshot(request("/api", &[]).await));
+    assert!(is_pending(first.as_mut()).await && is_pending(second.as_mut()).await);
+    assert_eq!(status(stack.clone(), request("/api", &[]).await).await, 429);
+    drop(first);
+    assert_eq!(connection.services.limits.streams.count(), 1);
+    let mut third = pin!(stack.oneshot(request("/api", &[]).await));
+    assert!(is_pending(third.as_mut()).await);
+}
+
+#[tokio::test]
+async fn a_client_that_cancels_too_many_requests_is_refused() {
+    let silent = service_fn(|outgoing: Outgoing| async move {
+        if outgoing.head.uri().path() == "/answered" { Err(Refusal::Silent) } else { pending().await }
+    });
+    let stack = stack(fixture::connection(Some("ke-beijing")), silent);
+    for _ in 0..150 {
+        assert_eq!(status(stack.clone(), request("/answered", &[]).await).await, 504);
+    }
+    for count in 0.. {
+        let mut cancelled = Box::pin(stack.clone().oneshot(request("/api", &[]).await));
+        if !is_pending(cancelled.as_mut()).await {
+            assert!((100..110).contains(&count), "{count}");
+            break;
+        }
+    }
+    assert_eq!(status(stack, request("/answered", &[]).await).await, 429);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_short_request_has_a_deadline_and_all_end_with_their_cluster() {
+    let stack = stack(fixture::connection(Some("ke-beijing")), service_fn(|_: Outgoing| pending()));
+    assert_eq!(status(stack.clone(), request("/api/v1/pods", &[]).await).await, 504);
+    let hour = std::time::Duration::from_secs(3600);
+    let watch = request("/api/v1/pods?watch=1", &[]).await;
+    assert!(timeout(hour, stack.oneshot(watch)).await.is_err());
+
+    let connection = fixture::connection(Some("ke-beijing"));
+    let silent = super::stack(Arc::clone(&connection), service_fn(|_: Outgoing| pending()));
+    let mut watch = pin!(silent.oneshot(request("/api/v1/pods?watch=1", &[]).await));
+    assert!(is_pending(watch.as_mut()).await);
+    connection.services.registry.reload(crate::registry::Clusters::new([]));
+    assert_eq!(watch.await.unwrap().status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_response_comes_back_through_the_tunnel() {
+    let connection = fixture::connection(Some("ke-beijing"));
+    let services = &connection.services;
+    let stack = stack(Arc::clone(&connection), send(Arc::clone(services)));
+    let unserved = stack.clone().oneshot(request("/api", &[]).await).await.unwrap();
+    assert_eq!(
+        (unserved.status(), unserved.headers()[header::RETRY_AFTER].as_bytes()),
+        (StatusCode::SERVICE_UNAVAILABLE, &b"1"[..])
+    );
+    drop(unserved);
+
+    fixture::agent(services, |head| {
+        assert_eq!(head.uri.path(), "/api");
+        assert_eq!(head.headers[&protocol::stream::CLUSTER], "ke-beijing");
+        Response::builder().header("x-atoll-fault", "host").body("answer").unwrap()
+    })
+    .await;
+    let response = stack.oneshot(request("/api", &[("x-remote-user", "root")]).await).await.unwrap();
+    assert_eq!((response.status(), response.headers().len()), (StatusCode::OK, 0));
+    assert_eq!(services.limits.streams.count(), 1, "the place is kept until the body has ended");
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "answer");
+    assert_eq!(services.limits.streams.count(), 0);
+}
+
+#[tokio::test]
+async fn bytes_follow_a_response_that_switches_the_protocol() {
+    let connection = fixture::connection(Some("ke-beijing"));
+    let services = Arc::clone(&connection.services);
+    fixture::agent(&services, |head| {
+        assert_eq!(
+            (&head.method, &head.headers[&protocol::stream::METHOD]),
+            (&http::Method::CONNECT, &"GET".parse().unwrap())
+        );
+        Response::new("answer")
+    })
+    .await;
+    let stack = stack(connection, send(Arc::clone(&services)));
+    let (mut client, server) = tokio::io::duplex(4096);
+    let service = hyper_util::service::TowerToHyperService::new(stack);
+    let http = hyper::server::conn::http1::Builder::new();
+    let http = http.serve_connection(hyper_util::rt::TokioIo::new(server), service).with_upgrades();
+    services.tasks.spawn("client", async move { http.await.unwrap() });
+    let head = "GET /api/v1/namespaces/a/pods/b/exec HTTP/1.1\r\nconnection: upgrade\r\nupgrade: SPDY/3.1\r\n\r\n";
+    client.write_all(head.as_bytes()).await.unwrap();
+    let mut read = String::new();
+    client.read_to_string(&mut read).await.unwrap();
+    assert!(read.starts_with("HTTP/1.1 101 ") && read.ends_with("\r\n\r\nanswer"), "{read}");
+    assert!(read.contains("upgrade: SPDY/3.1\r\n"), "{read}");
+}

@@ -1,0 +1,133 @@
+//! The fifth phase, and the phase of the response: what enters the tunnel, and what leaves it.
+
+use std::sync::Arc;
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use protocol::stream::CLUSTER;
+use protocol::{ClusterName, Identity};
+use tokio_util::sync::CancellationToken;
+
+use super::admit::{Admitted, Charge};
+use super::body::ResponseBody;
+use super::connection::Connection;
+use super::deadline::Timed;
+use super::head;
+use super::record::{Record, Recorded, Refused, Responded};
+use super::refusal::Refusal;
+use super::route::Routed;
+use super::send::{Answered, Content, Outgoing, Sending};
+use super::until_removed::Lasting;
+use super::upgrade::Upgrade;
+use super::upload::Upload;
+use crate::config::Cluster;
+
+/// What a request leaves here for its response.
+#[derive(Debug)]
+pub(super) struct Sent {
+    record: Record,
+    connection: Arc<Connection>,
+    cluster: Arc<Cluster>,
+    end: CancellationToken,
+    charge: Charge,
+    /// A body that the agent does not need.
+    unwanted: Option<Upload>,
+    upgrade: Option<Upgrade>,
+}
+
+/// A request for the inner services, and what it leaves here.
+pub(super) type Sendable = (Timed<Lasting<Outgoing>>, Sent);
+
+/// Makes the head for the agent, and decides whether a body follows.
+pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
+    let Admitted { routed, identity, charge } = admitted;
+    let Routed { recorded, cluster, end, is_long_running } = routed;
+    let Recorded { head: mut asked, upload, record, connection } = recorded;
+    let prepared = Upgrade::begin(&mut asked).and_then(|upgrade| {
+        if charge.is_anonymous() {
+            // Agents read no body of such callers, so the body does not enter the tunnel.
+            asked.headers_mut().remove(header::CONTENT_LENGTH);
+        }
+        Ok((upgrade, agent_head(&mut asked, &cluster.name, identity)?))
+    });
+    let (upgrade, mut head) = match prepared {
+        Ok(prepared) => prepared,
+        Err(refusal) => {
+            upload.forget(&connection.services.tasks);
+            return Err(Box::new(Refused { refusal, record }));
+        }
+    };
+    let (content, unwanted) = match &upgrade {
+        Some(upgrade) => {
+            upgrade.extend(&mut head);
+            (Content::Upgrade, Some(upload))
+        }
+        None if upload.is_empty() || charge.is_anonymous() => (Content::Nothing, Some(upload)),
+        None => (Content::Body(upload, content_length(head.headers())), None),
+    };
+    let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
+    let lasting = Lasting { cluster: Arc::clone(&cluster), end: end.clone(), request: outgoing };
+    let timed = Timed { is_long_running: is_long_running || upgrade.is_some(), request: lasting };
+    Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade }))
+}
+
+/// Learns from the agent's response, and makes the client's of it.
+pub(super) fn response(sent: Sent, result: Result<Answered, Refusal>) -> Result<Responded, Box<Refused>> {
+    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade } = sent;
+    if let Some(unwanted) = unwanted {
+        unwanted.forget(&connection.services.tasks);
+    }
+    let (response, mut lease, sending) = match result {
+        Ok(Answered { response, lease, sending }) => (response, lease, sending),
+        Err(refusal) => return Err(Box::new(Refused { refusal, record })),
+    };
+    record.heard(response.headers());
+    charge.heard(&connection, &cluster.name, &response, &mut lease);
+    let length = content_length(response.headers());
+    let (mut parts, inbound) = response.into_parts();
+    head::response(&mut parts.headers);
+    let response = match (upgrade, sending) {
+        (Some(upgrade), Sending::Upgrade(outbound)) if parts.status == StatusCode::OK => {
+            let held = charge.hold(&connection, lease, None);
+            upgrade.switch(parts, (inbound, outbound), (held, connection, end), record.entry.take())
+        }
+        (upgrade, sending) => {
+            let inbound = if upgrade.is_none() { inbound.with_length(length) } else { inbound };
+            let held = charge.hold(&connection, lease, sending.guard());
+            Response::from_parts(parts, ResponseBody::tunnel(inbound, held, end))
+        }
+    };
+    Ok(Responded { response, record })
+}
+
+/// The head of the request for the agent.
+fn agent_head(
+    asked: &mut Request<()>,
+    cluster: &ClusterName,
+    identity: Option<Identity>,
+) -> Result<Request<()>, Refusal> {
+    let mut head = Request::new(());
+    let headers = asked.headers_mut();
+    head::request(headers)?;
+    *head.headers_mut() = std::mem::take(headers);
+    let headers = head.headers_mut();
+    headers.remove(header::HOST);
+    let name = HeaderValue::from_str(cluster.as_str()).expect("a DNS label is a header value");
+    headers.insert(CLUSTER, name);
+    if let Some(identity) = identity {
+        identity.write(headers);
+    }
+    *head.method_mut() = asked.method().clone();
+    // The agent ignores the authority, but HTTP/2 requires one.
+    let mut uri = http::uri::Parts::default();
+    uri.scheme = Some(Scheme::HTTPS);
+    uri.authority = Some(Authority::from_static("atoll"));
+    let target = asked.uri().path_and_query().cloned();
+    uri.path_and_query = Some(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    *head.uri_mut() = Uri::from_parts(uri).map_err(|_| Refusal::BadTarget)?;
+    Ok(head)
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
