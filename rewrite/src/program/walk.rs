@@ -42,6 +42,10 @@ pub(crate) fn walk<V: Visitor>(
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<Fate, V::Error> {
+    if visitor.is_done() {
+        cursor.skip()?;
+        return Ok(Fate::Keep);
+    }
     match node.place {
         Some(place) => visitor.visit(place, node, cursor, edits),
         None => descend(visitor, node, cursor, edits),
@@ -57,7 +61,6 @@ pub(crate) fn descend<V: Visitor>(
 ) -> Result<Fate, V::Error> {
     let is_map = !node.members.is_empty() || node.any.is_some();
     match (cursor.peek()?, &node.element) {
-        _ if visitor.is_done() => cursor.skip()?,
         (b'{', _) if is_map => {
             let mut seen = 0_u64;
             cursor.object(edits, |cursor, edits, key| {

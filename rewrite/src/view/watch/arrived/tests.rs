@@ -98,13 +98,23 @@ fn what_is_remembered_is_bounded_and_every_frame_goes_on() {
 
 #[test]
 fn references_wait_too() {
-    let object = |namespace: &str| {
-        let about = json!({"kind": "Pod", "name": "a", "namespace": namespace});
-        event("ADDED", &json!({"kind": "Event", "metadata": {"namespace": "edge-ke"}, "involvedObject": about}))
+    let object = |namespace: &str, about: &str| {
+        let about = json!({"kind": "Pod", "name": "a", "namespace": about}).to_string();
+        let metadata = json!({"namespace": namespace}).to_string();
+        // In the order in which Go writes it.
+        let object = format!(r#"{{"kind":"Event","metadata":{metadata},"involvedObject":{about},"related":{about}}}"#);
+        format!(r#"{{"type":"ADDED","object":{object}}}"#)
     };
-    let mut watch = watch("events", Filter::Everything);
-    assert_eq!(read(&mut watch, &object("new-hz")).1, ["new-hz"]);
-    assert_eq!(read(&mut self::watch("events", Filter::Everything), &object("edge-hz")).1, [""; 0]);
+    for (filter, namespace, about, unknown) in [
+        (Filter::Everything, "edge-ke", "new-hz", vec!["new-hz"]),
+        (Filter::Everything, "edge-ke", "edge-hz", vec![]),
+        (Filter::ByNamespace, "edge-ke", "new-hz", vec!["new-hz"]),
+        // What others refer to must not delay this watch.
+        (Filter::ByNamespace, "edge-hz", "new-hz", vec![]),
+    ] {
+        let found = read(&mut watch("events", filter), &object(namespace, about)).1;
+        assert_eq!(found, unknown, "{filter:?} {namespace} {about}");
+    }
 }
 
 #[test]
