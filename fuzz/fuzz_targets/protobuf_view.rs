@@ -5,7 +5,7 @@ use atoll_fuzz::{kind_and_rest, pieces, view};
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
 use libfuzzer_sys::fuzz_target;
-use rewrite::protobuf::{ObjectMetadata, event_namespace};
+use rewrite::protobuf::ObjectMetadata;
 use rewrite::schema::program_for;
 use rewrite::view::{Filter, ProtoListStream, ProtoWatchStream, Verdict};
 
@@ -24,7 +24,7 @@ fn watched(group: &str, resource: &str, chunks: &[Bytes]) -> Option<Vec<u8>> {
 
 fuzz_target!(|data: &[u8]| {
     let Some((group, resource, body)) = kind_and_rest(data) else { return };
-    let _ = (ObjectMetadata::of(&body), event_namespace(&body));
+    let _ = ObjectMetadata::of(&body);
     let program = program_for(group, "v1", resource);
     for filter in [Filter::ByNamespace, Filter::ByName, Filter::Everything] {
         let mut out: Vec<Bytes> = Vec::new();

@@ -1,6 +1,5 @@
 //! Maps the bodies of responses: the engine of `rewrite` inside an [`http_body::Body`].
 
-mod arrivals;
 mod binding;
 mod bookmarks;
 mod echo;
@@ -11,13 +10,12 @@ mod response;
 mod review;
 pub(crate) mod whole;
 
-pub(crate) use arrivals::Arrivals;
 pub(crate) use binding::as_cluster_binding;
 pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use overlaid::{Overlaid, Read};
 pub(crate) use proxied::Proxied;
-pub(crate) use response::{ResponseTransform, ShownBody, Upstream, encoding, transform_response, warnings};
+pub(crate) use response::{Arrivals, ResponseTransform, ShownBody, Upstream, encoding, transform_response, warnings};
 pub(crate) use review::{Answer, Ruling};
 pub(crate) use whole::Collector;
 

@@ -23,7 +23,7 @@ pub(crate) mod toleration;
 mod weight;
 
 pub(crate) use lenient::fields;
-pub use named::{ObjectMetadata, ObjectName, event_namespace};
+pub use named::{ObjectMetadata, ObjectName};
 pub use program::ProtoProgram;
 pub(crate) use program::{Field, Inside, KindProgram, Message};
 pub use sample::{counts_if_sampled, sample};

@@ -7,17 +7,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use kube_wire::query::ListOptions;
-use memchr::memmem;
 use rewrite::view::Beginning;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// The maximum time between two bookmarks.
 const PERIOD: Duration = Duration::from_secs(15);
-
-/// A bookmark in JSON, and in protobuf: `type` is field 1 of `WatchEvent` (apimachinery's meta/v1 generated.proto).
-const BOOKMARKS: [&[u8]; 2] = [br#""type":"BOOKMARK""#, b"\x0a\x08BOOKMARK"];
 
 /// The time of the next bookmark of one watch.
 pub(crate) struct Bookmarks {
@@ -31,18 +26,15 @@ impl Bookmarks {
         Self { due: Box::pin(sleep(PERIOD)) }
     }
 
-    /// Delays the next bookmark if the host itself sends one to the client. Text that only looks like a bookmark has
-    /// the same effect, which does no harm.
-    pub(crate) fn note(&mut self, shown: &Bytes) {
-        if BOOKMARKS.iter().any(|bookmark| memmem::find(shown, bookmark).is_some()) {
-            self.due.as_mut().reset(Instant::now() + PERIOD);
-        }
+    /// Delays the next bookmark, because the client gets one from the host now.
+    pub(crate) fn delay(&mut self) {
+        self.due.as_mut().reset(Instant::now() + PERIOD);
     }
 
     /// Ready when a bookmark is due. The next one is due a period later.
     pub(crate) fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         ready!(self.due.as_mut().poll(cx));
-        self.due.as_mut().reset(Instant::now() + PERIOD);
+        self.delay();
         Poll::Ready(())
     }
 }

@@ -1,5 +1,6 @@
 //! The host's response as the virtual cluster sees it.
 
+mod arrivals;
 mod body;
 mod events;
 mod list;
@@ -22,6 +23,7 @@ use super::labelled::Labelled;
 use super::review;
 use super::whole::Collector;
 use crate::refusal::Refusal;
+pub(crate) use arrivals::Arrivals;
 pub(crate) use body::ShownBody;
 use body::{Engine, stream};
 use events::Events;

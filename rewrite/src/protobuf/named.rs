@@ -12,8 +12,6 @@ const NAME: u32 = 1;
 /// Ibidem.
 const GENERATE_NAME: u32 = 2;
 /// Ibidem.
-const NAMESPACE: u32 = 3;
-/// Ibidem.
 const UID: u32 = 5;
 /// Ibidem.
 const RESOURCE_VERSION: u32 = 6;
@@ -21,10 +19,6 @@ const RESOURCE_VERSION: u32 = 6;
 const LABELS: u32 = 11;
 /// Ibidem.
 const FINALIZERS: u32 = 14;
-/// `WatchEvent`, ibidem.
-const OBJECT: u32 = 2;
-/// `RawExtension` in apimachinery's runtime generated.proto.
-const RAW: u32 = 1;
 
 /// The name in the metadata of an object. Absent fields are empty, as in Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,15 +84,6 @@ impl ObjectMetadata {
         }
         Ok(found)
     }
-}
-
-/// The namespace of the object in an event of a watch, or its name if it is a Namespace. `None` if it has none.
-pub fn event_namespace(frame: &[u8]) -> Option<&[u8]> {
-    let raw = only(only(frame, OBJECT).ok()??, RAW).ok()??;
-    let envelope = Envelope::decode(raw).ok()?;
-    let metadata = only(envelope.raw, METADATA).ok()??;
-    let number = if (envelope.api_version, envelope.kind) == ("v1", "Namespace") { NAME } else { NAMESPACE };
-    only(metadata, number).ok()?.filter(|name| !name.is_empty())
 }
 
 /// The content of a field of a message.

@@ -12,12 +12,12 @@ use rewrite::sink::Coalesce;
 use rewrite::view::Beginning;
 use tracing::debug;
 
+use super::arrivals::Arrivals;
 use super::events::Events;
 use super::list::List;
 use super::upstream::Upstream;
 use super::watch::{Watch, WatchError};
 use crate::refusal::Refusal;
-use crate::translate::arrivals::Arrivals;
 use crate::translate::overlaid::Overlaid;
 use host_client::{HostBody, HostBodyError, REQUEST_TIMEOUT};
 

@@ -1,7 +1,7 @@
 //! A watch in JSON or protobuf.
 
 use bytes::Bytes;
-use rewrite::view::{Beginning, ProtoWatchStream, StreamError, WatchStream};
+use rewrite::view::{Arrived, Beginning, ProtoWatchStream, StreamError, WatchStream};
 use rewrite::{Mapping, Sink};
 
 /// Maps the events of one watch.
@@ -34,7 +34,7 @@ impl Events {
         }
     }
 
-    /// The bytes of an incomplete event.
+    /// The bytes of events that are incomplete, or that wait.
     pub(super) fn held(&self) -> usize {
         match self {
             Self::Json(watch) => watch.held(),
@@ -51,10 +51,24 @@ impl Events {
         }
     }
 
-    pub(super) fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
+    pub(super) fn read(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<Arrived, StreamError> {
         match self {
-            Self::Json(watch) => watch.push(chunk, sink),
-            Self::Protobuf(watch) => watch.push(chunk, sink),
+            Self::Json(watch) => watch.read(chunk, sink),
+            Self::Protobuf(watch) => watch.read(chunk, sink),
+        }
+    }
+
+    pub(super) fn resume(&mut self, sink: &mut impl Sink) -> Result<Arrived, StreamError> {
+        match self {
+            Self::Json(watch) => watch.resume(sink),
+            Self::Protobuf(watch) => watch.resume(sink),
+        }
+    }
+
+    pub(super) fn give_up(&mut self) {
+        match self {
+            Self::Json(watch) => watch.give_up(),
+            Self::Protobuf(watch) => watch.give_up(),
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) async fn transform_response(
         ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let watch = ProtoWatchStream::new(view.clone(), &program, filter).map_err(unreadable)?;
             let events = Events::Protobuf(watch);
-            return stream(body, Engine::watch(events, arrivals.in_protobuf(), bookmarks), headers);
+            return stream(body, Engine::watch(events, arrivals, bookmarks), headers);
         }
     };
     match shown {

@@ -5,19 +5,22 @@ use std::task::{Context, Poll};
 
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
+use kube_wire::envelope::Envelope;
+use kube_wire::proto::Writer;
+use kube_wire::watch::{ProtobufFrames, error_event};
 use ops::drain::Tasks;
 use ops::workers::Workers;
+use proptest::prelude::*;
 use rewrite::schema::program_for;
-use rewrite::view::Beginning;
+use rewrite::view::{Beginning, ProtoWatchStream};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, Instant, sleep, timeout};
 use tunnel::FairBudget;
 
 use super::body::{Stream, TransformError};
 use super::*;
 use crate::seal::Seal;
-use crate::translate::arrivals::Arrivals;
 use caller::testing::ke;
 use host_client::HostBodyError;
 use host_client::api::Change;
@@ -83,11 +86,11 @@ fn event(namespace: &str, version: &str) -> Bytes {
 
 impl Watched {
     async fn new(bookmarks: Option<Beginning>) -> Self {
-        Self::limited(bookmarks).await.0
+        Self::limited(bookmarks, Encoding::Json).await.0
     }
 
     /// Also returns the limits of the virtual cluster.
-    async fn limited(bookmarks: Option<Beginning>) -> (Self, Arc<LargeObjectLimits>) {
+    async fn limited(bookmarks: Option<Beginning>, encoding: Encoding) -> (Self, Arc<LargeObjectLimits>) {
         let namespaces = Arc::new(Namespaces::new(["ke".parse().unwrap()]));
         let known = [namespace("edge-ke", "ke", "edge", "1"), namespace("edge-hz", "hz", "edge", "1")];
         let listed = known.into_iter().map(Change::Applied).chain([Change::Synced]).collect();
@@ -105,11 +108,14 @@ impl Watched {
         };
         let clusters = VirtualClusters::new([&config], &namespaces, Reserved::default()).unwrap();
         let cluster = clusters.get(&config.name).unwrap();
-        let view = View::new(cluster.mapping());
-        let watch = WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace);
+        let (view, program) = (View::new(cluster.mapping()), program_for("", "v1", "pods"));
+        let events = match encoding {
+            Encoding::Protobuf => Events::Protobuf(ProtoWatchStream::new(view, &program, Filter::ByNamespace).unwrap()),
+            _ => Events::Json(WatchStream::new(view, program, Filter::ByNamespace)),
+        };
         let (host, written) = mpsc::unbounded_channel();
         let large_objects = Arc::clone(&cluster.lasting.large_objects);
-        let engine = Engine::watch(Events::Json(watch), Arrivals::new(cluster, None), bookmarks);
+        let engine = Engine::watch(events, Arrivals::new(cluster, None), bookmarks);
         (Self { host, stream: Stream::new(Written(written), engine), namespaces }, large_objects)
     }
 
@@ -172,6 +178,123 @@ async fn no_bookmark_is_sent_within_the_initial_state_or_without_a_request() {
         watched.host.send(event("edge-hz", "5")).unwrap();
         assert_eq!(watched.next(60).await, Value::Null, "{bookmarks:?}");
     }
+}
+
+/// An event of a pod in this namespace, or a `bookmark`, or an `error`.
+fn written(encoding: Encoding, namespace: &str) -> Bytes {
+    let expired = Status::expired("too old resource version");
+    let (kind, field, text) = match namespace {
+        "bookmark" => ("BOOKMARK", 6, "9"),
+        "error" => ("ERROR", 0, ""),
+        _ => ("ADDED", 3, namespace),
+    };
+    if encoding == Encoding::Json {
+        if namespace == "error" {
+            return error_event(&expired).into();
+        }
+        let key = if field == 3 { "namespace" } else { "resourceVersion" };
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {key: text}});
+        return Bytes::from(json!({"type": kind, "object": object}).to_string() + "\n");
+    }
+    let message = |fields: &[(u32, &[u8])]| {
+        let mut message = Writer::new();
+        for (number, inside) in fields {
+            message.bytes(*number, inside);
+        }
+        message.into_bytes()
+    };
+    let object = if namespace == "error" {
+        expired.to_protobuf()
+    } else {
+        // `ObjectMeta` in `Pod` in its envelope.
+        let pod = message(&[(1, &message(&[(field, text.as_bytes())]))]);
+        Envelope { api_version: "v1", kind: "Pod", raw: &pod, ..Envelope::default() }.encode()
+    };
+    let event = message(&[(1, kind.as_bytes()), (2, &message(&[(1, &object)]))]);
+    ProtobufFrames::encode(&event).unwrap().into()
+}
+
+/// What the client gets of these events, of which the first `end` bytes arrive. It gets whole events, but an event in JSON is
+/// whole without its line feed.
+fn expected(encoding: Encoding, namespaces: &[&str], end: usize) -> Vec<u8> {
+    let (mut expected, mut begin) = (Vec::new(), 0);
+    for name in namespaces {
+        let length = written(encoding, name).len();
+        let arrived = end.saturating_sub(begin).min(length);
+        begin += length;
+        let is_whole = arrived == length || (encoding == Encoding::Json && arrived == length - 1);
+        if is_whole && !["edge-hz", "gone-ke"].contains(name) {
+            let shown = written(encoding, name.trim_end_matches("-ke"));
+            expected.extend_from_slice(&shown[..shown.len() - (length - arrived)]);
+        }
+    }
+    expected
+}
+
+/// What the client of a watch gets if the host sends these chunks at once, and the namespace `new-ke` is known a moment
+/// later; and how long that takes.
+async fn read_while_one_arrives(encoding: Encoding, chunks: impl Iterator<Item = &[u8]>) -> (Vec<u8>, Duration) {
+    let (Watched { host, stream, namespaces }, _) = Watched::limited(Some(Beginning::Changes), encoding).await;
+    for chunk in chunks {
+        host.send(Bytes::copy_from_slice(chunk)).unwrap();
+    }
+    drop(host);
+    let begun = Instant::now();
+    let learn = async {
+        sleep(Duration::from_millis(100)).await;
+        namespaces.learn(&namespace("new-ke", "ke", "new", "2")).unwrap();
+    };
+    let (shown, ()) = tokio::join!(stream.collect(), learn);
+    (shown.unwrap().to_bytes().to_vec(), begun.elapsed())
+}
+
+proptest! {
+    #[test]
+    fn a_watch_is_the_same_in_any_chunks(
+        namespaces in proptest::collection::vec(
+            proptest::sample::select(&["edge-ke", "edge-hz", "new-ke", "gone-ke", "bookmark", "error"]), 0..8,
+        ),
+        size in 1..300_usize,
+        lost in prop_oneof![Just(0), 0..300_usize],
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            let mut all: Vec<u8> = namespaces.iter().flat_map(|name| written(encoding, name)).collect();
+            all.truncate(all.len().saturating_sub(lost));
+            let expected = expected(encoding, &namespaces, all.len());
+            for size in [size, usize::MAX] {
+                let (shown, time) = runtime.block_on(read_while_one_arrives(encoding, all.chunks(size)));
+                prop_assert_eq!(&shown, &expected);
+                // The client waits only once for a namespace that does not exist.
+                prop_assert!(time <= Duration::from_millis(650), "{:?}", time);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_follows_an_event_without_a_name_waits_for_it() {
+    let mut watched = Watched::new(None).await;
+    let text = ["edge-ke", "a-ke", "b-ke", "c-ke", "new-ke", "edge-ke"].map(|name| written(Encoding::Json, name));
+    watched.host.send(text.concat().into()).unwrap();
+    let begun = Instant::now();
+    let next = watched.next(1).await;
+    assert_eq!((next["object"]["metadata"]["namespace"].as_str(), begun.elapsed()), (Some("edge"), Duration::ZERO));
+    watched.namespaces.learn(&namespace("new-ke", "ke", "new", "2")).unwrap();
+    // All events of a chunk wait at the same time.
+    let shown = timeout(Duration::from_millis(510), watched.stream.frame()).await.unwrap().unwrap().unwrap();
+    assert_eq!(shown.into_data().unwrap(), ["new", "edge"].map(|name| written(Encoding::Json, name)).concat());
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_watch_drops_the_response_of_the_host() {
+    let mut watched = Watched::new(None).await;
+    watched.host.send(written(Encoding::Json, "new-ke")).unwrap();
+    assert!(timeout(Duration::from_millis(100), watched.stream.frame()).await.is_err());
+    assert!(!watched.host.is_closed());
+    drop(watched.stream);
+    assert!(watched.host.is_closed());
 }
 
 /// A stream that the host has written in chunks, read on a worker while something else has the turn of the cluster. The worker
@@ -240,7 +363,7 @@ async fn a_worker_leaves_a_long_object_of_a_list_to_another_thread() {
 
 #[tokio::test]
 async fn a_worker_leaves_a_long_event_of_a_watch_to_another_thread() {
-    let (Watched { host, stream, .. }, large_objects) = Watched::limited(None).await;
+    let (Watched { host, stream, .. }, large_objects) = Watched::limited(None, Encoding::Json).await;
     let objects = [long(10), long(2 << 20), long(20)];
     let all = objects.map(|object| json!({"type": "ADDED", "object": object}).to_string() + "\n").concat();
     let shown = read_on_a_worker(host, all.as_bytes(), stream, large_objects).await;

@@ -8,8 +8,8 @@ use kube_wire::selector::LabelSelector;
 use rewrite::Program;
 use rewrite::view::{Beginning, Filter};
 
+use super::arrivals::Arrivals;
 use crate::seal::Seal;
-use crate::translate::arrivals::Arrivals;
 use crate::translate::proxied::Proxied;
 use crate::translate::review::Answer;
 use virtual_cluster::share::large_objects::LargeObjectLimits;

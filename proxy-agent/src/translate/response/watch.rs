@@ -12,13 +12,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use rewrite::sink::Coalesce;
-use rewrite::view::{Beginning, StreamError};
-use tokio::time::{Sleep, sleep_until};
+use rewrite::view::{Arrived, Beginning, StreamError};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::PollSemaphore;
 use tunnel::Reservation;
 
+use super::arrivals::{Arrivals, Wait};
 use super::events::Events;
-use crate::translate::arrivals::Arrivals;
 use crate::translate::bookmarks::Bookmarks;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
 
@@ -31,8 +31,9 @@ pub(super) struct Watch {
     events: Option<Events>,
     arrivals: Box<Arrivals>,
     bookmarks: Option<Bookmarks>,
-    /// A chunk whose names are known, and which waits for its turn.
-    chunk: Option<Bytes>,
+    pending: Option<Pending>,
+    /// The time until which events of the last chunk wait for names, if one has waited.
+    deadline: Option<Instant>,
     large_objects: Arc<LargeObjectLimits>,
     turn: PollSemaphore,
     /// Ends when the cluster's watches may work on this chunk of a long event.
@@ -41,8 +42,18 @@ pub(super) struct Watch {
     charge: Reservation,
 }
 
-/// The work of another thread: it returns the events, and what it has written.
-type Apart = Pin<Box<dyn Future<Output = (Events, Result<Vec<Bytes>, StreamError>)> + Send>>;
+/// What has not been mapped.
+enum Pending {
+    /// A chunk of the host.
+    Chunk(Bytes),
+    /// An event that waits for names, and what has arrived after it.
+    Names(Wait),
+    /// The same, and it waits no longer.
+    Resumed,
+}
+
+/// The work of another thread: it returns the events, and what it has read and written.
+type Apart = Pin<Box<dyn Future<Output = (Events, Result<(Arrived, Vec<Bytes>), StreamError>)> + Send>>;
 
 /// Why a watch must end.
 pub(super) enum WatchError {
@@ -64,25 +75,26 @@ impl Watch {
             None => (events, None),
         };
         let turn = PollSemaphore::new(large_objects.frames());
-        let arrivals = Box::new(arrivals);
-        let events = Some(events);
-        Self { events, arrivals, bookmarks, chunk: None, large_objects, turn, slot: None, apart: None, charge }
+        let (events, arrivals) = (Some(events), Box::new(arrivals));
+        let (pending, deadline, slot, apart) = (None, None, None, None);
+        Self { events, arrivals, bookmarks, pending, deadline, large_objects, turn, slot, apart, charge }
     }
 
     /// Takes a chunk of the host, which [`poll`](Self::poll) maps.
     pub(super) fn hold(&mut self, chunk: Bytes) {
-        self.arrivals.hold(chunk);
+        self.pending = Some(Pending::Chunk(chunk));
+        self.deadline = None;
     }
 
-    /// Whether there is a chunk that has not been mapped.
+    /// Whether there is something that has not been mapped.
     pub(super) fn is_holding(&self) -> bool {
-        self.apart.is_some() || self.chunk.is_some() || self.arrivals.is_holding()
+        self.apart.is_some() || self.pending.is_some()
     }
 
     /// The agent's next bookmark, when it is due. Its version does not include events that wait for their names,
     /// because the client has not seen them.
     pub(super) fn poll_bookmark(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if self.chunk.is_some() || self.apart.is_some() {
+        if self.apart.is_some() || matches!(self.pending, Some(Pending::Chunk(_) | Pending::Resumed)) {
             // It waits for the turn. If a bookmark were sent now to a client that does not read, this watch would not
             // use its turn, and the other watches would wait.
             return Poll::Pending;
@@ -91,7 +103,7 @@ impl Watch {
         bookmarks.poll_due(cx).map(|()| self.events.as_ref().and_then(Events::bookmark))
     }
 
-    /// Maps the pending chunk when its names are known, and in its turn if the event is long.
+    /// Maps what is pending, up to an event that waits for names, and in its turn if the event is long.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -99,56 +111,71 @@ impl Watch {
         shown: &mut VecDeque<Bytes>,
     ) -> Poll<Result<(), WatchError>> {
         if let Some(apart) = &mut self.apart {
-            let (events, pieces) = ready!(apart.as_mut().poll(cx));
+            let (events, read) = ready!(apart.as_mut().poll(cx));
             (self.events, self.apart) = (Some(events), None);
-            shown.extend(pieces.map_err(WatchError::Stream)?);
-            return Poll::Ready(self.mapped(shown));
+            let (arrived, pieces) = read.map_err(WatchError::Stream)?;
+            shown.extend(pieces);
+            return Poll::Ready(self.mapped(arrived, shown));
         }
-        if self.chunk.is_none() {
-            self.chunk = ready!(self.arrivals.poll(cx));
+        if let Some(Pending::Names(wait)) = &mut self.pending {
+            let are_known = ready!(wait.poll(cx, self.arrivals.cluster()));
+            if !are_known && let Some(events) = &mut self.events {
+                events.give_up();
+            }
+            self.pending = Some(Pending::Resumed);
         }
-        let Some(chunk) = &self.chunk else { return Poll::Ready(Ok(())) };
-        let length = self.held() + chunk.len();
+        let held = self.held();
+        let (length, new) = match &self.pending {
+            Some(Pending::Chunk(chunk)) => (held + chunk.len(), chunk.len()),
+            _ => (held, held),
+        };
         let turn = if length > LARGE_LENGTH {
-            let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.large_objects.slot(chunk.len()))));
+            let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.large_objects.slot(new))));
             ready!(slot.as_mut().poll(cx));
             ready!(self.turn.poll_acquire(cx))
         } else {
             None
         };
         self.slot = None;
-        let chunk = self.chunk.take().expect("there is one");
+        let chunk = match self.pending.take() {
+            Some(Pending::Chunk(chunk)) => Some(chunk),
+            _ => None,
+        };
         let mut events = self.events.take().expect("no other thread works on them");
         events.remap(self.arrivals.mapping());
-        if LargeObjectLimits::is_for_another_thread(length) && events.may_end_in(&chunk) {
+        if LargeObjectLimits::is_for_another_thread(length)
+            && chunk.as_ref().is_none_or(|chunk| events.may_end_in(chunk))
+        {
             self.apart = Some(Box::pin(self.large_objects.apart(move || {
                 let (mut out, _turn) = (Coalesce::new(), turn);
-                let pushed = events.push(&chunk, &mut out);
-                (events, pushed.map(|()| out.drain().collect()))
+                let read = read(&mut events, chunk.as_ref(), &mut out);
+                (events, read.map(|arrived| (arrived, out.drain().collect())))
             })));
             return self.poll(cx, out, shown);
         }
-        let pushed = match turn {
-            Some(_turn) => self.large_objects.run(|| events.push(&chunk, out)),
-            None => events.push(&chunk, out),
+        let arrived = match turn {
+            Some(_turn) => self.large_objects.run(|| read(&mut events, chunk.as_ref(), out)),
+            None => read(&mut events, chunk.as_ref(), out),
         };
         self.events = Some(events);
-        pushed.map_err(WatchError::Stream)?;
+        let arrived = arrived.map_err(WatchError::Stream)?;
         shown.extend(out.drain());
-        Poll::Ready(self.mapped(shown))
+        Poll::Ready(self.mapped(arrived, shown))
     }
 
-    /// A chunk has been mapped.
-    fn mapped(&mut self, shown: &VecDeque<Bytes>) -> Result<(), WatchError> {
-        if let Some(bookmarks) = &mut self.bookmarks {
-            for shown in shown {
-                bookmarks.note(shown);
-            }
+    /// Something has been mapped.
+    fn mapped(&mut self, arrived: Arrived, shown: &VecDeque<Bytes>) -> Result<(), WatchError> {
+        if let Some(bookmarks) = self.bookmarks.as_mut().filter(|_| !arrived.bookmarks.is_empty()) {
+            bookmarks.delay();
+        }
+        if !arrived.unknown.is_empty() {
+            let until = *self.deadline.get_or_insert_with(Wait::deadline);
+            self.pending = Some(Pending::Names(Wait::new(arrived.unknown, until)));
         }
         if self.charge(shown) { Ok(()) } else { Err(WatchError::Exhausted) }
     }
 
-    /// The bytes of an incomplete event.
+    /// The bytes of events that are incomplete, or that wait.
     fn held(&self) -> usize {
         self.events.as_ref().map_or(0, Events::held)
     }
@@ -163,11 +190,18 @@ impl Watch {
 
     /// Charges what is held. Returns `false` if there is no room for it.
     fn charge(&mut self, shown: &VecDeque<Bytes>) -> bool {
-        // To find the names in protobuf, `arrivals` has a copy of the event.
-        let held = self.held() + self.arrivals.held() + shown.iter().map(Bytes::len).sum::<usize>();
+        let held = self.held() + shown.iter().map(Bytes::len).sum::<usize>();
         let held = if held > UNCHARGED { held } else { 0 };
         let charged = self.charge.units();
         drop(self.charge.split(charged.saturating_sub(held)));
         self.charge.grow(held.saturating_sub(charged))
+    }
+}
+
+/// Reads a chunk, or what waits no longer.
+fn read(events: &mut Events, chunk: Option<&Bytes>, out: &mut Coalesce) -> Result<Arrived, StreamError> {
+    match chunk {
+        Some(chunk) => events.read(chunk, out),
+        None => events.resume(out),
     }
 }
