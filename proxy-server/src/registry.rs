@@ -168,25 +168,14 @@ impl Registry {
     /// clients that send one at a time are also distributed. On a worker, a tunnel of another one has to have `REMOTE`
     /// streams less to be taken.
     pub fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
-        let served = self.served();
-        let since = match served.get(cluster) {
-            Some(Served::By { tunnels, .. }) => {
-                let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
-                let (behind, first) = tunnels.split_at(turn);
-                let here = workers::here();
-                let cost = |tunnel: &Arc<Tunnel>| tunnel.streams() + if tunnel.worker == here { 0 } else { REMOTE };
-                let least = first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel));
-                return Ok(Arc::clone(least.expect("a cluster without tunnels is served by nobody")));
-            }
-            Some(Served::Nobody { since }) => Some(*since),
-            None => None,
-        };
-        Err(NoAgent { cluster: cluster.clone(), since })
+        let here = workers::here();
+        self.least(cluster, |tunnel| tunnel.streams() + if tunnel.worker == here { 0 } else { REMOTE })
     }
 
-    /// A worker on which connections to this cluster find a tunnel.
+    /// A worker on which connections to this cluster find a tunnel. It does not depend on the worker that asks, so that
+    /// the connections of a cluster are distributed to all of its tunnels, although one worker accepts them all.
     pub fn worker_of(&self, cluster: &ClusterName) -> Option<WorkerId> {
-        self.tunnel(cluster).ok()?.worker
+        self.least(cluster, Tunnel::streams).ok()?.worker
     }
 
     /// All tunnels of a cluster, for the status. At least one.
@@ -210,6 +199,22 @@ impl Registry {
         let mut known = HashSet::new();
         all.retain(|tunnel| known.insert(Arc::as_ptr(tunnel)));
         all
+    }
+
+    /// The tunnel of a cluster that costs the least. Among equal ones, they take turns.
+    fn least(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
+        let served = self.served();
+        let since = match served.get(cluster) {
+            Some(Served::By { tunnels, .. }) => {
+                let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
+                let (behind, first) = tunnels.split_at(turn);
+                let least = first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel));
+                return Ok(Arc::clone(least.expect("a cluster without tunnels is served by nobody")));
+            }
+            Some(Served::Nobody { since }) => Some(*since),
+            None => None,
+        };
+        Err(NoAgent { cluster: cluster.clone(), since })
     }
 
     fn served(&self) -> MutexGuard<'_, HashMap<ClusterName, Served>> {

@@ -14,8 +14,8 @@
 //! - **Tunnels.** An agent's connection moves, as soon as it is accepted, to the worker with the fewest tunnels
 //!   ([`Workers::likely`]). An agent with several tunnels has several cores. [`crate::tunnel::Tunnel`] records its worker.
 //! - **Clients.** CONNECT or SNI names the cluster before the first request. The bytes up to there are read on the worker
-//!   that accepted the connection. Then the socket moves to a worker that has a tunnel of the cluster (the registry knows which),
-//!   unless it is there already. The socket moves once at most, before TLS begins, because a TLS session cannot move.
+//!   that accepted the connection. Then the socket moves to a worker that has a tunnel of the cluster (the registry knows which;
+//!   several tunnels share the connections), unless it is there already. The socket moves once at most, before TLS begins, because a TLS session cannot move.
 //! - **Paths.** A connection whose requests name the cluster (`/clusters/NAME`), and one through an HTTP proxy with TLS,
 //!   stays where it was accepted.
 //! - **The place is only a preference.** A cluster may change its agent while clients are connected, and one connection

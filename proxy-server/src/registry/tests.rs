@@ -70,6 +70,35 @@ async fn one_identity_at_a_time_and_replicas_share() {
     registry.renew(&other, &[beijing]).unwrap();
 }
 
+/// A tunnel of site-a that a worker drives.
+async fn tunnel_on(workers: &workers::Workers, number: usize) -> Arc<Tunnel> {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    workers.at(number).spawn(&ops::drain::Tasks::new(), "test", async move {
+        assert!(sender.send(tunnel("site-a").await).is_ok());
+    });
+    receiver.await.unwrap()
+}
+
+#[tokio::test]
+async fn connections_go_to_all_tunnels_of_a_cluster_whichever_worker_accepts_them() {
+    let (registry, beijing) = (Arc::new(registry()), offer("ke-beijing", Mode::Virtual));
+    let (workers, _threads) = workers::Workers::start(std::num::NonZeroUsize::new(2).unwrap()).unwrap();
+    for number in [0, 1] {
+        let tunnel = tunnel_on(&workers, number).await;
+        registry.renew(&tunnel, std::slice::from_ref(&beijing)).unwrap();
+    }
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    workers.at(0).spawn(&ops::drain::Tasks::new(), "test", async move {
+        let connections = [(); 6].map(|()| registry.worker_of(&beijing.name).unwrap());
+        let requests = [(); 6].map(|()| registry.tunnel(&beijing.name).unwrap().worker.unwrap());
+        sender.send((connections, requests)).unwrap();
+    });
+    let (connections, requests) = receiver.await.unwrap();
+    let (here, there) = (workers.at(0).id(), workers.at(1).id());
+    assert_eq!(connections.iter().filter(|worker| **worker == there).count(), 3, "{connections:?}");
+    assert_eq!(requests, [here; 6], "a request prefers the tunnel of its own worker");
+}
+
 #[tokio::test]
 async fn a_reload_that_takes_a_grant_back_gives_up_its_tunnels() {
     let registry = registry();
