@@ -12,6 +12,7 @@
 //! - **Panics and drain.** Tasks of workers are spawned through [`Tasks`] like all others. So a panic ends one task,
 //!   and a drain waits for all of them. A worker ends with the process, or with its [`Threads`].
 
+mod busy;
 mod pulse;
 
 use std::cell::Cell;
@@ -31,6 +32,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::drain::Tasks;
+pub use busy::Busy;
 use pulse::Pulse;
 pub use pulse::{Given, is_late};
 
@@ -114,9 +116,14 @@ impl Workers {
 
     /// Assigns a long-lived connection to the worker with the fewest of them, if possible to one that is not late.
     pub fn least(&self) -> (&Worker, Assignment) {
+        self.least_of(|_| true).expect("there is at least one worker")
+    }
+
+    /// As [`least`](Self::least), but only workers that `may` have the connection are considered. `None` if there is none.
+    pub fn least_of(&self, may: impl Fn(WorkerId) -> bool) -> Option<(&Worker, Assignment)> {
         // Two that are assigned at the same time may get the same worker. Both counts are right afterwards.
-        let worker = self.all.iter().min_by_key(|worker| worker.load()).expect("there is at least one worker");
-        (worker, self.assigned_to(worker))
+        let worker = self.all.iter().filter(|worker| may(worker.id)).min_by_key(|worker| worker.load())?;
+        Some((worker, self.assigned_to(worker)))
     }
 
     /// The worker for a connection that may become a long-lived one: as [`least`](Self::least), but the connection does not
@@ -225,7 +232,8 @@ impl Worker {
         Ok(Self { id, handle, assigned: AtomicUsize::new(0), pulse })
     }
 
-    pub(crate) fn id(&self) -> WorkerId {
+    /// Its number.
+    pub fn id(&self) -> WorkerId {
         self.id
     }
 

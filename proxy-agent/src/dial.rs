@@ -1,10 +1,12 @@
-//! Keeps one tunnel to every proxy-server: dial, register, serve, and again.
+//! Keeps tunnels to every proxy-server: dial, register, serve, and again.
 //!
 //! ```text
 //! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> back off -> ...
 //! ```
 
+mod address;
 mod connect;
+mod demand;
 mod egress;
 mod error;
 mod register;
@@ -19,12 +21,13 @@ use ops::workers::Workers;
 use protocol::{Authority, Refusal};
 use rustls::ClientConfig;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info, info_span, warn};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{info, warn};
 
 use crate::offers::Current;
 use crate::ready::Route;
 use crate::serve::Streams;
+use address::Address;
 use connect::{Target, establish};
 pub use egress::{Egress, InvalidProxy};
 use error::CONNECT_TIMEOUT;
@@ -67,36 +70,26 @@ pub struct Dial {
 impl Dial {
     /// Keeps tunnels to one configured server, which may be several processes behind one name.
     pub async fn keep(self, server: Authority) {
-        let mut targets: HashMap<Target, CancellationToken> = HashMap::new();
+        let mut targets: HashMap<Target, DropGuard> = HashMap::new();
         let mut nowhere = Some(self.up.route(&server, None));
         loop {
             match self.targets(&server).await {
                 Ok(found) => {
                     nowhere = None;
-                    // A name that stopped resolving to an address says nothing about the tunnel that is up.
-                    targets.retain(|target, stop| {
-                        let stays = found.contains(target);
-                        if !stays {
-                            stop.cancel();
-                        }
-                        stays
-                    });
+                    targets.retain(|target, _| found.contains(target));
                     for target in found {
                         targets.entry(target.clone()).or_insert_with(|| {
                             let stop = CancellationToken::new();
-                            let attempt = self.clone().keep_one(server.clone(), target, stop.clone());
-                            let span = info_span!("tunnel", %server);
-                            let (worker, assignment) = self.workers.least();
-                            let attempt = async move {
-                                attempt.await;
-                                drop(assignment);
-                            };
-                            worker.spawn(&self.tasks, "tunnel", attempt.instrument(span));
-                            stop
+                            let (dial, to) = (self.clone(), server.clone());
+                            let dial = move |stop| dial.clone().keep_one(to.clone(), target.clone(), stop);
+                            let address = Address::new(server.clone(), self.workers.clone(), self.tasks.clone(), dial);
+                            self.tasks.spawn("address", address.keep(stop.clone()));
+                            stop.drop_guard()
                         });
                     }
                 }
                 Err(error) => {
+                    // A name that stopped resolving says nothing about the tunnels that are up.
                     if targets.is_empty() {
                         warn!(error = &error as &dyn std::error::Error, "proxy-server not found");
                         nowhere.get_or_insert_with(|| self.up.route(&server, None)).down(&error);
@@ -117,6 +110,7 @@ impl Dial {
         Ok(found.map(Target::Address).collect())
     }
 
+    /// Keeps one tunnel up until `stop`.
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
         let mut backoff = PAUSES;
         let route = self.up.route(&server, target.address());

@@ -10,7 +10,7 @@ use protocol::{Acceptance, Authority};
 /// The maximum length of an error message, in characters. The reason that a proxy-server gives can be longer.
 const MAX_WHY: usize = 300;
 
-/// All routes. There is one for each address to which a configured name resolves.
+/// All routes. There is one for each tunnel to each address to which a configured name resolves.
 #[derive(Debug, Default)]
 pub struct Tunnels(Mutex<Routes>);
 

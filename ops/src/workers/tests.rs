@@ -1,4 +1,5 @@
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -48,6 +49,38 @@ fn connections_are_spread_evenly_also_after_some_have_left() {
     assert_eq!(counts(&workers), [3, 0, 3]);
     assigned.extend((0..3).map(|_| workers.least().1));
     assert_eq!(counts(&workers), [3, 3, 3]);
+}
+
+#[test]
+fn a_connection_that_may_not_be_anywhere_is_not_assigned() {
+    let (workers, _threads) = workers(2);
+    let (worker, _assignment) = workers.least_of(|worker| worker != WorkerId(0)).unwrap();
+    assert_eq!(worker.id(), WorkerId(1));
+    assert!(workers.least_of(|_| false).is_none());
+}
+
+#[tokio::test]
+async fn a_worker_is_busy_while_it_works() {
+    let (workers, _threads) = workers(2);
+    let mut busy = Busy::new(&workers);
+    let (sender, receiver) = oneshot::channel();
+    workers.at(1).spawn(&Tasks::new(), "test", async move {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        sender.send(()).unwrap();
+    });
+    receiver.await.unwrap();
+    // The time of a worker is added when it begins to wait, which is soon after its last task.
+    let mut most = 0.0_f64;
+    while most <= 0.0 {
+        tokio::task::yield_now().await;
+        busy.observe();
+        most = busy.part(WorkerId(1));
+    }
+    assert!(most > busy.part(WorkerId(0)), "{busy:?}");
+    assert!(busy.part(WorkerId(7)) <= 0.0, "there is no such worker");
 }
 
 #[tokio::test]
