@@ -1,4 +1,4 @@
-//! The tunnels to one address of a proxy-server: one at all times, and more while the workers are busy.
+//! The tunnels to one address of a proxy-server: one at first, and more when the workers are busy.
 
 use std::future::Future;
 
@@ -9,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, info, info_span};
 
-use super::demand::{Change, Demand, PERIOD};
+use super::demand::{Demand, PERIOD};
 
 /// One address, and its tunnels. When it is dropped, they take no more streams, and close after their last one.
 pub(super) struct Address<D> {
@@ -38,7 +38,7 @@ where
         Self { server, workers, tasks, dial, tunnels: Vec::new() }
     }
 
-    /// Opens and closes tunnels until `stop`.
+    /// Opens tunnels until `stop`.
     pub(super) async fn keep(mut self, stop: CancellationToken) {
         self.open();
         let mut busy = Busy::new(&self.workers);
@@ -55,10 +55,8 @@ where
             }
             busy.observe();
             let parts = self.tunnels.iter().map(|tunnel| busy.part(tunnel.worker));
-            match demand.observe(parts) {
-                Some(Change::Open) => self.open(),
-                Some(Change::Close) => self.close(),
-                None => {}
+            if demand.observe(parts) {
+                self.open();
             }
         }
     }
@@ -80,14 +78,6 @@ where
             info!(server = %self.server, tunnels = self.tunnels.len(), "the workers are busy: opening another tunnel");
         }
     }
-
-    /// Closes the last tunnel, unless it is the only one.
-    fn close(&mut self) {
-        if self.tunnels.len() > 1 {
-            self.tunnels.pop();
-            info!(server = %self.server, tunnels = self.tunnels.len(), "the workers are idle: closing a tunnel");
-        }
-    }
 }
 
 #[cfg(test)]
@@ -99,7 +89,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_worker_has_one_tunnel_at_most_and_the_first_one_stays() {
+    async fn each_worker_has_one_tunnel_at_most() {
         let (workers, _threads) = Workers::start(NonZeroUsize::new(2).unwrap()).unwrap();
         let (dialled, mut dials) = mpsc::unbounded_channel();
         let dial = move |stop: CancellationToken| {
@@ -116,12 +106,8 @@ mod tests {
         let (first, second) = (dials.recv().await.unwrap(), dials.recv().await.unwrap());
         assert_ne!(first.0, second.0);
         assert_eq!(address.tunnels.len(), 2, "there is no third worker");
-        let (kept, closed) =
-            if address.tunnels[0].worker == first.0 { (first.1, second.1) } else { (second.1, first.1) };
-        address.close();
-        address.close();
-        assert!(closed.is_cancelled() && !kept.is_cancelled());
+        assert!(!first.1.is_cancelled() && !second.1.is_cancelled());
         drop(address);
-        assert!(kept.is_cancelled() && dials.recv().await.is_none());
+        assert!(first.1.is_cancelled() && second.1.is_cancelled() && dials.recv().await.is_none());
     }
 }
