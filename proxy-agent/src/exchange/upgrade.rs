@@ -18,6 +18,7 @@ use tracing::debug;
 
 use crate::exchange::authenticate::authenticate;
 use crate::exchange::body::Body;
+use crate::exchange::cost;
 use crate::exchange::decide::decide;
 use crate::exchange::plan::Plan;
 use crate::exchange::record::Record;
@@ -51,6 +52,8 @@ pub(crate) async fn exchange(
     request: Request<Inbound>,
     record: &mut Record,
 ) -> Result<Answer, Refusal> {
+    // Held until the host has answered, which a pod can delay for long.
+    let _charge = cost::charge_head(cluster, request.uri(), request.headers())?;
     services.admit(cluster).await?;
     let (head, client) = request.into_parts();
     let bad = |why: &str| Refusal::from(Status::bad_request(why));

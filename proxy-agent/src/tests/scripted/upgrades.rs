@@ -1,5 +1,6 @@
 //! Requests that switch protocols: `exec` and similar. The host gets them over HTTP/1.1, as the caller.
 
+use protocol::ClusterName;
 use test_host::{Expected, Reply, expect};
 
 use crate::tests::agent::Ask;
@@ -81,5 +82,27 @@ async fn other_upgrades_are_refused() {
     agent.denying(|_| true);
     let exec = agent.agent.upgrade(ask("/api/v1/namespaces/edge/pods/a/proxy/x").by("eve"), "websocket").await;
     assert_eq!(exec.code, 403, "the right to the server of a pod is reviewed first");
+    agent.check();
+}
+
+/// What an upgrade sends before the host answers is charged like the head of any other request.
+#[tokio::test]
+async fn a_long_head_is_refused_while_the_cluster_holds_too_many() {
+    let agent = Scripted::new().await;
+    let cluster = agent.clusters.get(&"ke".parse::<ClusterName>().unwrap()).unwrap();
+    let heads = &cluster.lasting.memory.heads;
+    let held = heads.reserve(16 << 20).expect("the share of one cluster");
+    let long = || ask(EXEC).header("user-agent", &"x".repeat(5000));
+    let mut refused = agent.agent.upgrade(long(), "websocket").await;
+    assert_eq!((refused.code, &refused.headers["retry-after"]), (429, &"1".parse().unwrap()));
+    let body = String::from_utf8(refused.rest().await.to_vec()).unwrap();
+    assert!(body.contains("TooManyRequests"), "{body}");
+    agent.on(host(), Reply::switch("websocket"));
+    assert_eq!(agent.agent.upgrade(ask(EXEC), "websocket").await.code, 200, "a short one is not charged");
+    drop(held);
+    agent.on(host(), Reply::switch("websocket"));
+    let open = agent.agent.upgrade(long(), "websocket").await;
+    assert_eq!(open.code, 200);
+    assert_eq!(heads.held(), 0, "the charge ends when the host has answered");
     agent.check();
 }
