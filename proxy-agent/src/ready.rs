@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ops::date::Moment;
+use ops::log::chain;
 use protocol::{Acceptance, Authority};
 
 /// The maximum length of an error message, in characters. The reason that a proxy-server gives can be longer.
@@ -88,14 +89,7 @@ impl Route {
 
     /// Records that there is no tunnel, and why.
     pub fn down(&self, error: &dyn std::error::Error) {
-        let mut why = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            why.push_str(": ");
-            why.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        let why: String = why.chars().take(MAX_WHY).collect();
+        let why: String = chain(error).to_string().chars().take(MAX_WHY).collect();
         self.set(Err(why.into()));
     }
 

@@ -43,8 +43,8 @@ impl Busy {
     }
 }
 
-/// The time since its start for which a worker has worked. tokio adds the time of a worker when it begins to wait, so a
-/// worker that has not waited for long seems to have done nothing until then.
+/// The time since its start for which a worker has worked. tokio adds to it when the worker looks for events of sockets and
+/// timers, which it also does between its tasks. So work may count in the observation after the one in which it was done.
 fn total(worker: &Worker) -> Duration {
     worker.handle.metrics().worker_total_busy_duration(0)
 }

@@ -9,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, info, info_span};
 
-use super::demand::{Demand, PERIOD};
+use super::demand::{Demand, MAX_TUNNELS, PERIOD};
 
 /// One address, and its tunnels. When it is dropped, they take no more streams, and close after their last one.
 pub(super) struct Address<D> {
@@ -61,8 +61,11 @@ where
         }
     }
 
-    /// Opens a tunnel on a worker that has none of this address, if there is such a worker.
+    /// Opens a tunnel on a worker that has none of this address, if there is such a worker and may be another tunnel.
     fn open(&mut self) {
+        if self.tunnels.len() >= MAX_TUNNELS {
+            return;
+        }
         let has_none = |worker| self.tunnels.iter().all(|tunnel| tunnel.worker != worker);
         let Some((worker, assignment)) = self.workers.least_of(has_none) else { return };
         let stop = CancellationToken::new();
@@ -88,9 +91,9 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn each_worker_has_one_tunnel_at_most() {
-        let (workers, _threads) = Workers::start(NonZeroUsize::new(2).unwrap()).unwrap();
+    /// Where the tunnels are, and the tokens that end them, after more attempts to open one than there may be.
+    async fn open_many(workers: usize) -> Vec<(WorkerId, CancellationToken)> {
+        let (workers, _threads) = Workers::start(NonZeroUsize::new(workers).unwrap()).unwrap();
         let (dialled, mut dials) = mpsc::unbounded_channel();
         let dial = move |stop: CancellationToken| {
             let dialled = dialled.clone();
@@ -100,14 +103,29 @@ mod tests {
             }
         };
         let mut address = Address::new("proxy:8091".parse().unwrap(), workers, Tasks::new(), dial);
-        for _ in 0..3 {
+        for _ in 0..2 * MAX_TUNNELS {
             address.open();
         }
-        let (first, second) = (dials.recv().await.unwrap(), dials.recv().await.unwrap());
-        assert_ne!(first.0, second.0);
-        assert_eq!(address.tunnels.len(), 2, "there is no third worker");
-        assert!(!first.1.is_cancelled() && !second.1.is_cancelled());
+        let mut tunnels = Vec::new();
+        while tunnels.len() < address.tunnels.len() {
+            tunnels.push(dials.recv().await.unwrap());
+        }
+        assert!(tunnels.iter().all(|(_, stop)| !stop.is_cancelled()));
         drop(address);
-        assert!(first.1.is_cancelled() && second.1.is_cancelled() && dials.recv().await.is_none());
+        assert!(dials.recv().await.is_none(), "no tunnel remains");
+        tunnels
+    }
+
+    #[tokio::test]
+    async fn each_worker_has_one_tunnel_at_most_and_all_end_with_their_address() {
+        let tunnels = open_many(2).await;
+        assert_eq!(tunnels.len(), 2);
+        assert_ne!(tunnels[0].0, tunnels[1].0);
+        assert!(tunnels.iter().all(|(_, stop)| stop.is_cancelled()));
+    }
+
+    #[tokio::test]
+    async fn many_workers_do_not_have_more_tunnels_than_a_server_accepts() {
+        assert_eq!(open_many(3 * MAX_TUNNELS).await.len(), MAX_TUNNELS);
     }
 }

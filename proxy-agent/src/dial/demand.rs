@@ -16,7 +16,11 @@ pub(super) const PERIOD: Duration = Duration::from_secs(1);
 const BUSY: f64 = 0.4;
 
 /// The number of periods in which workers have to be busy before another tunnel is opened.
-const PATIENCE: u32 = 2;
+const BUSY_PERIODS: u32 = 2;
+
+/// The maximum number of tunnels to one address. A proxy-server accepts 64 from all replicas of an agent together, and each
+/// tunnel may hold unread data up to a limit of its own.
+pub(super) const MAX_TUNNELS: usize = 4;
 
 /// What the workers have done in the last periods.
 #[derive(Debug, Default)]
@@ -31,7 +35,7 @@ impl Demand {
     /// tunnel. All workers have to be busy: otherwise, new connections of clients can use the tunnel of one that is not.
     pub(super) fn observe(&mut self, worked: impl IntoIterator<Item = f64>) -> bool {
         self.busy = if worked.into_iter().all(|part| part >= BUSY) { self.busy + 1 } else { 0 };
-        let is_long = self.busy >= PATIENCE;
+        let is_long = self.busy >= BUSY_PERIODS;
         if is_long {
             self.busy = 0;
         }
