@@ -1,4 +1,4 @@
-//! The calls.
+//! One function for each kind of call.
 
 use std::time::Duration;
 
@@ -27,6 +27,9 @@ pub(super) const MAX_ANSWER: usize = 32 * 1024 * 1024;
 
 /// The maximum size of a page, in bytes: [`PAGE`](super::position::PAGE) objects of 8 KB each. Several may be read at once.
 pub(super) const MAX_PAGE: usize = 4 * 1024 * 1024;
+
+/// The media type of objects, and of the options of a deletion.
+const JSON: &str = "application/json";
 
 /// Calls with the agent's own credentials, and under its own name.
 #[derive(Clone, Debug)]
@@ -71,28 +74,33 @@ impl Api {
 
     /// Creates an object, and returns it as stored.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.write(Method::POST, path, "application/json", object.to_string()).await
+        let request = self.request_with(Method::POST, path, JSON, Shape::Whole)?;
+        self.call(request, full(object.to_string())).await
     }
 
     /// Replaces an object. If it has a `resourceVersion`, this fails after a concurrent change.
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
-        self.write(Method::PUT, path, "application/json", object.to_string()).await
+        let request = self.request_with(Method::PUT, path, JSON, Shape::Whole)?;
+        self.call(request, full(object.to_string())).await
     }
 
     /// Patches an object.
     pub async fn patch(&self, path: &str, kind: PatchKind, patch: &Value) -> Result<Value, ApiError> {
-        self.write(Method::PATCH, path, kind.content_type(), patch.to_string()).await
+        let request = self.request_with(Method::PATCH, path, kind.content_type(), Shape::Whole)?;
+        self.call(request, full(patch.to_string())).await
     }
 
     /// Creates an object from JSON text.
     pub async fn create_text(&self, path: &str, object: String) -> Result<(), ApiError> {
-        let _: IgnoredAny = self.write_briefly(Method::POST, path, "application/json", object).await?;
+        let request = self.request_with(Method::POST, path, JSON, Shape::Metadata)?;
+        let _: IgnoredAny = self.call(request, full(object)).await?;
         Ok(())
     }
 
     /// Patches an object with a patch in JSON text.
     pub async fn patch_text(&self, path: &str, kind: PatchKind, patch: String) -> Result<(), ApiError> {
-        let _: IgnoredAny = self.write_briefly(Method::PATCH, path, kind.content_type(), patch).await?;
+        let request = self.request_with(Method::PATCH, path, kind.content_type(), Shape::Metadata)?;
+        let _: IgnoredAny = self.call(request, full(patch)).await?;
         Ok(())
     }
 
@@ -100,31 +108,8 @@ impl Api {
     /// Returns the metadata in the response as a `T`: that of the object if it still exists, or that of a successful
     /// Status.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str, options: &Value) -> Result<T, ApiError> {
-        self.write_briefly(Method::DELETE, path, "application/json", options.to_string()).await
-    }
-
-    async fn write<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        content_type: &'static str,
-        body: String,
-    ) -> Result<T, ApiError> {
-        let request = self.request_with(method, path, content_type)?;
-        self.call(request, full(body)).await
-    }
-
-    /// Like `write`, but requests only the metadata of the response, because an object may be large.
-    async fn write_briefly<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        path: &str,
-        content_type: &'static str,
-        body: String,
-    ) -> Result<T, ApiError> {
-        let mut request = self.request_with(method, path, content_type)?;
-        request.headers_mut().insert(ACCEPT, Shape::Metadata.of_object());
-        self.call(request, full(body)).await
+        let request = self.request_with(Method::DELETE, path, JSON, Shape::Metadata)?;
+        self.call(request, full(options.to_string())).await
     }
 
     /// Reads a page with as many objects as `MAX_PAGE` allows, and at least one.
@@ -199,15 +184,23 @@ impl Api {
         let mut request = Request::new(());
         *request.method_mut() = method;
         *request.uri_mut() = uri;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(JSON));
         request.headers_mut().insert(USER_AGENT, self.user_agent.clone());
         Ok(request)
     }
 
-    /// A request with a body.
-    fn request_with(&self, method: Method, path: &str, content_type: &'static str) -> Result<Request<()>, ApiError> {
+    /// A request with a body. Only the metadata is requested of a response that nobody reads, because an object may be
+    /// large.
+    fn request_with(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &'static str,
+        shape: Shape,
+    ) -> Result<Request<()>, ApiError> {
         let mut request = self.request(method, path)?;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        request.headers_mut().insert(ACCEPT, shape.of_object());
         Ok(request)
     }
 }
