@@ -1,7 +1,12 @@
 //! The phase `decide`: what the host gets instead of this request, and how the client sees the response.
 //!
-//! Each class of resources has a module in [`classes`]. A decision about a read sends nothing to the host, apart from
-//! reviews, which are cached. A decision about a write may read the object, and may send dry runs.
+//! Each class of resources has a module in [`classes`]. A decision about a write may read the object, and may send dry
+//! runs. A decision about a read sends the host nothing but reviews, which are cached. Four kinds of reads are exceptions:
+//!
+//! - of a resource that the known discovery lacks: discovery is read again;
+//! - of a custom resource whose definition the cluster does not see: the definition is read;
+//! - of the `scale` of a renamed object: the object is read, because a Scale does not show its owner;
+//! - with an `Accept` header that has no readable media type: the host gets a dry run, so that the client gets its error.
 
 use std::pin::Pin;
 
