@@ -30,8 +30,8 @@ use tracing::{Instrument, debug, info, info_span};
 use crate::config::Cluster;
 use crate::endpoint::Endpoint;
 use crate::limits::{Client, Limit, Limits, Place, StreamPlace};
-use crate::registry::Registry;
-use crate::tunnel::{Demand, Lease, OpenError, TunnelError};
+use crate::registry::{OpenError, Registry};
+use crate::tunnel::{Demand, Lease, TunnelError};
 use crate::workers::{WorkerId, Workers};
 use refusal::ConnectRefusal;
 use route::Route;
@@ -154,7 +154,6 @@ impl Connect {
         let stream = stream.map_err(|limit| self.exceeded(cluster, limit))?;
         // First: if the cluster is removed after this, it has no tunnel either.
         let end = self.registry.end_of(&cluster.name).unwrap_or_default();
-        let tunnel = self.registry.tunnel(&cluster.name)?;
         let address =
             cluster.api_server.as_ref().expect("a physical cluster has an address: its configuration says so");
         let mut head = Request::new(());
@@ -163,12 +162,13 @@ impl Connect {
         let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
         head.headers_mut().insert(CLUSTER, name);
         let demand = Demand { cluster: &cluster.name, is_proven: true, unread: 0 };
-        let opened = match tunnel.open_for(demand, head, false).await {
-            Ok(opened) => opened,
+        let vacancy = match self.registry.vacancy(&cluster.name, Some(demand)).await {
+            Ok(vacancy) => vacancy,
+            Err(OpenError::NoAgent(absent)) => return Err(absent.into()),
             Err(OpenError::Full(_)) => return Err(self.exceeded(cluster, Limit::Tunnel)),
-            Err(OpenError::Broken(error)) => return Err(error.into()),
         };
-        let (outbound, answer) = opened.split();
+        let worker = vacancy.tunnel().worker;
+        let (outbound, answer) = vacancy.open(head, false)?.split();
         let (response, lease) =
             timeout(DIALLING, answer.wait()).await.map_err(|_| ConnectRefusal::silent(cluster))??;
         if response.status() != StatusCode::OK {
@@ -177,7 +177,7 @@ impl Connect {
             return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), fault });
         }
         let passage = Passage { inbound: response.into_body(), outbound, end, _lease: lease, _stream: stream };
-        Ok((passage, tunnel.worker))
+        Ok((passage, worker))
     }
 
     fn exceeded(&self, cluster: &Cluster, limit: Limit) -> ConnectRefusal {

@@ -17,9 +17,10 @@ use protocol::registration::Mode;
 use protocol::{AgentId, ClusterName, Offer, Refusal, RefusalReason};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use crate::config::{Cluster, ProxyServerConfiguration};
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Demand, Tunnel, Vacancy, VacancyError};
 use crate::workers::{self, WorkerId};
 use protocol::Authority;
 
@@ -58,6 +59,17 @@ enum Served {
     Nobody {
         since: SystemTime,
     },
+}
+
+/// No stream was opened to a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No tunnel serves the cluster.
+    #[error(transparent)]
+    NoAgent(#[from] NoAgent),
+    /// The cluster's share of the tunnel, or the tunnel, is used up.
+    #[error("the tunnel of agent {0} has no room for another stream")]
+    Full(AgentId),
 }
 
 /// No tunnel serves the cluster.
@@ -134,12 +146,17 @@ impl Registry {
         check(&self.clusters.load(), &self.served(), agent, offers)
     }
 
-    /// Lets a tunnel serve exactly the offers of its agent. If one of them is refused, nothing changes.
+    /// Lets a tunnel serve exactly the offers of its agent. If one of them is refused, nothing changes. A tunnel that
+    /// accepts no more streams serves nothing.
     pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Result<(), Refusal> {
         let mut served = self.served();
         check(&self.clusters.load(), &served, &tunnel.agent, offers)?;
+        if tunnel.is_closing() {
+            return Ok(());
+        }
+        let offered: HashSet<&ClusterName> = offers.iter().map(|offer| &offer.name).collect();
         for (name, served) in served.iter_mut() {
-            if !offers.iter().any(|offer| offer.name == *name) {
+            if !offered.contains(name) {
                 served.give_up(tunnel);
             }
         }
@@ -157,10 +174,30 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes a tunnel that has ended.
+    /// Removes a tunnel that accepts no more streams. Its open streams may continue.
     pub fn remove(&self, tunnel: &Arc<Tunnel>) {
-        for served in self.served().values_mut() {
+        let mut served = self.served();
+        // Under the lock, so that no offers enter it again.
+        tunnel.close();
+        for served in served.values_mut() {
             served.give_up(tunnel);
+        }
+    }
+
+    /// A place for a stream to a cluster. A tunnel that turns out to be closing is removed, and the next one is tried: an
+    /// agent that closes a tunnel keeps it until its last stream has ended, which can take hours, and such a tunnel has
+    /// the fewest streams.
+    pub async fn vacancy(&self, cluster: &ClusterName, demand: Option<Demand<'_>>) -> Result<Vacancy, OpenError> {
+        loop {
+            let tunnel = self.tunnel(cluster)?;
+            match tunnel.vacancy(demand).await {
+                Ok(vacancy) => return Ok(vacancy),
+                Err(VacancyError::Full(agent)) => return Err(OpenError::Full(agent)),
+                Err(closing @ VacancyError::Closing(..)) => {
+                    debug!(error = &closing as &dyn std::error::Error, "trying another tunnel");
+                    self.remove(&tunnel);
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 mod capacity;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use ::tunnel::{Budget, Inbound};
@@ -51,8 +51,17 @@ pub struct Tunnel {
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
+    /// Whether it accepts no more streams.
+    is_closing: AtomicBool,
     /// Last round trip, in microseconds.
     round_trip: AtomicU64,
+}
+
+/// A place for one more stream on a tunnel.
+#[derive(Debug)]
+pub struct Vacancy {
+    requests: SendRequest<Bytes>,
+    lease: Lease,
 }
 
 /// A stream that waits for the response head.
@@ -72,15 +81,16 @@ pub struct Lease {
     taken: Option<Taken>,
 }
 
-/// No stream was opened.
+/// A tunnel has no place for another stream.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum VacancyError {
     /// The cluster's share of the tunnel, or the tunnel, is used up.
     #[error("the tunnel of agent {0} has no room for another stream")]
     Full(AgentId),
-    /// The tunnel broke.
-    #[error(transparent)]
-    Broken(#[from] TunnelError),
+    /// The agent has sent GOAWAY (RFC 9113 section 6.8), or the connection broke. No more streams can be opened. Open ones
+    /// may continue.
+    #[error("the tunnel of agent {0} accepts no more streams")]
+    Closing(AgentId, #[source] h2::Error),
 }
 
 /// The tunnel broke before the agent sent a response.
@@ -118,6 +128,7 @@ impl Tunnel {
             requests,
             capacity: Capacity::new(),
             streams: AtomicUsize::new(0),
+            is_closing: AtomicBool::new(false),
             round_trip: AtomicU64::new(0),
         })
     }
@@ -138,35 +149,44 @@ impl Tunnel {
         self.round_trip.store(micros, Ordering::Relaxed);
     }
 
-    /// Opens a stream for the proxy-server itself.
-    pub async fn open(self: &Arc<Self>, head: Request<()>, end_of_stream: bool) -> Result<Opened, OpenError> {
-        self.open_with(None, head, end_of_stream).await
+    /// Whether it accepts no more streams.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Opens a stream for a client, if there is room for it.
-    pub async fn open_for(
-        self: &Arc<Self>,
-        demand: Demand<'_>,
-        head: Request<()>,
-        end_of_stream: bool,
-    ) -> Result<Opened, OpenError> {
-        let taken = self.capacity.take(demand).ok_or_else(|| OpenError::Full(self.agent.clone()))?;
-        self.open_with(Some(taken), head, end_of_stream).await
+    /// Marks a tunnel that accepts no more streams.
+    pub fn close(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    async fn open_with(
-        self: &Arc<Self>,
-        taken: Option<Taken>,
-        head: Request<()>,
-        end_of_stream: bool,
-    ) -> Result<Opened, OpenError> {
+    /// A place for a stream of a client, if there is room for its demand, or for a stream of the proxy-server itself.
+    pub async fn vacancy(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<Vacancy, VacancyError> {
+        let full = || VacancyError::Full(self.agent.clone());
+        let taken = demand.map(|demand| self.capacity.take(demand).ok_or_else(full)).transpose()?;
         self.streams.fetch_add(1, Ordering::Relaxed);
         let lease = Lease { tunnel: Arc::clone(self), taken };
-        let unsent = |source| TunnelError { agent: self.agent.clone(), unsent: true, source };
-        let ready = timeout(OPENING, self.requests.clone().ready()).await;
-        let mut requests = ready.map_err(|_| OpenError::Full(self.agent.clone()))?.map_err(unsent)?;
-        let (response, body) = requests.send_request(head, end_of_stream).map_err(unsent)?;
-        Ok(Opened { body, response, lease })
+        let ready = timeout(OPENING, self.requests.clone().ready()).await.map_err(|_| full())?;
+        let requests = ready.map_err(|source| VacancyError::Closing(self.agent.clone(), source))?;
+        Ok(Vacancy { requests, lease })
+    }
+}
+
+// === impl Vacancy ===
+
+impl Vacancy {
+    /// Opens the stream.
+    pub fn open(mut self, head: Request<()>, end_of_stream: bool) -> Result<Opened, TunnelError> {
+        let opened = self.requests.send_request(head, end_of_stream);
+        let (response, body) = opened.map_err(|source| {
+            let agent = self.lease.tunnel.agent.clone();
+            TunnelError { agent, unsent: true, source }
+        })?;
+        Ok(Opened { body, response, lease: self.lease })
+    }
+
+    /// The tunnel.
+    pub fn tunnel(&self) -> &Arc<Tunnel> {
+        &self.lease.tunnel
     }
 }
 

@@ -4,8 +4,10 @@
 //! has changed. So while a tunnel is up, the operator can edit the two files in any order. If an offer is refused, the
 //! clusters that are served do not change, and their streams continue.
 
+use std::error::Error;
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::tunnel::Inbound;
 use ::tunnel::outbound::send_bytes;
@@ -16,10 +18,15 @@ use protocol::offers::{Lines, Offers, Verdict, line};
 use protocol::stream::OFFERS;
 use protocol::{Offer, Refusal};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use crate::registry::Registry;
-use crate::tunnel::{OpenError, Tunnel};
+use crate::tunnel::Tunnel;
+
+/// The time between two offers of an agent that are compared with the configuration. The comparison holds the lock of the
+/// registry, and an agent may send offers at any rate.
+const INTERVAL: Duration = Duration::from_millis(200);
 
 /// The offers of one tunnel.
 pub(super) struct Offered<'a> {
@@ -50,11 +57,17 @@ impl<'a> Offered<'a> {
     /// Keeps the registry up to date, for ever. `asks` says whether the agent supports the stream of offers.
     pub(super) async fn follow(mut self, asks: bool) {
         let mut conversation = if asks { self.ask().await } else { None };
+        let mut not_before = Instant::now();
         loop {
+            let heard = async {
+                sleep_until(not_before).await;
+                next(&mut conversation).await
+            };
             tokio::select! {
-                heard = next(&mut conversation) => if let Some(offers) = heard {
+                heard = heard => if let Some(offers) = heard {
                     self.last = offers.clusters;
                     self.look(&mut conversation).await;
+                    not_before = Instant::now() + INTERVAL;
                 } else {
                     debug!(agent = %self.tunnel.agent, "the agent's offers do not change any more");
                     conversation = None;
@@ -74,10 +87,10 @@ impl<'a> Offered<'a> {
         *head.uri_mut() = http::Uri::from_static("https://atoll/");
         head.headers_mut().insert(OFFERS, HeaderValue::from_static("1"));
         let asked = async {
-            let (outbound, answer) = self.tunnel.open(head, false).await?.split();
+            let (outbound, answer) = self.tunnel.vacancy(None).await?.open(head, false)?.split();
             // The lease is dropped, so that this stream does not count as load: it is always open.
             let (response, _lease) = answer.wait().await?;
-            Ok::<_, OpenError>((response, outbound))
+            Ok::<_, Box<dyn Error + Send + Sync>>((response, outbound))
         };
         match asked.await {
             Ok((response, outbound)) if response.status().is_success() => {
@@ -88,7 +101,7 @@ impl<'a> Offered<'a> {
                 None
             }
             Err(error) => {
-                debug!(error = &error as &dyn std::error::Error, "the tunnel broke before offers were asked for");
+                debug!(error = &*error as &dyn Error, "the tunnel broke before offers were asked for");
                 None
             }
         }

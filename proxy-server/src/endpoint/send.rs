@@ -19,7 +19,8 @@ use super::refusal::Refusal;
 use super::upload::Upload;
 use crate::config::Cluster;
 use crate::limits::Limit;
-use crate::tunnel::{Demand, Lease, OpenError, UNREAD};
+use crate::registry::OpenError;
+use crate::tunnel::{Demand, Lease, UNREAD};
 
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
@@ -75,19 +76,18 @@ pub(super) fn send(
 
 async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<Answered, Refusal> {
     let Outgoing { head, content, cluster, is_proven } = outgoing;
-    let tunnel = services.registry.tunnel(&cluster.name);
-    let tunnel = tunnel.map_err(|absent| Refusal::no_agent(absent, head.uri().path()))?;
     let unread = charged_head(&head) + content.unread();
     let demand = Demand { cluster: &cluster.name, is_proven, unread };
     let ends = matches!(content, Content::Nothing);
-    let (sender, answer) = match tunnel.open_for(demand, head, ends).await {
-        Ok(opened) => opened.split(),
-        Err(OpenError::Broken(error)) => return Err(Refusal::Tunnel(error)),
+    let vacancy = match services.registry.vacancy(&cluster.name, Some(demand)).await {
+        Ok(vacancy) => vacancy,
+        Err(OpenError::NoAgent(absent)) => return Err(Refusal::no_agent(absent, head.uri().path())),
         Err(OpenError::Full(_)) => {
             services.limits.note(&cluster.name, Limit::Tunnel);
             return Err(Refusal::TooMany(Limit::Tunnel));
         }
     };
+    let (sender, answer) = vacancy.open(head, ends)?.split();
     let sending = match content {
         Content::Nothing => {
             drop(sender);

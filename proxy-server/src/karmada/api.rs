@@ -17,8 +17,8 @@ use kube_wire::Status;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::registry::NoAgent;
-use crate::tunnel::{OpenError, TunnelError};
+use crate::registry::OpenError;
+use crate::tunnel::TunnelError;
 
 pub use direct::Direct;
 pub use tunnelled::Tunnelled;
@@ -62,9 +62,6 @@ pub struct Api<W> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RouteError {
-    /// No agent serves the cluster.
-    #[error(transparent)]
-    NoAgent(#[from] NoAgent),
     /// The tunnel broke.
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
@@ -208,7 +205,7 @@ impl ApiError {
     /// No agent serves the cluster, so the only option is to wait.
     pub(super) fn is_absence(&self) -> bool {
         match self {
-            Self::Route(RouteError::NoAgent(_) | RouteError::Tunnel(_) | RouteError::Open(_)) => true,
+            Self::Route(RouteError::Tunnel(_) | RouteError::Open(_)) => true,
             // The agent is connected, but its host is unavailable.
             Self::Refused { code, .. } => *code == StatusCode::SERVICE_UNAVAILABLE,
             _ => false,

@@ -148,3 +148,72 @@ async fn a_reload_ends_what_runs_for_clusters_that_are_gone_and_nothing_else() {
     registry.reload(Clusters::new([cluster("one", &["site-b"], mode)]));
     assert!(ends[0].is_cancelled() && !registry.end_of(&one.name).unwrap().is_cancelled());
 }
+
+/// Registers a tunnel of site-a with an agent that does this with the other end.
+async fn served_by<F: Future<Output = ()> + Send + 'static>(
+    registry: &Registry,
+    agent: impl FnOnce(h2::server::Connection<tokio::io::DuplexStream, bytes::Bytes>) -> F,
+) -> Arc<Tunnel> {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (client, server) =
+        tokio::join!(::tunnel::settings::client().handshake(near), ::tunnel::settings::server().handshake(far));
+    let (requests, connection) = client.unwrap();
+    let tasks = ops::drain::Tasks::new();
+    tasks.spawn("tunnel", async move { drop(connection.await) });
+    tasks.spawn("agent", agent(server.unwrap()));
+    let version = protocol::ProtocolVersion::CURRENT;
+    let tunnel = Tunnel::new("site-a".parse().unwrap(), "1".into(), "0".into(), version, requests);
+    registry.renew(&tunnel, &[offer("ke-beijing", Mode::Virtual)]).unwrap();
+    tunnel
+}
+
+#[tokio::test]
+async fn a_closing_tunnel_is_passed_over_and_its_streams_continue() {
+    let (registry, beijing) = (registry(), offer("ke-beijing", Mode::Virtual));
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let closing = served_by(&registry, |mut agent| async move {
+        let (_, mut respond) = agent.accept().await.unwrap().unwrap();
+        agent.graceful_shutdown();
+        let last = async {
+            finished.await.unwrap();
+            respond.send_response(http::Response::new(()), true).unwrap();
+        };
+        let ((), none) = tokio::join!(last, agent.accept());
+        assert!(none.is_none(), "no stream begins on a closing tunnel");
+    })
+    .await;
+    let watch = registry.vacancy(&beijing.name, None).await.unwrap().open(http::Request::new(()), true).unwrap();
+    let (_body, watch) = watch.split();
+    while closing.vacancy(None).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let other = served_by(&registry, |mut agent| async move {
+        while let Some(Ok((_, mut respond))) = agent.accept().await {
+            respond.send_response(http::Response::new(()), true).unwrap();
+        }
+    })
+    .await;
+    // It has more streams than the closing one.
+    let _streams = [other.vacancy(None).await.unwrap(), other.vacancy(None).await.unwrap()];
+    for _ in 0..4 {
+        let vacancy = registry.vacancy(&beijing.name, None).await.unwrap();
+        assert!(Arc::ptr_eq(vacancy.tunnel(), &other));
+        let (_body, answer) = vacancy.open(http::Request::new(()), true).unwrap().split();
+        assert_eq!(answer.wait().await.unwrap().0.status(), http::StatusCode::OK);
+    }
+    assert_eq!(registry.tunnels().len(), 1);
+    // Its agent's offers are still checked, but they put nothing on it.
+    registry.renew(&closing, std::slice::from_ref(&beijing)).unwrap();
+    assert_eq!(registry.tunnels().len(), 1);
+    finish.send(()).unwrap();
+    assert_eq!(watch.wait().await.unwrap().0.status(), http::StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_cluster_whose_last_tunnel_is_closing_has_no_agent() {
+    let (registry, beijing) = (registry(), offer("ke-beijing", Mode::Virtual));
+    let site = tunnel("site-a").await;
+    registry.renew(&site, std::slice::from_ref(&beijing)).unwrap();
+    let refused = registry.vacancy(&beijing.name, None).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NoAgent(NoAgent { since: Some(_), .. })), "{refused}");
+}

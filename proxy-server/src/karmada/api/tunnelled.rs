@@ -53,10 +53,10 @@ impl Tunnelled {
 
 impl Route for Tunnelled {
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, RouteError> {
-        let tunnel = self.registry.tunnel(&self.cluster)?;
+        let vacancy = self.registry.vacancy(&self.cluster, None).await?;
         let head = self.head(&request);
         let body = request.into_body();
-        let (mut stream, answer) = tunnel.open(head, body.is_empty()).await?.split();
+        let (mut stream, answer) = vacancy.open(head, body.is_empty())?.split();
         if !body.is_empty() {
             send_bytes(&mut stream, body, true).await.map_err(|error| RouteError::Broken(error.into()))?;
         }
