@@ -28,7 +28,7 @@ pub struct AgentStatus {
     pub time: Moment,
     /// Whether everything below is ready.
     pub ready: bool,
-    /// The tunnels: one for each address of each proxy-server, and more if the agent has been busy.
+    /// The tunnels: one for each address of each proxy-server, and more while the agent is busy.
     pub tunnels: Vec<TunnelStatus>,
     /// The virtual clusters of the configuration in force, by name.
     pub virtual_clusters: Vec<VirtualClusterStatus>,

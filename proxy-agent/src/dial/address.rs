@@ -1,4 +1,4 @@
-//! The tunnels to one address of a proxy-server: one at first, and more when the workers are busy.
+//! The tunnels to one address of a proxy-server: one at all times, and more while the workers are busy.
 
 use std::future::Future;
 
@@ -9,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, info, info_span};
 
-use super::demand::{Demand, MAX_TUNNELS, PERIOD};
+use super::demand::{Change, Demand, MAX_TUNNELS, PERIOD};
 
 /// One address, and its tunnels. When it is dropped, they take no more streams, and close after their last one.
 pub(super) struct Address<D> {
@@ -38,7 +38,7 @@ where
         Self { server, workers, tasks, dial, tunnels: Vec::new() }
     }
 
-    /// Opens tunnels until `stop`.
+    /// Opens and closes tunnels until `stop`.
     pub(super) async fn keep(mut self, stop: CancellationToken) {
         self.open();
         let mut busy = Busy::new(&self.workers);
@@ -55,8 +55,10 @@ where
             }
             busy.observe();
             let parts = self.tunnels.iter().map(|tunnel| busy.part(tunnel.worker));
-            if demand.observe(parts) {
-                self.open();
+            match demand.observe(parts) {
+                Some(Change::Open) => self.open(),
+                Some(Change::Close) => self.close(),
+                None => {}
             }
         }
     }
@@ -79,6 +81,14 @@ where
         self.tunnels.push(Tunnel { worker: worker.id(), _stop: stop.drop_guard() });
         if self.tunnels.len() > 1 {
             info!(server = %self.server, tunnels = self.tunnels.len(), "the workers are busy: opening another tunnel");
+        }
+    }
+
+    /// Closes the last tunnel, unless it is the only one. Its streams continue.
+    fn close(&mut self) {
+        if self.tunnels.len() > 1 {
+            self.tunnels.pop();
+            info!(server = %self.server, tunnels = self.tunnels.len(), "the workers are idle: closing a tunnel");
         }
     }
 }
@@ -110,14 +120,22 @@ mod tests {
         while tunnels.len() < address.tunnels.len() {
             tunnels.push(dials.recv().await.unwrap());
         }
-        assert!(tunnels.iter().all(|(_, stop)| !stop.is_cancelled()));
+        let ended = |tunnels: &[(WorkerId, CancellationToken)]| {
+            tunnels.iter().filter(|(_, stop)| stop.is_cancelled()).count()
+        };
+        for expected in 0..tunnels.len() {
+            assert_eq!(ended(&tunnels), expected);
+            address.close();
+        }
+        address.close();
+        assert_eq!(ended(&tunnels), tunnels.len() - 1, "one tunnel stays");
         drop(address);
         assert!(dials.recv().await.is_none(), "no tunnel remains");
         tunnels
     }
 
     #[tokio::test]
-    async fn each_worker_has_one_tunnel_at_most_and_all_end_with_their_address() {
+    async fn each_worker_has_one_tunnel_at_most_and_an_address_keeps_one_until_it_ends() {
         let tunnels = open_many(2).await;
         assert_eq!(tunnels.len(), 2);
         assert_ne!(tunnels[0].0, tunnels[1].0);

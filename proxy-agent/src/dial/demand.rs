@@ -3,7 +3,7 @@
 //! A tunnel is one TLS connection, so one thread here and one at the proxy-server do all of its work. These two threads
 //! take turns: while one of them processes what has arrived, the other one waits for it. With several tunnels, all cores
 //! have work. A tunnel without requests costs memory at the proxy-server, and keepalives, so an agent opens more than
-//! one only when it is busy. It closes none: a proxy-server still sends requests to a tunnel that is closing.
+//! one only while it is busy.
 //!
 //! What is *not* here: clocks, threads and connections ([`super::address`]).
 
@@ -15,8 +15,15 @@ pub(super) const PERIOD: Duration = Duration::from_secs(1);
 /// Workers are busy if they work for at least this part of the time.
 const BUSY: f64 = 0.4;
 
+/// Workers are idle if they work for less than this part of the time.
+const IDLE: f64 = 0.05;
+
 /// The number of periods in which workers have to be busy before another tunnel is opened.
 const BUSY_PERIODS: u32 = 2;
+
+/// The number of periods in which workers have to be idle before the last tunnel is closed. Clients that come in bursts
+/// find it open.
+const IDLE_PERIODS: u32 = 300;
 
 /// The maximum number of tunnels to one address. A proxy-server accepts 64 from all replicas of an agent together, and each
 /// tunnel may hold unread data up to a limit of its own.
@@ -26,20 +33,38 @@ pub(super) const MAX_TUNNELS: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     busy: u32,
+    idle: u32,
+}
+
+/// What to do with the tunnels to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Open another one.
+    Open,
+    /// Close the last one.
+    Close,
 }
 
 // === impl Demand ===
 
 impl Demand {
-    /// Takes the part of the last [`PERIOD`] in which each worker with a tunnel worked. Returns whether to open another
-    /// tunnel. All workers have to be busy: otherwise, new connections of clients can use the tunnel of one that is not.
-    pub(super) fn observe(&mut self, worked: impl IntoIterator<Item = f64>) -> bool {
-        self.busy = if worked.into_iter().all(|part| part >= BUSY) { self.busy + 1 } else { 0 };
-        let is_long = self.busy >= BUSY_PERIODS;
-        if is_long {
-            self.busy = 0;
+    /// Takes the part of the last [`PERIOD`] in which each worker with a tunnel worked. All workers have to be busy before
+    /// another tunnel is opened: otherwise, new connections of clients can use the tunnel of one that is not.
+    pub(super) fn observe(&mut self, worked: impl IntoIterator<Item = f64>) -> Option<Change> {
+        let (mut all_busy, mut all_idle) = (true, true);
+        for part in worked {
+            all_busy &= part >= BUSY;
+            all_idle &= part < IDLE;
         }
-        is_long
+        self.busy = if all_busy { self.busy + 1 } else { 0 };
+        self.idle = if all_idle { self.idle + 1 } else { 0 };
+        let change = match self {
+            Self { busy: BUSY_PERIODS.., .. } => Change::Open,
+            Self { idle: IDLE_PERIODS.., .. } => Change::Close,
+            _ => return None,
+        };
+        *self = Self::default();
+        Some(change)
     }
 }
 
@@ -50,19 +75,31 @@ mod tests {
     #[test]
     fn workers_that_stay_busy_get_another_tunnel() {
         let mut demand = Demand::default();
-        assert!(!demand.observe([0.9]));
-        assert!(demand.observe([0.4]));
+        assert_eq!(demand.observe([0.9]), None);
+        assert_eq!(demand.observe([0.4]), Some(Change::Open));
         // Each tunnel is given time to show what it changes.
-        assert!(!demand.observe([0.9, 0.9]));
-        assert!(demand.observe([0.9, 0.9]));
+        assert_eq!(demand.observe([0.9, 0.9]), None);
+        assert_eq!(demand.observe([0.9, 0.9]), Some(Change::Open));
     }
 
     #[test]
     fn one_worker_with_time_is_enough() {
         let mut demand = Demand::default();
-        assert!((0..1000).all(|_| !demand.observe([1.0, 0.39])));
-        assert!(!demand.observe([1.0, 1.0]));
-        assert!(!demand.observe([1.0, 0.2]));
-        assert!(!demand.observe([1.0, 1.0]));
+        assert!((0..1000).all(|_| demand.observe([1.0, 0.39]).is_none()));
+        assert_eq!(demand.observe([1.0, 1.0]), None);
+        assert_eq!(demand.observe([1.0, 0.2]), None);
+        assert_eq!(demand.observe([1.0, 1.0]), None);
+    }
+
+    #[test]
+    fn a_tunnel_closes_after_five_idle_minutes() {
+        let mut demand = Demand::default();
+        let mut idle = |last: f64| {
+            assert!((1..IDLE_PERIODS).all(|_| demand.observe([0.0, 0.01]).is_none()));
+            demand.observe([0.0, last])
+        };
+        assert_eq!(idle(0.06), None);
+        assert_eq!(idle(0.0), Some(Change::Close));
+        assert_eq!(idle(0.0), Some(Change::Close));
     }
 }
