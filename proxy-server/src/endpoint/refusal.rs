@@ -28,6 +28,9 @@ pub(super) enum Refusal {
     /// The client's: Host, SNI and CONNECT must agree.
     #[error("the Host header names another cluster than the connection")]
     HostDiffers,
+    /// The client's: CONNECT opens a connection, and an endpoint has only resources.
+    #[error("the server does not allow this method on the requested resource")]
+    MethodNotAllowed,
     /// The client's: neither SNI nor path names a cluster.
     #[error("no cluster is named: use https://<cluster>.<domain> or the path /clusters/<cluster>/")]
     NoClusterNamed,
@@ -87,6 +90,7 @@ impl Refusal {
             Self::BadTarget
             | Self::BadConnectionHeader
             | Self::HostDiffers
+            | Self::MethodNotAllowed
             | Self::NoClusterNamed
             | Self::NoCluster(_)
             | Self::Certificate(_)
@@ -100,6 +104,7 @@ impl Refusal {
         let message = self.to_string();
         match self {
             Self::BadTarget | Self::BadConnectionHeader | Self::HostDiffers => Status::bad_request(message),
+            Self::MethodNotAllowed => Status::failure(405, Reason::MethodNotAllowed, message),
             Self::NoClusterNamed | Self::NoCluster(_) => Status::failure(404, Reason::NotFound, message),
             // kube-apiserver's message contains no more either. The log says why a certificate is refused.
             Self::Certificate(_) => Status::unauthorized(message),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
-use http::{Request, Uri, header};
+use http::{Method, Request, Uri, header};
 use kube_wire::{RequestInfo, Verb};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +52,10 @@ fn is_long_running(info: &RequestInfo<'_>) -> bool {
 
 /// Finds the cluster. Removes `/clusters/<name>` if it names the cluster.
 fn find<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Cluster>, Refusal> {
+    // On the tunnel, CONNECT is a stream to a physical cluster, which the agent opens without authentication.
+    if request.method() == Method::CONNECT {
+        return Err(Refusal::MethodNotAllowed);
+    }
     let clusters = connection.services.registry.clusters();
     if let Some(bound) = &connection.bound {
         let cluster = clusters.get(bound.as_str()).ok_or_else(|| Refusal::NoCluster(bound.to_string()))?;
@@ -92,8 +96,6 @@ fn check_host<B>(domain: &str, bound: &str, request: &Request<B>) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
-
     use super::super::fixture;
     use super::*;
 
@@ -120,6 +122,15 @@ mod tests {
             (None, "/api", "ke-beijing.atoll.internal", Err(404)),
         ] {
             assert_eq!(routed(bound, uri, host).await, expected, "{bound:?} {uri} {host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn connect_is_not_a_method_of_the_api() {
+        for (bound, uri) in [(Some("ke-beijing"), "10.0.0.1:6443"), (None, "/clusters/ke-beijing/api")] {
+            let request = Request::connect(uri).body(()).unwrap();
+            let refused = route(fixture::recorded(request, &fixture::connection(bound)).await).unwrap_err();
+            assert_eq!(refused.refusal.into_response(None).status(), 405, "{uri}");
         }
     }
 
