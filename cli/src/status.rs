@@ -152,7 +152,7 @@ impl Status {
 
     fn text(&self, wide: bool) -> String {
         match self {
-            Self::Server(status) => status.text(wide),
+            Self::Server(status) => proxy_server::status::text(status, wide),
             Self::Agent(status) => proxy_agent::status::text::text(status, wide),
         }
     }

@@ -109,7 +109,7 @@ impl Agents {
         let agent = self.identity(&stream)?;
         place.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
-        let registration = register::Registration::new(self.clone(), agent);
+        let registration = register::Registration::new(Arc::clone(&self.registry), Arc::clone(&self.server_id), agent);
         let connection = hyper::server::conn::http1::Builder::new()
             .keep_alive(false)
             .max_buf_size(16 * 1024)

@@ -4,7 +4,7 @@
 //! connection -> Connections        in total, by address, by cluster, by user
 //! request    -> Abandoned          by user or network, in each cluster; for all users of a cluster
 //!            -> Streams            by user or address, by cluster
-//!            -> Tunnel::open_for   by cluster: its fair share of the tunnel
+//!            -> Tunnel::vacancy    by cluster: its fair share of the tunnel
 //! ```
 //! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. All other clients are
 //! unproven. They count by address, and have a small part of all places, so that they cannot use up the limits of
@@ -14,25 +14,26 @@
 
 mod abandoned;
 mod connections;
+mod limit;
 mod network;
 mod streams;
 mod tokens;
+mod user;
 
 use std::sync::Arc;
 
-use ops::metrics::{Family, LabelValue, Registry};
+use ops::metrics::{Family, Registry};
 use protocol::ClusterName;
 
 pub use abandoned::{Abandoned, Party, Unanswered};
 pub use connections::{Connections, Place};
+pub use limit::Limit;
 pub use network::Network;
-pub use streams::{Client, Limit, StreamPlace, Streams};
+pub use streams::{Client, StreamPlace, Streams};
 pub use tokens::Tokens;
+pub use user::User;
 
 use crate::config;
-
-/// The user of a cluster. Users of two clusters with one name are two users.
-pub type User = Arc<str>;
 
 /// All counters of clients.
 #[derive(Debug)]
@@ -86,21 +87,5 @@ impl Limits {
     /// Counts a request to a cluster that exceeded a limit.
     pub fn note(&self, cluster: &ClusterName, limit: Limit) {
         self.refused.with(&Refused { cluster: cluster.as_str().into(), limit }).inc();
-    }
-}
-
-// === impl Limit ===
-
-impl LabelValue for Limit {
-    fn label(&self) -> &str {
-        match self {
-            Self::User => "user",
-            Self::Address => "address",
-            Self::Unproven => "unproven",
-            Self::Cluster => "cluster",
-            Self::Tunnel => "tunnel",
-            Self::Abandoned => "abandoned",
-            Self::Connections => "connections",
-        }
     }
 }

@@ -204,7 +204,7 @@ impl Registry {
     /// The tunnel of a cluster with the fewest streams. Among equal ones, they take turns, so that the requests of
     /// clients that send one at a time are also distributed. On a worker, a tunnel of another one has to have `REMOTE`
     /// streams less to be taken.
-    pub fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
+    fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
         let here = workers::here();
         self.least(cluster, |tunnel| tunnel.streams() + if tunnel.worker == here { 0 } else { REMOTE })
     }

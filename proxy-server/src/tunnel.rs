@@ -19,12 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workers::{self, WorkerId};
 pub use capacity::Demand;
-pub(crate) use capacity::UNREAD;
+pub(crate) use capacity::{CLIENT_WINDOW, UNREAD};
 use capacity::{Capacity, Taken};
-
-/// The window of a request: bytes that `h2` accepts from a client before they are read. The same as in kube-apiserver
-/// (`resourceBody99Percentile` in apiserver's `server/secure_serving.go`).
-pub(crate) const CLIENT_WINDOW: u32 = 256 * 1024;
 
 /// The time for the connection to accept one more stream. It normally does so at once, except while many streams end.
 const OPENING: Duration = Duration::from_secs(5);

@@ -21,7 +21,7 @@
 //! - **The place is only a preference.** A cluster may change its agent while clients are connected, and one connection
 //!   may use several clusters. All handles (`h2` streams, places, budgets) can be used from any thread; a request whose
 //!   tunnel is on another worker costs what every request cost before. If a cluster has several tunnels,
-//!   [`crate::registry::Registry::tunnel`] prefers one on its own worker.
+//!   [`crate::registry::Registry::vacancy`] prefers one on its own worker.
 //! - **Load.** If the tasks of a worker wait for more than a few milliseconds, connections that would move to it move to the
 //!   worker whose tasks wait for the shortest time ([`Workers::elsewhere`]), and new tunnels avoid it. A
 //!   flood of one cluster then delays the other clusters of its tunnel less. TLS handshakes take turns, so that a flood of

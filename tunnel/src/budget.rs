@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::Owner;
-use crate::inbound::Slot;
+use crate::slot::Slot;
 
 /// The interval between sweeps. It is short enough that a peer cannot send much in between, and long enough that a
 /// thousand idle watches cost almost nothing.

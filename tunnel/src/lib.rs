@@ -17,6 +17,7 @@ pub mod outbound;
 pub mod owner;
 pub mod pipe;
 pub mod settings;
+mod slot;
 
 pub use batched::{Batched, Turns};
 pub use budget::Budget;

@@ -120,9 +120,8 @@ mod tests {
         while tunnels.len() < address.tunnels.len() {
             tunnels.push(dials.recv().await.unwrap());
         }
-        let ended = |tunnels: &[(WorkerId, CancellationToken)]| {
-            tunnels.iter().filter(|(_, stop)| stop.is_cancelled()).count()
-        };
+        let ended =
+            |tunnels: &[(WorkerId, CancellationToken)]| tunnels.iter().filter(|(_, stop)| stop.is_cancelled()).count();
         for expected in 0..tunnels.len() {
             assert_eq!(ended(&tunnels), expected);
             address.close();

@@ -13,12 +13,14 @@ use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
 use tracing::warn;
 
-use super::Agents;
+use crate::registry::Registry;
 
 /// Answers the request and keeps the registration.
 #[derive(Clone)]
 pub(super) struct Registration {
-    agents: Agents,
+    registry: Arc<Registry>,
+    /// The instance of this process.
+    server_id: Arc<str>,
     agent: AgentId,
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
@@ -32,8 +34,8 @@ pub(super) struct Accepted {
 // === impl Registration ===
 
 impl Registration {
-    pub(super) fn new(agents: Agents, agent: AgentId) -> Self {
-        Self { agents, agent, outcome: Arc::default() }
+    pub(super) fn new(registry: Arc<Registry>, server_id: Arc<str>, agent: AgentId) -> Self {
+        Self { registry, server_id, agent, outcome: Arc::default() }
     }
 
     pub(super) fn service(
@@ -89,12 +91,12 @@ impl Registration {
             );
             return Err(Refusal::new(RefusalReason::IdentityMismatch, why));
         }
-        self.agents.registry.check(&self.agent, &registration.clusters)?;
+        self.registry.check(&self.agent, &registration.clusters)?;
         Ok(registration)
     }
 
     fn switching(&self) -> Response<Full<Bytes>> {
-        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: self.agents.server_id.to_string() };
+        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: self.server_id.to_string() };
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();

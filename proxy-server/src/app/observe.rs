@@ -67,7 +67,7 @@ impl Observe {
                 std::future::ready(Answer::json(status))
             })
             .with("/statusz", "the same for people; ?wide", move |query| {
-                std::future::ready(Answer::text(people.status().text(query.has("wide"))))
+                std::future::ready(Answer::text(crate::status::text(&people.status(), query.has("wide"))))
             });
         tasks.spawn("heartbeats", self.heartbeat.run(tasks.clone()));
         tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

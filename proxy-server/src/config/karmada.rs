@@ -10,8 +10,13 @@ use protocol::ClusterName;
 use protocol::registration::Mode;
 use serde::Deserialize;
 
-use super::{Cluster, ProxyServerConfiguration};
-use crate::karmada::objects::{KEPT_BY, LONGEST_NAME};
+use super::cluster::Cluster;
+
+/// The label of a Cluster for the proxy-server that manages it.
+pub const KEPT_BY: &str = "atoll.dev/kept-by";
+
+/// The maximum length of the name of a Cluster: Karmada adds a prefix (`pkg/apis/cluster/validation`).
+pub const LONGEST_NAME: usize = 48;
 
 /// How virtual clusters become members, and which.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -96,9 +101,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     left.ends_with(last)
 }
 
-pub(super) fn check(karmada: &Karmada, config: &ProxyServerConfiguration, problems: &mut Problems) {
-    let virtuals: Vec<&Located<Cluster>> =
-        config.clusters.iter().filter(|cluster| cluster.mode == Mode::Virtual).collect();
+pub(super) fn check(karmada: &Karmada, clusters: &[Located<Cluster>], problems: &mut Problems) {
+    let virtuals: Vec<&Located<Cluster>> = clusters.iter().filter(|cluster| cluster.mode == Mode::Virtual).collect();
     check_way(karmada, problems);
     // It is the value of a label, and goes into a query unescaped.
     if karmada.kept_by.is_empty() || LabelSelector::from_labels([(KEPT_BY, karmada.kept_by.as_str())]).is_err() {

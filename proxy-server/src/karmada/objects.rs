@@ -9,14 +9,13 @@ use ops::secret::Secret;
 use protocol::ClusterName;
 use serde_json::{Map, Value, json};
 
+pub use crate::config::{KEPT_BY, LONGEST_NAME};
+use crate::config::{Karmada, Through};
+
 /// The namespace for objects of members, in Karmada and in the member.
 pub const NAMESPACE: &str = "karmada-cluster";
 /// The service account that impersonates Karmada's users.
 pub const IMPERSONATOR: &str = "karmada-impersonator";
-/// The label of a Cluster for the proxy-server that manages it.
-pub const KEPT_BY: &str = "atoll.dev/kept-by";
-/// The maximum length of the name of a Cluster: Karmada adds a prefix (`pkg/apis/cluster/validation`).
-pub const LONGEST_NAME: usize = 48;
 
 const SYSTEM: (&str, &str) = ("karmada.io/system", "true");
 
@@ -152,6 +151,25 @@ pub fn secrets(name: &ClusterName, credentials: &Credentials, owner: Option<&str
 // === impl Member ===
 
 impl Member {
+    /// The facts of the configuration about a cluster.
+    pub fn of(karmada: &Karmada, name: &ClusterName, domain: &str) -> Self {
+        let (api_endpoint, proxy_url) = match karmada.through {
+            Through::Proxy => (format!("https://{name}.{domain}:443"), Some(karmada.url.to_string())),
+            Through::Endpoint => (format!("{}/clusters/{name}", karmada.url), None),
+        };
+        let facts = karmada.facts(name);
+        Self {
+            name: name.clone(),
+            kept_by: Some(karmada.kept_by.to_string()),
+            api_endpoint,
+            proxy_url,
+            proxy_header: karmada.proxy_header.clone(),
+            labels: facts.map(|facts| facts.labels.clone()).unwrap_or_default(),
+            provider: facts.and_then(|facts| facts.provider.clone()),
+            region: facts.and_then(|facts| facts.region.clone()),
+            zones: facts.map(|facts| facts.zones.clone()).unwrap_or_default(),
+        }
+    }
     /// The Cluster for an apply. Fields that another way of joining may have set are explicitly empty.
     pub(super) fn kept(&self, id: &str) -> Value {
         let mut cluster = self.cluster(id);

@@ -7,7 +7,7 @@ use protocol::ClusterName;
 use protocol::registration::Mode;
 
 use super::objects::Member;
-use crate::config::{Karmada, ProxyServerConfiguration, Through};
+use crate::config::ProxyServerConfiguration;
 
 /// The clusters that should be members, and the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,29 +51,5 @@ impl Wanted {
     /// Whether this cluster should be a member.
     pub fn has(&self, name: &ClusterName) -> bool {
         self.members.contains_key(name)
-    }
-}
-
-// === impl Member ===
-
-impl Member {
-    /// The facts of the configuration about a cluster.
-    pub fn of(karmada: &Karmada, name: &ClusterName, domain: &str) -> Self {
-        let (api_endpoint, proxy_url) = match karmada.through {
-            Through::Proxy => (format!("https://{name}.{domain}:443"), Some(karmada.url.to_string())),
-            Through::Endpoint => (format!("{}/clusters/{name}", karmada.url), None),
-        };
-        let facts = karmada.facts(name);
-        Self {
-            name: name.clone(),
-            kept_by: Some(karmada.kept_by.to_string()),
-            api_endpoint,
-            proxy_url,
-            proxy_header: karmada.proxy_header.clone(),
-            labels: facts.map(|facts| facts.labels.clone()).unwrap_or_default(),
-            provider: facts.and_then(|facts| facts.provider.clone()),
-            region: facts.and_then(|facts| facts.region.clone()),
-            zones: facts.map(|facts| facts.zones.clone()).unwrap_or_default(),
-        }
     }
 }

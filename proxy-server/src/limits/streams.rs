@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::ClusterName;
 
-use super::{Network, User};
+use super::{Limit, Network, User};
 
 /// Unproven clients may have one in this many of a cluster's streams.
 const UNPROVEN_PART: usize = 10;
@@ -30,25 +30,6 @@ pub enum Client {
     Unproven(Network),
     /// Bytes to a physical cluster, whose API server authenticates its own clients.
     Passage,
-}
-
-/// A limit that a stream would exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// Of one user, in one cluster.
-    User,
-    /// Of one address.
-    Address,
-    /// Of all unproven clients of the cluster.
-    Unproven,
-    /// Of the cluster.
-    Cluster,
-    /// Of the cluster's part of the tunnel, or of the tunnel.
-    Tunnel,
-    /// Of requests that the client did not wait for.
-    Abandoned,
-    /// Of connections.
-    Connections,
 }
 
 /// The place of a stream; dropping it frees the place.

@@ -7,6 +7,10 @@ use ::tunnel::{FairBudget, Owner, Reservation, Share};
 use protocol::ClusterName;
 use protocol::settings::{MAX_STREAMS, STREAM_WINDOW};
 
+/// The window of a request: bytes that `h2` accepts from a client before they are read. The same as in kube-apiserver
+/// (`resourceBody99Percentile` in apiserver's `server/secure_serving.go`).
+pub(crate) const CLIENT_WINDOW: u32 = 256 * 1024;
+
 /// Streams that are reserved for the proxy-server itself.
 const OWN: usize = 100;
 
@@ -20,7 +24,7 @@ const UPLOADS: usize = 128 * 1024 * 1024;
 const UNPROVEN_UPLOADS: usize = 16 * 1024 * 1024;
 
 /// The maximum of unread bytes of one request: the windows of its stream in the tunnel and of the client's stream.
-pub(crate) const UNREAD: usize = STREAM_WINDOW as usize + super::CLIENT_WINDOW as usize;
+pub(crate) const UNREAD: usize = STREAM_WINDOW as usize + CLIENT_WINDOW as usize;
 
 /// The resources that clients share on one tunnel.
 #[derive(Debug)]

@@ -1,39 +1,45 @@
-//! Checks of a configuration that its types cannot express.
+//! `clusters:`, and the agents that may serve them.
 
 use std::collections::{HashMap, HashSet};
 
-use ops::config::{Located, Problems};
+use ops::config::{FilePath, Located, Problems};
 use protocol::registration::Mode;
-use rustls_pki_types::DnsName;
+use protocol::{AgentId, Authority, ClusterName};
+use serde::Deserialize;
 
-use super::{Cluster, ProxyServerConfiguration, karmada, limits};
+/// The CA of a cluster's clients.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ClientCa {
+    /// PEM.
+    pub certificate: Located<FilePath>,
+    /// PEM. Only `atoll kubeconfig` reads it, so you can keep it elsewhere.
+    #[serde(default)]
+    pub key: Option<Located<FilePath>>,
+}
 
-pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) {
-    if DnsName::try_from(config.domain.as_str()).is_err() || config.domain.ends_with('.') {
-        problems.at(&config.domain, format_args!("domain `{}` is not a DNS name", config.domain));
-    }
-    let proxy = &config.listeners.proxy;
-    if !proxy.is_loopback() && !config.proxy.tls && !config.proxy.insecure {
-        problems.at(
-            proxy,
-            "the proxy listener is plain HTTP beyond loopback: set `proxy: {tls: true}`, or accept it with \
-             `proxy: {insecure: true}`",
-        );
-    }
-    if config.proxy.tls && config.proxy.insecure {
-        problems.general("`proxy.tls` and `proxy.insecure` contradict each other");
-    }
-    if !config.listeners.admin.is_loopback() {
-        problems.at(&config.listeners.admin, "the admin listener has no authentication; it must be on loopback");
-    }
-    for name in &config.host_names {
-        if rustls_pki_types::ServerName::try_from(name.as_str()).is_err() {
-            problems.at(name, format_args!("`{name}` is neither a DNS name nor an IP address"));
-        }
-    }
+/// One cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// The first label of its endpoint.
+    pub name: ClusterName,
+    /// The identities of agents that may serve it, one at a time.
+    pub agents: Vec<AgentId>,
+    /// Whether it is virtual or physical.
+    #[serde(default)]
+    pub mode: Mode,
+    /// The CA of its clients; for virtual clusters.
+    #[serde(default, rename = "clientCA")]
+    pub client_ca: Option<ClientCa>,
+    /// The address by which clients know it; for physical clusters.
+    #[serde(default)]
+    pub api_server: Option<Authority>,
+}
+
+pub(super) fn check(clusters: &[Located<Cluster>], problems: &mut Problems) {
     let mut names = HashSet::new();
     let mut addresses = HashMap::new();
-    for cluster in &config.clusters {
+    for cluster in clusters {
         check_cluster(cluster, problems);
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
@@ -50,10 +56,6 @@ pub(super) fn check(config: &ProxyServerConfiguration, problems: &mut Problems) 
                 ),
             );
         }
-    }
-    limits::check(&config.limits, problems);
-    if let Some(wanted) = &config.karmada {
-        karmada::check(wanted, config, problems);
     }
 }
 

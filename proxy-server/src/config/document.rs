@@ -1,0 +1,93 @@
+//! The keys at the top of the file.
+
+use ops::config::{Document, Duration, FilePath, Located, Problems};
+use rustls_pki_types::{DnsName, ServerName};
+use serde::Deserialize;
+
+use super::cluster::{self, Cluster};
+use super::karmada::{self, Karmada};
+use super::limits::{self, Limits};
+use super::listeners::{self, Listeners, ProxySecurity};
+
+/// `kind: ProxyServerConfiguration`. Every key is described in `configs/proxy-server.yaml`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProxyServerConfiguration {
+    /// Endpoints are `<cluster>.<domain>`.
+    #[serde(default = "default_domain")]
+    pub domain: Located<String>,
+    /// Where to listen.
+    #[serde(default)]
+    pub listeners: Listeners,
+    /// Names and addresses by which clients and agents reach this process. Its certificates contain them.
+    #[serde(default)]
+    pub host_names: Vec<Located<String>>,
+    /// How the proxy listener is protected beyond loopback.
+    #[serde(default)]
+    pub proxy: ProxySecurity,
+    /// Signs the certificates of the endpoints and listeners.
+    #[serde(rename = "servingCA")]
+    pub serving_ca: KeyPair,
+    /// The CA of the agents' certificates.
+    #[serde(rename = "agentCA")]
+    pub agent_ca: Certificate,
+    /// The clusters, and the agents that may serve them.
+    #[serde(default)]
+    pub clusters: Vec<Located<Cluster>>,
+    /// Limits of clients.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Makes virtual clusters members of a Karmada control plane.
+    #[serde(default)]
+    pub karmada: Option<Karmada>,
+    /// How long connections may take to end after SIGTERM.
+    #[serde(default = "default_drain")]
+    pub drain: Duration,
+}
+
+/// A certificate with its key.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct KeyPair {
+    /// PEM.
+    pub certificate: Located<FilePath>,
+    /// PEM, PKCS#8.
+    pub key: Located<FilePath>,
+}
+
+/// A certificate alone.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Certificate {
+    /// PEM.
+    pub certificate: Located<FilePath>,
+}
+
+fn default_domain() -> Located<String> {
+    "atoll.internal".to_owned().into()
+}
+
+fn default_drain() -> Duration {
+    Duration::new(std::time::Duration::from_secs(30))
+}
+
+// === impl ProxyServerConfiguration ===
+
+impl Document for ProxyServerConfiguration {
+    const KIND: &'static str = "ProxyServerConfiguration";
+
+    fn check(&self, problems: &mut Problems) {
+        if DnsName::try_from(self.domain.as_str()).is_err() || self.domain.ends_with('.') {
+            problems.at(&self.domain, format_args!("domain `{}` is not a DNS name", self.domain));
+        }
+        for name in &self.host_names {
+            if ServerName::try_from(name.as_str()).is_err() {
+                problems.at(name, format_args!("`{name}` is neither a DNS name nor an IP address"));
+            }
+        }
+        listeners::check(&self.listeners, self.proxy, problems);
+        cluster::check(&self.clusters, problems);
+        limits::check(&self.limits, problems);
+        if let Some(karmada) = &self.karmada {
+            karmada::check(karmada, &self.clusters, problems);
+        }
+    }
+}

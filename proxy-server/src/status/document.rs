@@ -1,0 +1,91 @@
+//! The document for machines.
+
+use ops::date::Moment;
+use protocol::registration::Mode;
+use serde::{Deserialize, Serialize};
+
+use crate::karmada::Membership;
+
+/// `kind` of the document.
+pub const KIND: &str = "ServerStatus";
+
+/// The state of a proxy-server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerStatus {
+    /// `atoll.dev/v1alpha1`.
+    pub api_version: String,
+    /// [`KIND`].
+    pub kind: String,
+    /// The version of the software.
+    pub version: String,
+    /// The time of the request.
+    pub time: Moment,
+    /// Whether every cluster has an agent connected. Only the status of an agent shows whether it can serve its
+    /// clusters.
+    pub ready: bool,
+    /// The clusters of the current configuration, by name.
+    pub clusters: Vec<ClusterStatus>,
+    /// The tunnels that are up, by agent.
+    pub tunnels: Vec<TunnelStatus>,
+    /// The clusters that should be members of Karmada, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memberships: Vec<Membership>,
+    /// The authorities, and when they expire. Certificates of endpoints are issued by the serving CA and renewed.
+    pub certificates: Vec<CertificateStatus>,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether it is virtual or physical.
+    pub mode: Mode,
+    /// Whether an agent that may serve it is connected.
+    pub ready: bool,
+    /// The identity of that agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The number of tunnels that share its load.
+    pub tunnels: usize,
+    /// Since when it has had an agent without interruption, or none. Absent if it never had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Moment>,
+    /// Why it has no agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// One tunnel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TunnelStatus {
+    /// The identity in its certificate.
+    pub agent: String,
+    /// The process of that agent.
+    pub instance: String,
+    /// The version of the agent's software.
+    pub version: String,
+    /// The protocol version of the agent.
+    pub protocol: String,
+    /// When it was registered.
+    pub since: Moment,
+    /// The clusters that it serves.
+    pub clusters: Vec<String>,
+    /// The number of open streams.
+    pub streams: usize,
+    /// The last measured round trip.
+    pub round_trip_micros: u64,
+}
+
+/// A certificate of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateStatus {
+    /// The key of the configuration that names it.
+    pub name: String,
+    /// When it expires.
+    pub not_after: Moment,
+}

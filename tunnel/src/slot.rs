@@ -1,0 +1,224 @@
+//! The unread data of one stream.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use http_body::Frame;
+use protocol::settings::FRAME_OVERHEAD;
+
+use crate::Owner;
+
+/// A sweep packs frames that are shorter than this, in bytes.
+const SMALL: usize = 4096;
+
+/// Why a stream ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum InboundError {
+    /// The peer reset the stream, or the connection failed.
+    #[error("the tunnel's stream was reset")]
+    Stream(#[source] h2::Error),
+    /// The reader was too slow, and the tunnel needed the memory.
+    #[error("the reader stalled and the tunnel's memory budget was exhausted")]
+    Evicted,
+}
+
+/// What the consumer of a stream and the sweep of the budget share.
+pub(crate) struct Slot {
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The owner that is charged for unread bytes.
+    owner: Owner,
+    /// `None` after an eviction, which frees the memory in `h2`.
+    stream: Option<RecvStream>,
+    /// Whether the consumer waits for data, so that `h2` has its waker. A sweep would replace that waker.
+    waiting: bool,
+    /// Frames that sweeps took out of `h2`, in order. Their flow-control capacity is not released yet.
+    taken: VecDeque<Bytes>,
+    /// Packed small frames, after those in `taken`.
+    packed: BytesMut,
+    /// The bytes in `taken` and `packed`, with their overhead.
+    cost: usize,
+    /// Whether the data ends after `taken` and `packed`.
+    ended: bool,
+    failed: Option<h2::Error>,
+}
+
+// === impl Slot ===
+
+impl Slot {
+    pub(crate) fn new(stream: RecvStream) -> Self {
+        let state = State {
+            owner: Owner::NOBODY,
+            stream: Some(stream),
+            waiting: false,
+            taken: VecDeque::new(),
+            packed: BytesMut::new(),
+            cost: 0,
+            ended: false,
+            failed: None,
+        };
+        Self { state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The owner that is charged for unread bytes.
+    pub(crate) fn owner(&self) -> Owner {
+        self.lock().owner
+    }
+
+    pub(crate) fn set_owner(&self, owner: Owner) {
+        self.lock().owner = owner;
+    }
+
+    /// The next bytes for the consumer.
+    pub(crate) fn poll_chunk(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, InboundError>>> {
+        self.lock().poll_chunk(cx)
+    }
+
+    /// The trailers, after the last bytes.
+    pub(crate) fn poll_trailers(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, InboundError>>> {
+        self.lock().poll_trailers(cx)
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.lock().is_end_stream()
+    }
+
+    /// Takes unread frames out of `h2`. Returns the bytes that the stream holds in total.
+    pub(crate) fn absorb(&self) -> usize {
+        self.lock().absorb()
+    }
+
+    /// Frees all memory. The consumer then gets an error.
+    pub(crate) fn evict(&self) {
+        let mut state = self.lock();
+        state.stream = None;
+        state.taken.clear();
+        state.packed = BytesMut::new();
+        state.cost = 0;
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").finish_non_exhaustive()
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, InboundError>>> {
+        self.waiting = false;
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(Some(Err(InboundError::Evicted)));
+        };
+        let taken = match self.taken.pop_front() {
+            Some(bytes) => Some(bytes),
+            None if !self.packed.is_empty() => Some(self.packed.split().freeze()),
+            None => None,
+        };
+        if let Some(bytes) = taken {
+            self.cost = if self.taken.is_empty() && self.packed.is_empty() {
+                0
+            } else {
+                self.cost.saturating_sub(bytes.len() + FRAME_OVERHEAD)
+            };
+            return Poll::Ready(Some(release(stream, bytes)));
+        }
+        if let Some(err) = self.failed.take() {
+            return Poll::Ready(Some(Err(InboundError::Stream(err))));
+        }
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        loop {
+            match stream.poll_data(cx) {
+                // An empty frame can only have END_STREAM, which the next poll returns.
+                Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
+                Poll::Ready(Some(Ok(bytes))) => return Poll::Ready(Some(release(stream, bytes))),
+                Poll::Ready(Some(Err(err))) => {
+                    return Poll::Ready(Some(Err(InboundError::Stream(err))));
+                }
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => {
+                    self.waiting = true;
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, InboundError>>> {
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(Some(Err(InboundError::Evicted)));
+        };
+        match stream.poll_trailers(cx) {
+            Poll::Ready(Ok(trailers)) => Poll::Ready(trailers.map(|map| Ok(Frame::trailers(map)))),
+            Poll::Ready(Err(err)) => Poll::Ready(Some(Err(InboundError::Stream(err)))),
+            Poll::Pending => {
+                self.waiting = true;
+                Poll::Pending
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.taken.is_empty()
+            && self.packed.is_empty()
+            && self.failed.is_none()
+            && self.stream.as_ref().is_some_and(RecvStream::is_end_stream)
+    }
+
+    fn absorb(&mut self) -> usize {
+        let Some(stream) = &mut self.stream else {
+            return 0;
+        };
+        if self.waiting || self.ended || self.failed.is_some() {
+            return self.cost;
+        }
+        let cx = &mut Context::from_waker(Waker::noop());
+        loop {
+            match stream.poll_data(cx) {
+                Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL => {
+                    self.cost += bytes.len();
+                    self.packed.extend_from_slice(&bytes);
+                }
+                Poll::Ready(Some(Ok(bytes))) => {
+                    if !self.packed.is_empty() {
+                        self.taken.push_back(self.packed.split().freeze());
+                    }
+                    self.cost += bytes.len() + FRAME_OVERHEAD;
+                    self.taken.push_back(bytes);
+                }
+                Poll::Ready(Some(Err(err))) => {
+                    self.failed = Some(err);
+                    return self.cost;
+                }
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    return self.cost;
+                }
+                Poll::Pending => return self.cost,
+            }
+        }
+    }
+}
+
+/// Returns bytes, and releases their flow-control capacity to the peer.
+fn release(stream: &mut RecvStream, bytes: Bytes) -> Result<Bytes, InboundError> {
+    stream.flow_control().release_capacity(bytes.len()).map_err(InboundError::Stream)?;
+    Ok(bytes)
+}
