@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::RequestAttributes;
+use super::attributes::RequestAttributes;
 use crate::object;
 
 /// `PolicyRule` of rbac.authorization.k8s.io.
