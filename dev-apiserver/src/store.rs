@@ -3,42 +3,18 @@
 //! Everything is behind one lock, held only for synchronous work: whoever writes sees what they decide upon, so inside
 //! there are no conflicts and no retries. Watches follow the [`Change`]s, of which the last [`MEMORY`] are kept.
 
+mod change;
 mod state;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::kinds::Kind;
+pub(crate) use change::{Change, Place};
 pub(crate) use state::{State, TooOld};
 
 /// So many changes are remembered: a watch that is further behind has to list again.
 const MEMORY: usize = 4096;
-
-/// Where an object is, within its kind. Ordered as lists are: by namespace, then by name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// Empty at the cluster scope.
-    pub(crate) namespace: String,
-    /// The object's name.
-    pub(crate) name: String,
-}
-
-/// One write, before and after.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    /// The version that it made.
-    pub(crate) revision: u64,
-    /// What kind of object it was made to.
-    pub(crate) kind: &'static Kind,
-    /// `None`: it was created.
-    pub(crate) before: Option<Arc<Value>>,
-    /// The object as it is now; as it last was, with this revision, if it was removed.
-    pub(crate) object: Arc<Value>,
-    /// Whether it was removed.
-    pub(crate) removed: bool,
-}
 
 /// All objects.
 #[derive(Debug)]
@@ -78,13 +54,5 @@ impl Store {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A write that panicked has stored whole objects or none; the state is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl Place ===
-
-impl Place {
-    pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }

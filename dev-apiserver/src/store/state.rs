@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube_wire::gvr::GroupResource;
 use serde_json::Value;
 
-use super::{Change, Place};
+use super::change::{Change, Place};
 use crate::kinds::Kind;
 use crate::object;
 
