@@ -28,7 +28,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use crate::access::tokens::Tokens;
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::serve::Api;
 use crate::store::State;
@@ -78,7 +78,7 @@ async fn until(deadline: Option<Instant>) {
 
 /// The namespaces to look at; all of them if something changed that concerns all.
 fn dirty(state: &State, seen: u64) -> BTreeSet<String> {
-    let namespaces = Kind::of("", "namespaces");
+    let namespaces = kinds::of("", "namespaces");
     let all = || state.list(namespaces, None).map(|namespace| object::name(namespace).to_owned()).collect();
     let Ok(changes) = state.changes_after(seen) else { return all() };
     let mut dirty = BTreeSet::new();
@@ -95,7 +95,7 @@ fn dirty(state: &State, seen: u64) -> BTreeSet<String> {
 }
 
 fn reconcile(state: &mut State, namespace: &str, issuer: &Issuer<'_>, kubelet: &mut Kubelet, now: Instant) {
-    let Some(found) = state.get(Kind::of("", "namespaces"), "", namespace).cloned() else { return };
+    let Some(found) = state.get(kinds::of("", "namespaces"), "", namespace).cloned() else { return };
     garbage::collect(state, namespace);
     if object::is_deleted(&found) {
         kubelet.run(state, namespace, now);
@@ -105,7 +105,7 @@ fn reconcile(state: &mut State, namespace: &str, issuer: &Issuer<'_>, kubelet: &
     account::ensure(state, namespace, issuer.serving_ca);
     account::give_tokens(state, namespace, issuer);
     for (group, resource, control) in CONTROLLERS {
-        let owners: Vec<_> = state.list(Kind::of(group, resource), Some(namespace)).cloned().collect();
+        let owners: Vec<_> = state.list(kinds::of(group, resource), Some(namespace)).cloned().collect();
         for owner in owners.iter().filter(|owner| !object::is_deleted(owner)) {
             control(state, owner);
         }
@@ -114,7 +114,7 @@ fn reconcile(state: &mut State, namespace: &str, issuer: &Issuer<'_>, kubelet: &
     kubelet.run(state, namespace, now);
     endpoints::publish(state, namespace);
     for (group, resource, control) in COUNTERS {
-        let found: Vec<_> = state.list(Kind::of(group, resource), Some(namespace)).cloned().collect();
+        let found: Vec<_> = state.list(kinds::of(group, resource), Some(namespace)).cloned().collect();
         for object in &found {
             control(state, object);
         }

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::kinds::{Handling, Kind, Subresource};
+use crate::kinds::{self, Handling, Kind, Subresource};
 
 /// `GET /`
 pub(crate) fn paths() -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
-    for (group, version) in Kind::groups().filter(|(group, _)| !group.is_empty()) {
+    for (group, version) in kinds::groups().filter(|(group, _)| !group.is_empty()) {
         paths.extend([format!("/apis/{group}"), format!("/apis/{group}/{version}")]);
     }
     paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
@@ -27,14 +27,14 @@ pub(crate) fn core_versions(address: SocketAddr) -> Value {
 
 /// `GET /apis`, in the old form.
 pub(crate) fn groups() -> Value {
-    let named = Kind::groups().filter(|(group, _)| !group.is_empty());
+    let named = kinds::groups().filter(|(group, _)| !group.is_empty());
     let groups: Vec<_> = named.map(|(group, version)| group_entry(group, version)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `GET /apis/GROUP`
 pub(crate) fn group(group: &str) -> Option<Value> {
-    let (group, version) = Kind::groups().find(|(name, _)| !name.is_empty() && *name == group)?;
+    let (group, version) = kinds::groups().find(|(name, _)| !name.is_empty() && *name == group)?;
     let mut entry = group_entry(group, version);
     entry["kind"] = "APIGroup".into();
     entry["apiVersion"] = "v1".into();
@@ -49,7 +49,7 @@ fn group_entry(group: &str, version: &str) -> Value {
 /// `GET /apis/GROUP/VERSION`
 pub(crate) fn resources(group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
-    for kind in Kind::in_group(group, version) {
+    for kind in kinds::in_group(group, version) {
         let mut entry = json!({
             "name": kind.resource,
             "singularName": kind.singular(),
@@ -93,8 +93,8 @@ pub(crate) fn resources(group: &str, version: &str) -> Option<Value> {
 /// `GET /api` and `GET /apis`, in the new form.
 pub(crate) fn aggregated(core: bool) -> Value {
     let mut items = Vec::new();
-    for (group, version) in Kind::groups().filter(|(group, _)| group.is_empty() == core) {
-        let resources: Vec<_> = Kind::in_group(group, version).map(aggregated_resource).collect();
+    for (group, version) in kinds::groups().filter(|(group, _)| group.is_empty() == core) {
+        let resources: Vec<_> = kinds::in_group(group, version).map(aggregated_resource).collect();
         let metadata = if core { json!({}) } else { json!({"name": group}) };
         items.push(json!({
             "metadata": metadata,

@@ -3,157 +3,48 @@
 //! The table is static. There are no custom resources: a CustomResourceDefinition could be stored but not obeyed, and
 //! an API server that takes one and serves nothing is worse than one that says no.
 
+mod kind;
 mod table;
 
-use kube_wire::Verb;
-use kube_wire::gvr::{GroupKind, GroupResource};
+pub(crate) use kind::{Handling, Kind, Subresource};
 
-#[expect(clippy::struct_field_names, reason = "Kubernetes calls the field kind")]
-/// A kind of object, or of question (`SubjectAccessReview`).
-#[derive(Debug)]
-pub(crate) struct Kind {
-    /// API group; empty for the core group.
-    pub(crate) group: &'static str,
-    /// The one version that is served.
-    pub(crate) version: &'static str,
-    /// Plural, lower case.
-    pub(crate) resource: &'static str,
-    /// Camel case.
-    pub(crate) kind: &'static str,
-    /// The short names for kubectl.
-    pub(crate) short: &'static [&'static str],
-    /// Whether it is namespaced.
-    pub(crate) namespaced: bool,
-    /// Whether `kubectl get all` shows it.
-    pub(crate) in_all: bool,
-    /// How it is handled.
-    pub(crate) handling: Handling,
-    /// The subresources of its objects.
-    pub(crate) subresources: &'static [Subresource],
+/// Every kind, sorted by group and version in the order in which discovery names them.
+pub(crate) fn all() -> &'static [Kind] {
+    table::KINDS
 }
 
-/// How objects of a kind are handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handling {
-    /// They are stored, and all verbs are served.
-    Stored,
-    /// They are stored, and all verbs are served except the deletion of a collection, which Namespaces do not have.
-    OneByOne,
-    /// A review: it is answered and not stored.
-    Review,
+/// The kind that a path names.
+pub(crate) fn find(group: &str, version: &str, resource: &str) -> Option<&'static Kind> {
+    all().iter().find(|kind| kind.group == group && kind.version == version && kind.resource == resource)
 }
 
-/// A subresource: `status`, `scale`, `log`.
-#[derive(Debug)]
-pub(crate) struct Subresource {
-    /// The name in the path.
-    pub(crate) name: &'static str,
-    /// The group, version and kind, if they differ from those of the object.
-    pub(crate) kind: Option<(&'static str, &'static str, &'static str)>,
-    /// The verbs in discovery.
-    pub(crate) verbs: &'static [&'static str],
+/// The kind of this resource, which must be in the table: a literal of ours.
+pub(crate) fn of(group: &'static str, resource: &'static str) -> &'static Kind {
+    let found = all().iter().find(|kind| kind.group == group && kind.resource == resource);
+    found.expect("a literal that a test compares with the table")
 }
 
-const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-const ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
-const CREATE: &[&str] = &["create"];
-
-// === impl Kind ===
-
-impl Kind {
-    /// Every kind, sorted by group and version in the order in which discovery names them.
-    pub(crate) fn all() -> &'static [Self] {
-        table::KINDS
-    }
-
-    /// The kind that a path names.
-    pub(crate) fn find(group: &str, version: &str, resource: &str) -> Option<&'static Self> {
-        Self::all().iter().find(|kind| kind.group == group && kind.version == version && kind.resource == resource)
-    }
-
-    /// The kind of this resource, which must be in the table: a literal of ours.
-    pub(crate) fn of(group: &'static str, resource: &'static str) -> &'static Self {
-        let found = Self::all().iter().find(|kind| kind.group == group && kind.resource == resource);
-        found.expect("a literal that a test compares with the table")
-    }
-
-    /// Groups with their version, each once, in order.
-    pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str)> {
-        let all = Self::all();
-        let is_first = |at: usize| at == 0 || all[at - 1].group != all[at].group;
-        all.iter().enumerate().filter(move |(at, _)| is_first(*at)).map(|(_, kind)| (kind.group, kind.version))
-    }
-
-    /// The kinds of a group and version.
-    pub(crate) fn in_group(group: &str, version: &str) -> impl Iterator<Item = &'static Self> {
-        Self::all().iter().filter(move |kind| kind.group == group && kind.version == version)
-    }
-
-    /// What `apiVersion` says.
-    pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
-    }
-
-    pub(crate) fn group_resource(&self) -> GroupResource<'static> {
-        GroupResource { group: self.group, resource: self.resource }
-    }
-
-    pub(crate) fn group_kind(&self) -> GroupKind<'static> {
-        GroupKind { group: self.group, kind: self.kind }
-    }
-
-    /// Lower case, as kubectl takes it.
-    pub(crate) fn singular(&self) -> String {
-        self.kind.to_lowercase()
-    }
-
-    /// Verbs in discovery's order.
-    pub(crate) fn verbs(&self) -> &'static [&'static str] {
-        match self.handling {
-            Handling::Stored => ALL_VERBS,
-            Handling::OneByOne => ONE_BY_ONE,
-            Handling::Review => CREATE,
-        }
-    }
-
-    pub(crate) fn allows(&self, verb: Verb) -> bool {
-        self.verbs().contains(&verb.as_str())
-    }
-
-    /// The subresource of this name.
-    pub(crate) fn subresource(&self, name: &str) -> Option<&'static Subresource> {
-        self.subresources.iter().find(|subresource| subresource.name == name)
-    }
-
-    /// Whether `status` is written apart from the rest.
-    pub(crate) fn has_status(&self) -> bool {
-        self.subresource("status").is_some()
-    }
-
-    pub(crate) fn is_namespace(&self) -> bool {
-        self.group.is_empty() && self.resource == "namespaces"
-    }
-
-    pub(crate) fn is_pod(&self) -> bool {
-        self.group.is_empty() && self.resource == "pods"
-    }
+/// Groups with their version, each once, in order.
+pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = all();
+    let is_first = |at: usize| at == 0 || all[at - 1].group != all[at].group;
+    all.iter().enumerate().filter(move |(at, _)| is_first(*at)).map(|(_, kind)| (kind.group, kind.version))
 }
 
-impl PartialEq for Kind {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
-    }
+/// The kinds of a group and version.
+pub(crate) fn in_group(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
+    all().iter().filter(move |kind| kind.group == group && kind.version == version)
 }
-
-impl Eq for Kind {}
 
 #[cfg(test)]
 mod tests {
+    use kube_wire::Verb;
+
     use super::*;
 
     #[test]
     fn a_group_s_kinds_stand_together() {
-        let groups: Vec<_> = Kind::groups().collect();
+        let groups: Vec<_> = groups().collect();
         let mut once = groups.clone();
         once.sort_unstable();
         once.dedup();
@@ -163,9 +54,9 @@ mod tests {
 
     #[test]
     fn a_resource_is_found_by_its_path() {
-        let deployments = Kind::find("apps", "v1", "deployments").unwrap();
+        let deployments = find("apps", "v1", "deployments").unwrap();
         assert_eq!((deployments.api_version().as_str(), deployments.singular().as_str()), ("apps/v1", "deployment"));
-        assert!(Kind::find("apps", "v1beta1", "deployments").is_none());
-        assert!(!Kind::of("", "namespaces").allows(Verb::DeleteCollection));
+        assert!(find("apps", "v1beta1", "deployments").is_none());
+        assert!(!of("", "namespaces").allows(Verb::DeleteCollection));
     }
 }

@@ -4,7 +4,7 @@
 use kube_wire::proto::Writer;
 use serde_json::{Map, Value, json};
 
-use crate::kinds::{Handling, Kind};
+use crate::kinds::{self, Handling};
 
 const TITLE: &str = "dev-apiserver";
 
@@ -30,7 +30,7 @@ pub(crate) fn v2_protobuf() -> Vec<u8> {
 
 /// `GET /openapi/v3`
 pub(crate) fn index() -> Value {
-    let paths: Map<String, Value> = Kind::groups()
+    let paths: Map<String, Value> = kinds::groups()
         .map(|(group, version)| {
             let path = path(group, version);
             let url = format!("/openapi/v3/{path}?hash={}", env!("CARGO_PKG_VERSION"));
@@ -42,7 +42,7 @@ pub(crate) fn index() -> Value {
 
 /// `GET /openapi/v3/apis/GROUP/VERSION`
 pub(crate) fn document(group: &str, version: &str) -> Option<Value> {
-    let kinds: Vec<_> = Kind::in_group(group, version).collect();
+    let kinds: Vec<_> = kinds::in_group(group, version).collect();
     if kinds.is_empty() {
         return None;
     }

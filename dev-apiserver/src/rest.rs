@@ -26,7 +26,7 @@ use http::Response;
 use kube_wire::{ResourceRequest, Status, Verb};
 
 use crate::answer::Body;
-use crate::kinds::{Handling, Kind};
+use crate::kinds::{self, Handling, Kind};
 use crate::serve::{Call, Sent};
 pub(crate) use commit::{Part, Writer, settle};
 pub(crate) use create::{ELSEWHERE, create};
@@ -39,7 +39,8 @@ pub(crate) async fn serve(
     request: &ResourceRequest<'_>,
     sent: Sent,
 ) -> Result<Response<Body>, Status> {
-    let kind = Kind::find(request.group(), request.version(), request.resource()).ok_or_else(Status::path_not_found)?;
+    let kind =
+        kinds::find(request.group(), request.version(), request.resource()).ok_or_else(Status::path_not_found)?;
     let inside = scope(kind, request);
     let is_elsewhere = request.namespace().is_some() && inside.is_none() && !request.is_namespace();
     if is_elsewhere || kind.namespaced && inside.is_none() && request.path_name().is_some() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::access::builtin;
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::store::{State, Store};
 
@@ -22,26 +22,26 @@ pub(crate) fn seed(store: &Store) {
                 "spec": {"finalizers": ["kubernetes"]},
                 "status": {"phase": "Active"},
             });
-            put(state, Kind::of("", "namespaces"), namespace);
+            put(state, kinds::of("", "namespaces"), namespace);
         }
-        put(state, Kind::of("", "services"), api_service());
+        put(state, kinds::of("", "services"), api_service());
         for (name, location) in NODES {
-            put(state, Kind::of("", "nodes"), node(name, location));
-            put(state, Kind::of("coordination.k8s.io", "leases"), lease(name));
-            put(state, Kind::of("", "events"), registered(name));
+            put(state, kinds::of("", "nodes"), node(name, location));
+            put(state, kinds::of("coordination.k8s.io", "leases"), lease(name));
+            put(state, kinds::of("", "events"), registered(name));
         }
         for (name, value) in [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)] {
             let class = json!({
                 "metadata": {"name": name}, "value": value, "preemptionPolicy": "PreemptLowerPriority",
                 "description": "Used for pods of the cluster itself.",
             });
-            put(state, Kind::of("scheduling.k8s.io", "priorityclasses"), class);
+            put(state, kinds::of("scheduling.k8s.io", "priorityclasses"), class);
         }
         for role in builtin::cluster_roles() {
-            put(state, Kind::of(RBAC, "clusterroles"), role);
+            put(state, kinds::of(RBAC, "clusterroles"), role);
         }
         for binding in builtin::cluster_role_bindings() {
-            put(state, Kind::of(RBAC, "clusterrolebindings"), binding);
+            put(state, kinds::of(RBAC, "clusterrolebindings"), binding);
         }
     });
 }

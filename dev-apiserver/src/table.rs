@@ -61,10 +61,11 @@ fn pairs(field: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
 
     #[test]
     fn every_kind_has_as_many_cells_as_columns() {
-        for kind in Kind::all() {
+        for kind in kinds::all() {
             let definitions = definitions(kind);
             let row = row(kind, &json!({"metadata": {"name": "n"}}), Include::Nothing);
             assert_eq!(definitions.as_array().unwrap().len(), row["cells"].as_array().unwrap().len(), "{}", kind.kind);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{MASTERS, User};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 pub(crate) use attributes::RequestAttributes;
@@ -43,9 +43,9 @@ struct Grant {
 }
 
 fn grants<'s>(state: &'s State, user: &'s User, namespace: Option<&'s str>) -> impl Iterator<Item = Grant> + 's {
-    let wide = state.list(Kind::of("rbac.authorization.k8s.io", "clusterrolebindings"), None);
+    let wide = state.list(kinds::of("rbac.authorization.k8s.io", "clusterrolebindings"), None);
     let inside =
-        namespace.map(|namespace| state.list(Kind::of("rbac.authorization.k8s.io", "rolebindings"), Some(namespace)));
+        namespace.map(|namespace| state.list(kinds::of("rbac.authorization.k8s.io", "rolebindings"), Some(namespace)));
     wide.chain(inside.into_iter().flatten()).filter_map(move |binding| {
         let subject = object::items(&binding["subjects"]).iter().find(|subject| is_subject(subject, user, binding))?;
         let rules = role_rules(state, &binding["roleRef"], object::namespace(binding))?;
@@ -57,8 +57,8 @@ fn grants<'s>(state: &'s State, user: &'s User, namespace: Option<&'s str>) -> i
 pub(crate) fn role_rules(state: &State, role_ref: &Value, namespace: &str) -> Option<Vec<PolicyRule>> {
     let name = role_ref["name"].as_str()?;
     let role = match role_ref["kind"].as_str()? {
-        "ClusterRole" => state.get(Kind::of("rbac.authorization.k8s.io", "clusterroles"), "", name),
-        "Role" => state.get(Kind::of("rbac.authorization.k8s.io", "roles"), namespace, name),
+        "ClusterRole" => state.get(kinds::of("rbac.authorization.k8s.io", "clusterroles"), "", name),
+        "Role" => state.get(kinds::of("rbac.authorization.k8s.io", "roles"), namespace, name),
         _ => None,
     }?;
     Some(PolicyRule::all(&role["rules"]))

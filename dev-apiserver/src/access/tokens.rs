@@ -12,7 +12,7 @@ use kube_wire::Status;
 use serde_json::{Value, json};
 
 use super::User;
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::store::Store;
 
@@ -133,7 +133,7 @@ impl Tokens {
             return None;
         }
         let is_alive = self.store.read(|state| {
-            let account = state.get(Kind::of("", "serviceaccounts"), &held.namespace, &held.account);
+            let account = state.get(kinds::of("", "serviceaccounts"), &held.namespace, &held.account);
             let is_bound = held.bound.as_ref().is_none_or(|(kind, name, uid)| {
                 let namespace = if kind.namespaced { held.namespace.as_str() } else { "" };
                 state.get(kind, namespace, name).is_some_and(|object| object::uid(object) == uid)
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_token_lives_as_long_as_its_account() {
         let store = Arc::new(Store::new());
-        let accounts = Kind::of("", "serviceaccounts");
+        let accounts = kinds::of("", "serviceaccounts");
         let account = json!({"metadata": {"namespace": "a", "name": "b", "uid": "u"}});
         let account = store.write(|state| state.put(accounts, account));
         let tokens = Tokens::new(Arc::clone(&store));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Issuer;
 use crate::access::tokens::ISSUER;
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};
 use crate::store::State;
@@ -18,12 +18,12 @@ const ACCOUNT: &str = "kubernetes.io/service-account.name";
 const FOR_EVER: u64 = 100 * 365 * 24 * 3600;
 
 pub(super) fn ensure(state: &mut State, namespace: &str, serving_ca: &str) {
-    let accounts = Kind::of("", "serviceaccounts");
+    let accounts = kinds::of("", "serviceaccounts");
     if state.get(accounts, namespace, "default").is_none() {
         // It fails only if the namespace is ending.
         let _ = create(state, accounts, namespace, json!({"metadata": {"name": "default"}}), Writer::CONTROLLER, false);
     }
-    let config_maps = Kind::of("", "configmaps");
+    let config_maps = kinds::of("", "configmaps");
     let data = json!({"ca.crt": serving_ca});
     match state.get(config_maps, namespace, CA).cloned() {
         Some(found) if found["data"] == data => {}
@@ -45,13 +45,13 @@ pub(super) fn ensure(state: &mut State, namespace: &str, serving_ca: &str) {
 
 /// Fills Secrets of the type `kubernetes.io/service-account-token`; without their account they go.
 pub(super) fn give_tokens(state: &mut State, namespace: &str, issuer: &Issuer<'_>) {
-    let secrets = Kind::of("", "secrets");
+    let secrets = kinds::of("", "secrets");
     let asking =
         |secret: &Value| secret["type"] == "kubernetes.io/service-account-token" && !object::is_deleted(secret);
     let found: Vec<_> = state.list(secrets, Some(namespace)).filter(|secret| asking(secret)).cloned().collect();
     for secret in found {
         let name = secret["metadata"]["annotations"][ACCOUNT].as_str().unwrap_or_default();
-        let Some(account) = state.get(Kind::of("", "serviceaccounts"), namespace, name).cloned() else {
+        let Some(account) = state.get(kinds::of("", "serviceaccounts"), namespace, name).cloned() else {
             state.remove(secrets, namespace, object::name(&secret));
             continue;
         };

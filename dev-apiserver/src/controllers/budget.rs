@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 
 use super::pods::{is_active, is_ready, share};
 use super::{condition, put_status};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
 /// The status of a PodDisruptionBudget.
 pub(super) fn control(state: &mut State, budget: &Arc<Value>) {
     let Some(selector) = object::label_selector(&budget["spec"]["selector"]) else { return };
-    let pods = state.list(Kind::of("", "pods"), Some(object::namespace(budget)));
+    let pods = state.list(kinds::of("", "pods"), Some(object::namespace(budget)));
     let pods: Vec<_> = pods.filter(|pod| is_active(pod) && object::is_selected(&selector, pod)).collect();
     let expected = pods.len() as u64;
     let healthy = pods.iter().filter(|pod| is_ready(pod)).count() as u64;
@@ -33,7 +33,7 @@ pub(super) fn control(state: &mut State, budget: &Arc<Value>) {
         "currentHealthy": healthy, "desiredHealthy": desired, "disruptionsAllowed": allowed, "expectedPods": expected,
         "observedGeneration": generation, "conditions": [disruption],
     });
-    put_status(state, Kind::of("policy", "poddisruptionbudgets"), budget, status);
+    put_status(state, kinds::of("policy", "poddisruptionbudgets"), budget, status);
 }
 
 /// The status of a ResourceQuota: how many objects there are. What pods ask for is not added up.
@@ -44,7 +44,7 @@ pub(super) fn count(state: &mut State, quota: &Arc<Value>) {
         let name = resource.strip_prefix("count/").unwrap_or(resource);
         let (name, group) = name.split_once('.').unwrap_or((name, ""));
         let Some(kind) =
-            Kind::all().iter().find(|kind| kind.namespaced && (kind.group, kind.resource) == (group, name))
+            kinds::all().iter().find(|kind| kind.namespaced && (kind.group, kind.resource) == (group, name))
         else {
             continue;
         };
@@ -53,5 +53,5 @@ pub(super) fn count(state: &mut State, quota: &Arc<Value>) {
         used.insert(resource.to_owned(), count.to_string().into());
     }
     let status = json!({"hard": quota["spec"]["hard"], "used": used});
-    put_status(state, Kind::of("", "resourcequotas"), quota, status);
+    put_status(state, kinds::of("", "resourcequotas"), quota, status);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::node_fit::fits;
 use super::pods::{active, is_ready, make, remove};
 use super::{history, put_status};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
@@ -18,7 +18,7 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
     history::keep(state, set, &hash);
     let spec = &set["spec"]["template"]["spec"];
     let nodes: Vec<String> = state
-        .list(Kind::of("", "nodes"), None)
+        .list(kinds::of("", "nodes"), None)
         // A cordoned node keeps and gets daemons: they tolerate it.
         .filter(|node| fits(spec, node).is_ok())
         .map(|node| object::name(node).to_owned())
@@ -52,5 +52,5 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
         "observedGeneration": set["metadata"]["generation"],
         "updatedNumberScheduled": pods.iter().filter(|pod| is_current(pod)).count(),
     });
-    put_status(state, Kind::of("apps", "daemonsets"), set, status);
+    put_status(state, kinds::of("apps", "daemonsets"), set, status);
 }

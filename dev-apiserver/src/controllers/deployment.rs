@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::pods::{owned, owner_reference, share};
 use super::{condition, event, put_if_changed, put_status};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};
 use crate::store::State;
@@ -15,7 +15,7 @@ const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
 pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
-    let sets = Kind::of("apps", "replicasets");
+    let sets = kinds::of("apps", "replicasets");
     let mut all = owned(state, sets, deployment);
     let hash = object::hash(&deployment["spec"]["template"]);
     let is_new = |set: &Value| set["metadata"]["labels"][HASH] == hash;
@@ -46,13 +46,13 @@ pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
         forget_history(state, deployment, &old);
     }
     let Some(deployment) =
-        state.get(Kind::of("apps", "deployments"), object::namespace(deployment), object::name(deployment)).cloned()
+        state.get(kinds::of("apps", "deployments"), object::namespace(deployment), object::name(deployment)).cloned()
     else {
         return;
     };
     let all = owned(state, sets, &deployment);
     let status = status(&deployment, wanted, &all, &hash);
-    put_status(state, Kind::of("apps", "deployments"), &deployment, status);
+    put_status(state, kinds::of("apps", "deployments"), &deployment, status);
 }
 
 fn number(value: &Value) -> u64 {
@@ -82,7 +82,7 @@ fn make(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
     });
     // It is refused only if the template is, which was looked at when the Deployment was written.
     let _ =
-        create(state, Kind::of("apps", "replicasets"), object::namespace(deployment), set, Writer::CONTROLLER, false);
+        create(state, kinds::of("apps", "replicasets"), object::namespace(deployment), set, Writer::CONTROLLER, false);
 }
 
 /// Those of the Deployment, among them the cause of a change, but for what speaks of the Deployment itself.
@@ -98,7 +98,7 @@ fn note_revision(state: &mut State, deployment: &Value, revision: u64) {
     let mut noted = deployment.clone();
     object::map(object::metadata_value(&mut noted), "annotations")
         .insert(REVISION.to_owned(), revision.to_string().into());
-    put_if_changed(state, Kind::of("apps", "deployments"), deployment, noted);
+    put_if_changed(state, kinds::of("apps", "deployments"), deployment, noted);
 }
 
 /// One step: as many new pods as the surge allows, as few old ones as availability allows.
@@ -146,7 +146,7 @@ fn scale(state: &mut State, deployment: &Value, set: &Arc<Value>, replicas: u64)
     let generation = number(&scaled["metadata"]["generation"]) + 1;
     scaled["metadata"]["generation"] = generation.into();
     let before = number(&set["spec"]["replicas"]);
-    state.put(Kind::of("apps", "replicasets"), scaled);
+    state.put(kinds::of("apps", "replicasets"), scaled);
     let (way, name) = (if replicas > before { "up" } else { "down" }, object::name(set));
     let message = format!("Scaled {way} replica set {name} from {before} to {replicas}");
     event::record(state, deployment, "Normal", "ScalingReplicaSet", &message, "deployment-controller");
@@ -161,7 +161,7 @@ fn forget_history(state: &mut State, deployment: &Value, old: &[Arc<Value>]) {
         .collect();
     empty.sort_by_key(|set| std::cmp::Reverse(revision_of(set)));
     for set in empty.into_iter().skip(limit) {
-        state.remove(Kind::of("apps", "replicasets"), object::namespace(set), object::name(set));
+        state.remove(kinds::of("apps", "replicasets"), object::namespace(set), object::name(set));
     }
 }
 

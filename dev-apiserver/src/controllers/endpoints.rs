@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pods::{is_ready, owned, owner_reference};
 use super::put_if_changed;
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};
 use crate::store::State;
@@ -15,11 +15,11 @@ const NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
 pub(super) fn publish(state: &mut State, namespace: &str) {
-    let services: Vec<_> = state.list(Kind::of("", "services"), Some(namespace)).cloned().collect();
+    let services: Vec<_> = state.list(kinds::of("", "services"), Some(namespace)).cloned().collect();
     for service in services.iter().filter(|service| !object::is_deleted(service)) {
         let Some(selector) = object::map_selector(&service["spec"]["selector"]) else { continue };
         let pods: Vec<_> = state
-            .list(Kind::of("", "pods"), Some(namespace))
+            .list(kinds::of("", "pods"), Some(namespace))
             .filter(|pod| object::is_selected(&selector, pod) && pod["status"]["podIP"].is_string())
             .filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")))
             .cloned()
@@ -30,7 +30,7 @@ pub(super) fn publish(state: &mut State, namespace: &str) {
 }
 
 fn slice(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
-    let kind = Kind::of("discovery.k8s.io", "endpointslices");
+    let kind = kinds::of("discovery.k8s.io", "endpointslices");
     let found = owned(state, kind, service).into_iter().next();
     let endpoints: Vec<_> = pods
         .iter()
@@ -64,7 +64,7 @@ fn slice(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
 }
 
 fn endpoints(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
-    let kind = Kind::of("", "endpoints");
+    let kind = kinds::of("", "endpoints");
     let (name, namespace) = (object::name(service), object::namespace(service));
     let addresses: Vec<_> = pods
         .iter()

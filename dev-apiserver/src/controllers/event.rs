@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};
 use crate::store::State;
@@ -11,7 +11,7 @@ use crate::store::State;
 const MOST: usize = 200;
 
 pub(super) fn record(state: &mut State, about: &Value, kind: &str, reason: &str, message: &str, component: &str) {
-    let events = Kind::of("", "events");
+    let events = kinds::of("", "events");
     let namespace = object::namespace(about);
     let metadata = &about["metadata"];
     let now = object::now();

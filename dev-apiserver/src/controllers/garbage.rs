@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::put_if_changed;
-use crate::kinds::{Handling, Kind};
+use crate::kinds::{self, Handling, Kind};
 use crate::object;
 use crate::rest::{Deletion, delete};
 use crate::store::State;
@@ -40,7 +40,7 @@ pub(super) fn collect(state: &mut State, namespace: &str) {
 }
 
 fn all(state: &State, which: impl Fn(&Kind) -> bool, namespace: Option<&str>) -> Owned {
-    let kinds = Kind::all().iter().filter(|kind| which(kind) && kind.handling != Handling::Review);
+    let kinds = kinds::all().iter().filter(|kind| which(kind) && kind.handling != Handling::Review);
     kinds.flat_map(|kind| state.list(kind, namespace).map(move |object| (kind, Arc::clone(object)))).collect()
 }
 
@@ -48,7 +48,7 @@ fn all(state: &State, which: impl Fn(&Kind) -> bool, namespace: Option<&str>) ->
 fn is_abandoned(object: &Value, alive: &HashSet<String>) -> bool {
     let owners = object::items(&object["metadata"]["ownerReferences"]);
     let is_known = |owner: &Value| {
-        Kind::all().iter().any(|kind| owner["apiVersion"] == kind.api_version() && owner["kind"] == kind.kind)
+        kinds::all().iter().any(|kind| owner["apiVersion"] == kind.api_version() && owner["kind"] == kind.kind)
     };
     let is_gone = |owner: &Value| is_known(owner) && !alive.contains(owner["uid"].as_str().unwrap_or_default());
     !owners.is_empty() && owners.iter().all(is_gone)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::pods::{owned, owner_reference};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};
 use crate::store::State;
@@ -12,7 +12,7 @@ const HASH: &str = "controller-revision-hash";
 
 /// Keeps the template's revision the latest one, and no more old ones than the owner wants.
 pub(super) fn keep(state: &mut State, owner: &Value, hash: &str) {
-    let kind = Kind::of("apps", "controllerrevisions");
+    let kind = kinds::of("apps", "controllerrevisions");
     let mut all = owned(state, kind, owner);
     all.sort_by_key(|revision| number(revision));
     let latest = all.last().map_or(0, |revision| number(revision));
@@ -55,6 +55,6 @@ fn make(state: &mut State, owner: &Value, hash: &str, number: u64) {
         "revision": number,
     });
     // It is refused only if the namespace is ending.
-    let kind = Kind::of("apps", "controllerrevisions");
+    let kind = kinds::of("apps", "controllerrevisions");
     let _ = create(state, kind, object::namespace(owner), revision, Writer::CONTROLLER, false);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pods::{is_active, is_ready, make, owned, remove};
 use super::{condition, event, put_status};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
@@ -20,7 +20,7 @@ pub(super) fn control(state: &mut State, job: &Arc<Value>) {
     let number = |field: &str, default: u64| job["spec"][field].as_u64().unwrap_or(default);
     let (wanted, parallel, backoff_limit) =
         (number("completions", 1), number("parallelism", 1), number("backoffLimit", 6));
-    let all = owned(state, Kind::of("", "pods"), job);
+    let all = owned(state, kinds::of("", "pods"), job);
     let ended = |phase: &str| all.iter().filter(|pod| pod["status"]["phase"] == phase).count() as u64;
     let (succeeded, failed) = (ended("Succeeded"), ended("Failed"));
     let active: Vec<_> = all.iter().filter(|pod| is_active(pod)).cloned().collect();
@@ -34,7 +34,7 @@ pub(super) fn control(state: &mut State, job: &Arc<Value>) {
             make(state, job, |_| {});
         }
     }
-    let pods = owned(state, Kind::of("", "pods"), job);
+    let pods = owned(state, kinds::of("", "pods"), job);
     let running = pods.iter().filter(|pod| is_active(pod)).count();
     let some = |count: u64| (count > 0).then_some(count);
     let mut status = json!({
@@ -56,7 +56,7 @@ pub(super) fn control(state: &mut State, job: &Arc<Value>) {
         let message = "Job has reached the specified backoff limit";
         status["conditions"] = json!([condition(job, "Failed", true, "BackoffLimitExceeded", message)]);
     }
-    put_status(state, Kind::of("batch", "jobs"), job, status);
+    put_status(state, kinds::of("batch", "jobs"), job, status);
     if is_complete {
         event::record(state, job, "Normal", "Completed", "Job completed", "job-controller");
     }

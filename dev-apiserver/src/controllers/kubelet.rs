@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{condition, put_if_changed};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
@@ -38,7 +38,7 @@ impl Kubelet {
     }
 
     pub(super) fn run(&mut self, state: &mut State, namespace: &str, now: Instant) {
-        let pods: Vec<_> = state.list(Kind::of("", "pods"), Some(namespace)).cloned().collect();
+        let pods: Vec<_> = state.list(kinds::of("", "pods"), Some(namespace)).cloned().collect();
         let alive: BTreeSet<_> = pods.iter().map(|pod| object::uid(pod)).collect();
         self.ends.retain(|uid, (_, home)| home != namespace || alive.contains(uid.as_str()));
         for pod in &pods {
@@ -52,12 +52,13 @@ impl Kubelet {
     }
 
     fn keep(&mut self, state: &mut State, pod: &Arc<Value>, now: Instant) {
-        let kind = Kind::of("", "pods");
+        let kind = kinds::of("", "pods");
         let uid = object::uid(pod).to_owned();
         match pod["status"]["phase"].as_str() {
             Some("Pending") | None => {
-                let Some(node) =
-                    state.get(Kind::of("", "nodes"), "", pod["spec"]["nodeName"].as_str().unwrap_or_default()).cloned()
+                let Some(node) = state
+                    .get(kinds::of("", "nodes"), "", pod["spec"]["nodeName"].as_str().unwrap_or_default())
+                    .cloned()
                 else {
                     return;
                 };
@@ -85,12 +86,12 @@ fn is_of_job(pod: &Value) -> bool {
 /// A deleted pod has stopped; finalizers may keep the object.
 fn end(state: &mut State, pod: &Arc<Value>) {
     if !object::has_finalizers(pod) {
-        state.remove(Kind::of("", "pods"), object::namespace(pod), object::name(pod));
+        state.remove(kinds::of("", "pods"), object::namespace(pod), object::name(pod));
         return;
     }
     let mut stopped = Value::clone(pod);
     object::metadata(&mut stopped).insert("deletionGracePeriodSeconds".to_owned(), 0.into());
-    put_if_changed(state, Kind::of("", "pods"), pod, stopped);
+    put_if_changed(state, kinds::of("", "pods"), pod, stopped);
 }
 
 fn running(pod: &Value, node: &Value, address: &str) -> Value {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{condition, put_status};
-use crate::kinds::{Handling, Kind};
+use crate::kinds::{self, Handling};
 use crate::object;
 use crate::rest::{Deletion, delete};
 use crate::store::State;
@@ -12,7 +12,7 @@ pub(super) fn finish(state: &mut State, namespace: &Value) {
     let name = object::name(namespace).to_owned();
     let mut remaining = Vec::new();
     let mut finalizers = Vec::new();
-    for kind in Kind::all().iter().filter(|kind| kind.namespaced && kind.handling == Handling::Stored) {
+    for kind in kinds::all().iter().filter(|kind| kind.namespaced && kind.handling == Handling::Stored) {
         let found: Vec<_> = state.list(kind, Some(&name)).cloned().collect();
         for object in found.iter().filter(|object| !object::is_deleted(object)) {
             // What cannot be deleted stays and is counted below.
@@ -30,15 +30,15 @@ pub(super) fn finish(state: &mut State, namespace: &Value) {
         let count = |one: &String| finalizers.iter().filter(|finalizer| *finalizer == one).count();
         let finalizers: Vec<_> =
             counted.iter().map(|one| format!("{one} in {} resource instances", count(one))).collect();
-        put_status(state, Kind::of("", "namespaces"), namespace, status(namespace, &remaining, &finalizers));
+        put_status(state, kinds::of("", "namespaces"), namespace, status(namespace, &remaining, &finalizers));
         return;
     }
     let mut ending = namespace.clone();
     object::map(&mut ending, "spec").remove("finalizers");
     if object::has_finalizers(&ending) {
-        super::put_if_changed(state, Kind::of("", "namespaces"), namespace, ending);
+        super::put_if_changed(state, kinds::of("", "namespaces"), namespace, ending);
     } else {
-        state.remove(Kind::of("", "namespaces"), "", &name);
+        state.remove(kinds::of("", "namespaces"), "", &name);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::rest::{Deletion, Writer, create, delete};
 use crate::store::State;
@@ -18,7 +18,7 @@ pub(super) fn owned(state: &State, kind: &'static Kind, owner: &Value) -> Vec<Ar
 
 /// Its pods that have not ended and are not ending.
 pub(super) fn active(state: &State, owner: &Value) -> Vec<Arc<Value>> {
-    let mut pods = owned(state, Kind::of("", "pods"), owner);
+    let mut pods = owned(state, kinds::of("", "pods"), owner);
     pods.retain(|pod| is_active(pod));
     pods
 }
@@ -56,7 +56,8 @@ pub(super) fn make(state: &mut State, owner: &Value, edit: impl FnOnce(&mut Valu
     edit(&mut pod);
     object::drop_nulls(&mut pod);
     // What the template gets wrong is told where the template is written; a namespace that ends takes no new pods.
-    if let Err(status) = create(state, Kind::of("", "pods"), object::namespace(owner), pod, Writer::CONTROLLER, false) {
+    if let Err(status) = create(state, kinds::of("", "pods"), object::namespace(owner), pod, Writer::CONTROLLER, false)
+    {
         tracing::debug!(owner = object::name(owner), %status, "no pod");
     }
 }
@@ -65,7 +66,7 @@ pub(super) fn make(state: &mut State, owner: &Value, edit: impl FnOnce(&mut Valu
 pub(super) fn remove<'p>(state: &mut State, pods: impl IntoIterator<Item = &'p Arc<Value>>) {
     for pod in pods {
         // Nothing can have changed since it was read.
-        let _ = delete(state, Kind::of("", "pods"), pod, &Deletion::default());
+        let _ = delete(state, kinds::of("", "pods"), pod, &Deletion::default());
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pods::{active, is_ready, make, remove};
 use super::put_status;
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
@@ -32,7 +32,7 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
         "replicas": pods.len(), "fullyLabeledReplicas": some(pods.len()), "readyReplicas": some(ready),
         "availableReplicas": some(ready), "observedGeneration": set["metadata"]["generation"],
     });
-    let kind = Kind::of("apps", "replicasets");
+    let kind = kinds::of("apps", "replicasets");
     if let Some(found) = state.get(kind, object::namespace(set), object::name(set)).cloned() {
         put_status(state, kind, &found, status);
     }

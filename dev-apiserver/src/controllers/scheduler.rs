@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::node_fit::{Misfit, fits};
 use super::{condition, event, put_if_changed};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
 pub(super) fn schedule(state: &mut State, namespace: &str) {
-    let pods = Kind::of("", "pods");
+    let pods = kinds::of("", "pods");
     let is_waiting = |pod: &&Arc<Value>| {
         pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty)
             && !object::is_deleted(pod)
@@ -23,7 +23,7 @@ pub(super) fn schedule(state: &mut State, namespace: &str) {
     if waiting.is_empty() {
         return;
     }
-    let nodes: Vec<_> = state.list(Kind::of("", "nodes"), None).cloned().collect();
+    let nodes: Vec<_> = state.list(kinds::of("", "nodes"), None).cloned().collect();
     let mut load: HashMap<String, usize> = HashMap::new();
     for pod in state.list(pods, None) {
         if let Some(node) = pod["spec"]["nodeName"].as_str() {
@@ -89,7 +89,7 @@ fn choose(pod: &Value, nodes: &[Arc<Value>], load: &HashMap<String, usize>) -> R
 /// Where its node is, as the admission `PodTopologyLabels` tells a pod that is bound (KEP-4742).
 pub(crate) fn label_topology(state: &State, pod: &mut Value) {
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    let Some(node) = state.get(Kind::of("", "nodes"), "", node).cloned() else { return };
+    let Some(node) = state.get(kinds::of("", "nodes"), "", node).cloned() else { return };
     for key in ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"] {
         if node["metadata"]["labels"][key].is_string() {
             object::map(object::metadata_value(pod), "labels")

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pods::{is_active, is_ready, make, owned, remove};
 use super::{history, put_status};
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object;
 use crate::store::State;
 
@@ -18,7 +18,7 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
     let is_parallel = set["spec"]["podManagementPolicy"] == "Parallel";
     let revision = format!("{name}-{}", object::hash(&set["spec"]["template"]));
     history::keep(state, set, &revision);
-    let pods_kind = Kind::of("", "pods");
+    let pods_kind = kinds::of("", "pods");
     for ordinal in 0..wanted {
         let pod_name = format!("{name}-{ordinal}");
         match state.get(pods_kind, &namespace, &pod_name) {
@@ -63,7 +63,7 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
         "availableReplicas": ready, "currentReplicas": if is_updated { updated } else { pods.len() - updated },
         "updatedReplicas": updated, "currentRevision": current, "updateRevision": revision, "collisionCount": 0,
     });
-    put_status(state, Kind::of("apps", "statefulsets"), set, status);
+    put_status(state, kinds::of("apps", "statefulsets"), set, status);
 }
 
 fn ordinal(pod: &Value) -> u64 {

@@ -40,11 +40,13 @@ fn settle(store: &Store) {
 }
 
 fn make(store: &Store, group: &'static str, resource: &'static str, object: Value) -> Arc<Value> {
-    store.write(|state| create(state, Kind::of(group, resource), "default", object, Writer::CONTROLLER, false)).unwrap()
+    store
+        .write(|state| create(state, kinds::of(group, resource), "default", object, Writer::CONTROLLER, false))
+        .unwrap()
 }
 
 fn list(store: &Store, group: &'static str, resource: &'static str) -> Vec<Arc<Value>> {
-    store.read(|state| state.list(Kind::of(group, resource), Some("default")).cloned().collect())
+    store.read(|state| state.list(kinds::of(group, resource), Some("default")).cloned().collect())
 }
 
 fn deployment(image: &str) -> Value {
@@ -75,9 +77,9 @@ async fn a_new_template_replaces_the_pods_and_the_old_set_stays_empty() {
     make(&store, "apps", "deployments", deployment("a:1"));
     settle(&store);
     store.write(|state| {
-        let mut next = Value::clone(state.get(Kind::of("apps", "deployments"), "default", "web").unwrap());
+        let mut next = Value::clone(state.get(kinds::of("apps", "deployments"), "default", "web").unwrap());
         next["spec"]["template"]["spec"]["containers"][0]["image"] = "a:2".into();
-        state.put(Kind::of("apps", "deployments"), next);
+        state.put(kinds::of("apps", "deployments"), next);
     });
     settle(&store);
     let pods = list(&store, "", "pods");
@@ -94,7 +96,7 @@ async fn what_a_deployment_owns_goes_with_it() {
     let made = make(&store, "apps", "deployments", deployment("a:1"));
     settle(&store);
     store.write(|state| {
-        let kind = Kind::of("apps", "deployments");
+        let kind = kinds::of("apps", "deployments");
         let found = Arc::clone(state.get(kind, "default", object::name(&made)).unwrap());
         delete(state, kind, &found, &Deletion::foreground()).unwrap();
     });
@@ -137,13 +139,13 @@ async fn a_service_knows_the_addresses_of_its_pods() {
 #[tokio::test]
 async fn a_namespace_ends_when_nothing_is_left_in_it() {
     let store = world();
-    let namespaces = Kind::of("", "namespaces");
+    let namespaces = kinds::of("", "namespaces");
     store.write(|state| {
         create(state, namespaces, "", json!({"metadata": {"name": "gone"}}), Writer::CONTROLLER, false).unwrap();
     });
     settle(&store);
     let kept = json!({"metadata": {"name": "kept", "finalizers": ["a/b"]}});
-    store.write(|state| create(state, Kind::of("", "configmaps"), "gone", kept, Writer::CONTROLLER, false).unwrap());
+    store.write(|state| create(state, kinds::of("", "configmaps"), "gone", kept, Writer::CONTROLLER, false).unwrap());
     store.write(|state| {
         let found = Arc::clone(state.get(namespaces, "", "gone").unwrap());
         delete(state, namespaces, &found, &Deletion::default()).unwrap();
@@ -154,14 +156,14 @@ async fn a_namespace_ends_when_nothing_is_left_in_it() {
         assert_eq!(ending["status"]["conditions"][4]["status"], "True");
         let refused = create(
             state,
-            Kind::of("", "configmaps"),
+            kinds::of("", "configmaps"),
             "gone",
             json!({"metadata": {"name": "x"}}),
             Writer::CONTROLLER,
             false,
         );
         assert_eq!(refused.unwrap_err().details.unwrap().causes[0].cause_type, "NamespaceTerminating");
-        state.remove(Kind::of("", "configmaps"), "gone", "kept");
+        state.remove(kinds::of("", "configmaps"), "gone", "kept");
     });
     settle(&store);
     assert!(store.read(|state| state.get(namespaces, "", "gone").is_none()));
@@ -177,7 +179,7 @@ fn a_stateful_set_remembers_its_templates() {
     };
     let set = make(&store, "apps", "statefulsets", json!({"metadata": {"name": "db"}, "spec": spec("db:1")}));
     settle(&store);
-    let sets = Kind::of("apps", "statefulsets");
+    let sets = kinds::of("apps", "statefulsets");
     let write = |template: &Value| {
         store.write(|state| {
             let mut changed = Value::clone(state.get(sets, "default", "db").unwrap());
@@ -191,7 +193,7 @@ fn a_stateful_set_remembers_its_templates() {
     write(&second);
     let revisions = || {
         let list = |state: &State| {
-            let all = state.list(Kind::of("apps", "controllerrevisions"), Some("default"));
+            let all = state.list(kinds::of("apps", "controllerrevisions"), Some("default"));
             let shown = all.map(|one| {
                 let image = &one["data"]["spec"]["template"]["spec"]["containers"][0]["image"];
                 (one["revision"].as_u64().unwrap(), image.as_str().unwrap().to_owned())
@@ -225,10 +227,10 @@ fn a_secret_gets_the_token_it_asks_for() {
     make(&store, "", "secrets", secret("two", "nobody"));
     settle(&store);
     store.read(|state| {
-        let one = state.get(Kind::of("", "secrets"), "default", "one").unwrap();
+        let one = state.get(kinds::of("", "secrets"), "default", "one").unwrap();
         assert_eq!(one["data"]["namespace"], "ZGVmYXVsdA==");
         assert!(one["data"]["token"].is_string());
-        assert!(state.get(Kind::of("", "secrets"), "default", "two").is_none());
+        assert!(state.get(kinds::of("", "secrets"), "default", "two").is_none());
     });
 }
 
@@ -249,10 +251,10 @@ fn a_budget_counts_what_may_go() {
     make(&store, "", "resourcequotas", quota);
     settle(&store);
     store.read(|state| {
-        let status = &state.get(Kind::of("policy", "poddisruptionbudgets"), "default", "web").unwrap()["status"];
+        let status = &state.get(kinds::of("policy", "poddisruptionbudgets"), "default", "web").unwrap()["status"];
         let counts = ["currentHealthy", "desiredHealthy", "disruptionsAllowed"].map(|field| status[field].as_u64());
         assert_eq!(counts, [Some(2), Some(1), Some(1)]);
-        let quota = state.get(Kind::of("", "resourcequotas"), "default", "few").unwrap();
+        let quota = state.get(kinds::of("", "resourcequotas"), "default", "few").unwrap();
         assert_eq!(quota["status"]["used"], json!({"pods": "2"}));
     });
 }

@@ -3,7 +3,7 @@
 use kube_wire::Status;
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object::{self, default};
 use crate::store::State;
 
@@ -73,11 +73,11 @@ pub(super) fn born(state: &State, pod: &mut Value) -> Result<(), Status> {
     default(spec, "serviceAccountName", "default");
     let account = spec["serviceAccountName"].as_str().unwrap_or_default().to_owned();
     default(spec, "serviceAccount", account.as_str());
-    let accounts = Kind::of("", "serviceaccounts");
+    let accounts = kinds::of("", "serviceaccounts");
     if state.get(accounts, &namespace, &account).is_none() && !is_owned {
         let sentence =
             format!("error looking up service account {namespace}/{account}: serviceaccount {account:?} not found");
-        return Err(Status::forbidden_because(Kind::of("", "pods").group_resource(), &name, &sentence));
+        return Err(Status::forbidden_because(kinds::of("", "pods").group_resource(), &name, &sentence));
     }
     default(spec, "priority", 0);
     default(spec, "preemptionPolicy", "PreemptLowerPriority");

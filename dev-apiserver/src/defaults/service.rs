@@ -6,7 +6,7 @@ use kube_wire::Status;
 use kube_wire::status::{CauseType, FieldError};
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds;
 use crate::object::{self, default};
 use crate::store::State;
 
@@ -43,7 +43,7 @@ pub(super) fn apply(spec: &mut Value) {
 pub(super) fn born(state: &State, service: &mut Value) -> Result<(), Status> {
     service["status"] = json!({"loadBalancer": {}});
     let name = object::name(service).to_owned();
-    let services = Kind::of("", "services");
+    let services = kinds::of("", "services");
     let kind = service["spec"]["type"].as_str().unwrap_or_default().to_owned();
     if kind == "ExternalName" {
         return Ok(());
@@ -78,7 +78,7 @@ fn free_address(taken: &HashSet<&str>) -> String {
 }
 
 fn node_ports(state: &State, name: &str, spec: &mut Value) -> Result<(), Status> {
-    let services = Kind::of("", "services");
+    let services = kinds::of("", "services");
     let mut taken: HashSet<u64> = state
         .list(services, None)
         .flat_map(|service| object::items(&service["spec"]["ports"]))

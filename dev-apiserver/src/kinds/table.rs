@@ -1,6 +1,6 @@
 //! The table of kinds. A row is a kind; names and short names are those of Kubernetes.
 
-use super::{Handling, Kind, Subresource};
+use super::kind::{Handling, Kind, Subresource};
 
 const READ_WRITE: &[&str] = &["get", "patch", "update"];
 const CREATE: &[&str] = &["create"];

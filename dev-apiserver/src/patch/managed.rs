@@ -163,9 +163,10 @@ fn join(set: &mut Value, more: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
 
     fn noted(live: Option<&Value>, mut object: Value, manager: &str) -> Value {
-        note(Kind::of("apps", "deployments"), manager, "", live, &mut object);
+        note(kinds::of("apps", "deployments"), manager, "", live, &mut object);
         object
     }
 

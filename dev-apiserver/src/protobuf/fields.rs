@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn every_kind_that_is_served_is_in_the_table() {
         let schema = Schema::get();
-        for kind in kinds::Kind::all() {
+        for kind in kinds::all() {
             assert!(schema.root(&kind.api_version(), kind.kind).is_some(), "{}", kind.kind);
         }
     }

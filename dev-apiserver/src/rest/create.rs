@@ -13,7 +13,7 @@ use super::commit::{Writer, tidy};
 use super::{scope, validate};
 use crate::access::rbac::check_grant;
 use crate::answer::Body;
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::patch::note;
 use crate::protobuf;
@@ -182,7 +182,7 @@ fn name(state: &State, kind: &'static Kind, namespace: &str, object: &mut Value)
 
 /// Nothing is born in a namespace that is not there or is being deleted (the `NamespaceLifecycle` admission).
 fn check_namespace(state: &State, kind: &Kind, namespace: &str, name: &str) -> Result<(), Status> {
-    let namespaces = Kind::of("", "namespaces");
+    let namespaces = kinds::of("", "namespaces");
     let found = state.get(namespaces, "", namespace);
     let found = found.ok_or_else(|| Status::not_found(namespaces.group_resource(), namespace))?;
     if !object::is_deleted(found) {

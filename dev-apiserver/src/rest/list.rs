@@ -156,13 +156,14 @@ impl From {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
     use crate::object;
     use crate::store::Store;
 
     #[test]
     fn pages_join_to_the_whole() {
         let store = Store::new();
-        let kind = Kind::of("", "configmaps");
+        let kind = kinds::of("", "configmaps");
         store.write(|state| {
             for name in ["a", "b", "c", "d", "e"] {
                 state.put(kind, json!({"metadata": {"namespace": "n", "name": name}}));

@@ -11,7 +11,7 @@ use super::read::find;
 use super::{Deletion, delete, validate};
 use crate::answer::{self, Body};
 use crate::controllers::label_topology;
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::serve::{Call, Sent};
 use crate::store::State;
@@ -68,7 +68,7 @@ impl Call<'_> {
 
 /// 429, as kube-apiserver's eviction REST says it.
 fn check_budgets(state: &State, pod: &Value) -> Result<(), Status> {
-    let budgets = state.list(Kind::of("policy", "poddisruptionbudgets"), Some(object::namespace(pod)));
+    let budgets = state.list(kinds::of("policy", "poddisruptionbudgets"), Some(object::namespace(pod)));
     for budget in budgets {
         let covers = object::label_selector(&budget["spec"]["selector"])
             .is_some_and(|selector| object::is_selected(&selector, pod));

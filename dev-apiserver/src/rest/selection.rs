@@ -103,12 +103,13 @@ fn is_value(object: &Value, field: &str, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
     use serde_json::json;
 
     fn selects(labels: &str, fields: &str, object: &Value) -> bool {
         let options =
             ListOptions { label_selector: labels.into(), field_selector: fields.into(), ..ListOptions::default() };
-        Selection::parse(Kind::of("", "pods"), &options).unwrap().selects(object)
+        Selection::parse(kinds::of("", "pods"), &options).unwrap().selects(object)
     }
 
     #[test]
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn an_unknown_field_is_refused() {
         let options = ListOptions { field_selector: "spec.x=1".into(), ..ListOptions::default() };
-        let refused = Selection::parse(Kind::of("", "pods"), &options).unwrap_err();
+        let refused = Selection::parse(kinds::of("", "pods"), &options).unwrap_err();
         assert_eq!((refused.code, refused.message.as_str()), (400, "field label not supported: spec.x"));
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::read::find;
 use crate::access::tokens::ISSUER;
 use crate::answer::{self, Body};
-use crate::kinds::Kind;
+use crate::kinds::{self, Kind};
 use crate::object;
 use crate::serve::{Call, Sent};
 
@@ -85,9 +85,9 @@ fn bound_object(
         return Ok(None);
     }
     let kind = match reference["kind"].as_str() {
-        Some("Pod") => Kind::of("", "pods"),
-        Some("Secret") => Kind::of("", "secrets"),
-        Some("Node") => Kind::of("", "nodes"),
+        Some("Pod") => kinds::of("", "pods"),
+        Some("Secret") => kinds::of("", "secrets"),
+        Some("Node") => kinds::of("", "nodes"),
         _ => return Err(Status::bad_request("cannot bind token to an object that is no Pod, Secret or Node")),
     };
     let name = reference["name"].as_str().unwrap_or_default();

@@ -116,6 +116,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
     use serde_json::json;
 
     fn config_map(name: &str) -> Value {
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn changes_are_told_in_order_until_they_are_forgotten() {
-        let kind = Kind::of("", "configmaps");
+        let kind = kinds::of("", "configmaps");
         let mut state = State::new(2);
         let start = state.revision();
         let first = state.put(kind, config_map("x"));
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_list_stays_in_its_namespace_and_goes_on_where_it_ended() {
-        let kind = Kind::of("", "configmaps");
+        let kind = kinds::of("", "configmaps");
         let mut state = State::new(8);
         for name in ["b", "a", "c"] {
             state.put(kind, config_map(name));

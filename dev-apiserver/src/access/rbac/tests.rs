@@ -12,11 +12,11 @@ fn store() -> Store {
     let store = Store::new();
     store.write(|state| {
         state.put(
-            Kind::of(GROUP, "clusterroles"),
+            kinds::of(GROUP, "clusterroles"),
             json!({"metadata": {"name": "reader"}, "rules": [{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]}]}),
         );
         state.put(
-            Kind::of(GROUP, "rolebindings"),
+            kinds::of(GROUP, "rolebindings"),
             json!({"metadata": {"name": "b", "namespace": "a"}, "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}],
                 "roleRef": {"kind": "ClusterRole", "name": "reader"}}),
         );
@@ -52,7 +52,7 @@ fn a_service_account_without_a_namespace_is_of_the_binding_s() {
 #[test]
 fn nobody_gives_what_they_have_not() {
     store().read(|state| {
-        let roles = Kind::of(GROUP, "roles");
+        let roles = kinds::of(GROUP, "roles");
         let role = |verb: &str| {
             json!({"metadata": {"name": "r", "namespace": "a"}, "rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]})
         };
@@ -61,7 +61,7 @@ fn nobody_gives_what_they_have_not() {
         assert!(refused.message.contains("not currently held"), "{refused}");
         assert!(check_grant(state, &user("u"), roles, &role("*")).is_err());
         let binding = json!({"metadata": {"name": "x", "namespace": "a"}, "roleRef": {"kind": "ClusterRole", "name": "reader"}});
-        assert!(check_grant(state, &user("u"), Kind::of(GROUP, "rolebindings"), &binding).is_ok());
-        assert!(check_grant(state, &user("v"), Kind::of(GROUP, "rolebindings"), &binding).is_err());
+        assert!(check_grant(state, &user("u"), kinds::of(GROUP, "rolebindings"), &binding).is_ok());
+        assert!(check_grant(state, &user("v"), kinds::of(GROUP, "rolebindings"), &binding).is_err());
     });
 }

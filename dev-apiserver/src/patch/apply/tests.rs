@@ -1,11 +1,12 @@
 use super::*;
+use crate::kinds;
 
 fn by(manager: &str) -> Applied<'_> {
     Applied { manager, force: false, subresource: "" }
 }
 
 fn kind() -> &'static Kind {
-    Kind::of("apps", "deployments")
+    kinds::of("apps", "deployments")
 }
 
 #[test]
