@@ -1,6 +1,7 @@
 //! Patches: three kinds that say what to change, and apply, which says what should be.
 
 mod apply;
+mod fields;
 mod json;
 mod keys;
 mod managed;

@@ -3,16 +3,14 @@
 //!
 //! What plain writes own is noted in [`super::managed`].
 
-pub(super) mod fields;
-
 use kube_wire::Status;
 use kube_wire::status::{Cause, Details, Reason};
 use serde_json::{Value, json};
 
+use super::fields::{self, Path};
 use super::keys::{ListType, is_same, list_type};
 use crate::kinds::Kind;
 use crate::object;
-use fields::Path;
 
 /// Who applies, and how.
 #[derive(Clone, Copy, Debug)]

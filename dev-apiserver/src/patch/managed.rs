@@ -1,9 +1,9 @@
 //! `metadata.managedFields` of plain writes: whoever changes a field owns it, and nobody else does any more
-//! (structured-merge-diff, `Updater.Update`). An apply asks for them in [`super::apply`].
+//! (structured-merge-diff, `Updater.Update`).
 
 use serde_json::{Map, Value, json};
 
-use super::apply::fields;
+use super::fields;
 use super::keys::{ListType, field, is_atomic_map, is_same, list_type};
 use crate::kinds::Kind;
 use crate::object;

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::patch::keys::{ListType, field, is_atomic_map, list_type};
+use super::keys::{ListType, field, is_atomic_map, list_type};
 
 /// A place in an object, as the keys of `fieldsV1` on the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::patch) struct Path(Vec<String>);
+pub(super) struct Path(Vec<String>);
 
 /// The set of fields that a configuration says something about.
-pub(in crate::patch) fn of(config: &Value) -> Value {
+pub(super) fn of(config: &Value) -> Value {
     let mut fields = Map::new();
     for (name, value) in config.as_object().into_iter().flatten() {
         match name.as_str() {
@@ -55,7 +55,7 @@ fn of_value(name: &str, value: &Value) -> Value {
 }
 
 /// The leaves of a set.
-pub(in crate::patch) fn paths(set: &Value) -> Vec<Path> {
+pub(super) fn paths(set: &Value) -> Vec<Path> {
     let mut found = Vec::new();
     collect(set, &mut Vec::new(), &mut found);
     found
@@ -76,7 +76,7 @@ fn collect(set: &Value, way: &mut Vec<String>, found: &mut Vec<Path>) {
 }
 
 /// What stands at a place.
-pub(in crate::patch) fn value<'v>(object: &'v Value, path: &Path) -> Option<&'v Value> {
+pub(super) fn value<'v>(object: &'v Value, path: &Path) -> Option<&'v Value> {
     path.0.iter().try_fold(object, |value, step| match step.split_once(':') {
         Some(("f", name)) => value.get(name),
         Some(("k", key)) => value.as_array()?.iter().find(|item| is_item(item, key)),
@@ -86,7 +86,7 @@ pub(in crate::patch) fn value<'v>(object: &'v Value, path: &Path) -> Option<&'v 
 }
 
 /// Takes a place out of an object; maps and lists that become empty go too, and so do items of which only keys remain.
-pub(in crate::patch) fn remove(object: &mut Value, path: &Path) {
+pub(super) fn remove(object: &mut Value, path: &Path) {
     remove_at(object, &path.0);
 }
 
@@ -125,7 +125,7 @@ fn remove_at(value: &mut Value, way: &[String]) -> bool {
 }
 
 /// Takes a place out of a set.
-pub(in crate::patch) fn forget(set: &mut Value, path: &Path) {
+pub(super) fn forget(set: &mut Value, path: &Path) {
     forget_at(set, &path.0);
 }
 
@@ -152,12 +152,12 @@ fn is_item(item: &Value, key: &str) -> bool {
 
 impl Path {
     /// Whether it stands for an item of a list as such, about which nobody can disagree.
-    pub(in crate::patch) fn is_item(&self) -> bool {
+    pub(super) fn is_item(&self) -> bool {
         self.0.last().is_some_and(|step| step == ".")
     }
 
     /// `.spec.replicas`, as Kubernetes names fields in conflicts.
-    pub(in crate::patch) fn dotted(&self) -> String {
+    pub(super) fn dotted(&self) -> String {
         let mut text = String::new();
         for step in &self.0 {
             match step.split_once(':') {
