@@ -7,25 +7,16 @@
 mod conform;
 mod fields;
 mod special;
+mod unreadable;
 
 use kube_wire::Status;
 use kube_wire::envelope::Envelope;
-use kube_wire::proto::{Field, Reader, WireError};
+use kube_wire::proto::{Field, Reader};
 use serde_json::{Map, Value};
 
 pub(crate) use conform::conform;
 use fields::{Count, Entry, Kind, Message, Schema};
-
-/// Why a body cannot be read.
-#[derive(Debug, thiserror::Error)]
-enum Unreadable {
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    #[error("field {number} of {message} is not known")]
-    Field { message: &'static str, number: u32 },
-    #[error("{0} cannot be read")]
-    Special(&'static str),
-}
+use unreadable::Unreadable;
 
 /// Reads an object in its envelope.
 pub(crate) fn object(bytes: &[u8]) -> Result<Value, Status> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube_wire::proto::Reader;
 use serde_json::Value;
 
-use super::Unreadable;
+use super::unreadable::Unreadable;
 
 /// Bytes as Go's JSON has them.
 pub(super) fn base64(bytes: &[u8]) -> Value {
