@@ -2,18 +2,22 @@
 //! age for the others.
 
 mod age;
+mod cell;
+mod column;
 mod columns;
+mod event;
+mod node;
 mod other;
 mod pod;
 mod rbac;
+mod service;
 mod workload;
 
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
-use crate::object;
-pub(crate) use age::since;
-use columns::{Column, columns};
+use column::Column;
+use columns::columns;
 
 /// What the rows carry of their object (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +45,6 @@ pub(crate) fn row(kind: &Kind, object: &Value, include: Include) -> Value {
 
 fn cells(kind: &Kind, object: &Value) -> Vec<Value> {
     columns(kind).iter().map(|column| column.cell(object)).collect()
-}
-
-/// The text at a path, or what stands for nothing.
-fn text_or(object: &Value, path: &str, nothing: &str) -> Value {
-    match object.pointer(path) {
-        Some(Value::String(text)) if !text.is_empty() => text.as_str().into(),
-        Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into(),
-        _ => nothing.into(),
-    }
-}
-
-/// `a=b,c=d`
-fn pairs(field: &Value) -> String {
-    let pairs: Vec<_> = object::texts(field).iter().map(|(key, value)| format!("{key}={value}")).collect();
-    if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
 }
 
 #[cfg(test)]

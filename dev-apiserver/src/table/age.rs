@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 /// How long ago a time was: `5s`, `3m12s`, `2d4h` (`duration.HumanDuration` in apimachinery).
-pub(crate) fn since(time: &Value) -> String {
+pub(super) fn since(time: &Value) -> String {
     let parsed = time.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let Some(then) = parsed else { return "<unknown>".to_owned() };
     human(Timestamp::now().as_second() - then.as_second())
 }
 
 /// A duration in seconds.
-pub(crate) fn human(seconds: i64) -> String {
+pub(super) fn human(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     let with = |large: i64, unit: char, small: i64, part: char| {
         if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{small}{part}") }

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::columns::{AGE, Column, NAME, number, text, wide};
-use super::{since, text_or, workload};
+use super::age::since;
+use super::cell::text_or;
+use super::column::{AGE, Column, NAME, boolean, number, text, wide};
+use super::workload;
 use crate::object;
 
 pub(super) const CRON_JOBS: &[Column] = &[
@@ -83,7 +85,7 @@ pub(super) const REVISIONS: &[Column] = &[
 pub(super) const PRIORITY_CLASSES: &[Column] = &[
     NAME,
     number("Value", |object| object["value"].clone()),
-    Column::boolean("Global-Default", |object| (object["globalDefault"] == true).into()),
+    boolean("Global-Default", |object| (object["globalDefault"] == true).into()),
     AGE,
     text("PreemptionPolicy", |object| text_or(object, "/preemptionPolicy", "PreemptLowerPriority")),
 ];

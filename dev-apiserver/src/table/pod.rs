@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::columns::{AGE, Column, NAME, text, wide};
-use super::text_or;
+use super::cell::text_or;
+use super::column::{AGE, Column, NAME, text, wide};
 use crate::object;
 
 pub(super) const COLUMNS: &[Column] = &[

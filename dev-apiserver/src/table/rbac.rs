@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::columns::{AGE, Column, NAME, text, wide};
+use super::column::{AGE, Column, NAME, text, wide};
 use crate::object;
 
 pub(super) const BINDINGS: &[Column] = &[

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::columns::{AGE, Column, NAME, number, text, wide};
-use super::{pairs, since};
+use super::age::{human, since};
+use super::cell::pairs;
+use super::column::{AGE, Column, NAME, number, text, wide};
 use crate::object;
 
 pub(super) const DEPLOYMENTS: &[Column] = &[
@@ -109,7 +110,7 @@ fn job_duration(job: &Value) -> Value {
         time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok()).map(jiff::Timestamp::as_second)
     };
     match (second(&status["startTime"]), second(&status["completionTime"])) {
-        (Some(start), Some(end)) => super::age::human(end - start).into(),
+        (Some(start), Some(end)) => human(end - start).into(),
         (Some(_), None) => since(&status["startTime"]).into(),
         _ => "".into(),
     }
