@@ -20,6 +20,7 @@ mod pods;
 mod replica_set;
 mod scheduler;
 mod stateful_set;
+mod status;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,19 +28,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
-use crate::access::tokens::Tokens;
-use crate::kinds::{self, Kind};
+use crate::kinds;
 use crate::object;
 use crate::serve::Api;
 use crate::store::State;
+use account::Issuer;
 use kubelet::Kubelet;
 pub(crate) use scheduler::label_topology;
-
-/// What service accounts get.
-struct Issuer<'a> {
-    serving_ca: &'a str,
-    tokens: &'a Tokens,
-}
 
 /// Works until the server ends.
 pub(crate) async fn run(api: Arc<Api>) {
@@ -135,44 +130,6 @@ const CONTROLLERS: [(&str, &str, Control); 5] = [
 /// After everything else, since they say what there is.
 const COUNTERS: [(&str, &str, Control); 2] =
     [("policy", "poddisruptionbudgets", budget::control), ("", "resourcequotas", budget::count)];
-
-/// Stores an object if it differs from what is there.
-fn put_if_changed(state: &mut State, kind: &'static Kind, found: &Value, mut object: Value) {
-    object::drop_nulls(&mut object);
-    if object != *found {
-        state.put(kind, object);
-    }
-}
-
-/// Stores a status if it differs.
-fn put_status(state: &mut State, kind: &'static Kind, found: &Value, status: Value) {
-    let mut object = found.clone();
-    object["status"] = status;
-    put_if_changed(state, kind, found, object);
-}
-
-/// A condition, whose transition time is that of the last change of its status.
-fn condition(found: &Value, kind: &str, status: bool, reason: &str, message: &str) -> Value {
-    let status = if status { "True" } else { "False" };
-    let before = object::items(&found["status"]["conditions"]).iter().find(|condition| condition["type"] == kind);
-    let now = object::now();
-    let since = |field: &str, is_same: bool| match before {
-        Some(before) if is_same && before[field].is_string() => before[field].clone(),
-        _ => now.as_str().into(),
-    };
-    let is_same_status = before.is_some_and(|before| before["status"] == status);
-    let is_same =
-        is_same_status && before.is_some_and(|before| before["reason"] == reason && before["message"] == message);
-    let mut condition = serde_json::json!({
-        "type": kind, "status": status, "lastTransitionTime": since("lastTransitionTime", is_same_status),
-    });
-    if !reason.is_empty() {
-        condition["reason"] = reason.into();
-        condition["message"] = message.into();
-        condition["lastUpdateTime"] = since("lastUpdateTime", is_same);
-    }
-    condition
-}
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Issuer;
-use crate::access::tokens::ISSUER;
+use crate::access::tokens::{ISSUER, Tokens};
 use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};
@@ -16,6 +15,12 @@ const CA: &str = "kube-root-ca.crt";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 /// A token in a Secret does not expire; this is longer than any toy lives.
 const FOR_EVER: u64 = 100 * 365 * 24 * 3600;
+
+/// What service accounts get.
+pub(super) struct Issuer<'a> {
+    pub(super) serving_ca: &'a str,
+    pub(super) tokens: &'a Tokens,
+}
 
 pub(super) fn ensure(state: &mut State, namespace: &str, serving_ca: &str) {
     let accounts = kinds::of("", "serviceaccounts");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::pods::{is_active, is_ready, share};
-use super::{condition, put_status};
+use super::status::{condition, put_status};
 use crate::kinds;
 use crate::object;
 use crate::store::State;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::history;
 use super::node_fit::fits;
 use super::pods::{active, is_ready, make, remove};
-use super::{history, put_status};
+use super::status::put_status;
 use crate::kinds;
 use crate::object;
 use crate::store::State;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::event;
 use super::pods::{owned, owner_reference, share};
-use super::{condition, event, put_if_changed, put_status};
+use super::status::{condition, put_if_changed, put_status};
 use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::pods::{is_ready, owned, owner_reference};
-use super::put_if_changed;
+use super::status::put_if_changed;
 use crate::kinds;
 use crate::object;
 use crate::rest::{Writer, create};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::put_if_changed;
+use super::status::put_if_changed;
 use crate::kinds::{self, Handling, Kind};
 use crate::object;
 use crate::rest::{Deletion, delete};

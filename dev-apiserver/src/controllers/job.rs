@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::event;
 use super::pods::{is_active, is_ready, make, owned, remove};
-use super::{condition, event, put_status};
+use super::status::{condition, put_status};
 use crate::kinds;
 use crate::object;
 use crate::store::State;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{condition, put_if_changed};
+use super::status::{condition, put_if_changed};
 use crate::kinds;
 use crate::object;
 use crate::store::State;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{condition, put_status};
+use super::status::{condition, put_if_changed, put_status};
 use crate::kinds::{self, Handling};
 use crate::object;
 use crate::rest::{Deletion, delete};
@@ -36,7 +36,7 @@ pub(super) fn finish(state: &mut State, namespace: &Value) {
     let mut ending = namespace.clone();
     object::map(&mut ending, "spec").remove("finalizers");
     if object::has_finalizers(&ending) {
-        super::put_if_changed(state, kinds::of("", "namespaces"), namespace, ending);
+        put_if_changed(state, kinds::of("", "namespaces"), namespace, ending);
     } else {
         state.remove(kinds::of("", "namespaces"), "", &name);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::pods::{active, is_ready, make, remove};
-use super::put_status;
+use super::status::put_status;
 use crate::kinds;
 use crate::object;
 use crate::store::State;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::event;
 use super::node_fit::{Misfit, fits};
-use super::{condition, event, put_if_changed};
+use super::status::{condition, put_if_changed};
 use crate::kinds;
 use crate::object;
 use crate::store::State;

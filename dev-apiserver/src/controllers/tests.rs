@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
+use crate::access::tokens::Tokens;
 use crate::rest::{Deletion, Writer, create, delete};
 use crate::store::Store;
 
