@@ -34,7 +34,6 @@ use crate::serve::Api;
 use crate::store::State;
 use account::Issuer;
 use kubelet::Kubelet;
-pub(crate) use scheduler::label_topology;
 
 /// Works until the server ends.
 pub(crate) async fn run(api: Arc<Api>) {

@@ -29,6 +29,7 @@ mod server;
 mod store;
 mod table;
 mod websocket;
+mod write;
 
 pub use server::{DevApiserver, Options, Unlistened};
 

@@ -1,7 +1,7 @@
 //! Reading the places that every object has, and what is made up for new ones: uid, times, name suffixes.
 //!
 //! Objects are JSON as it came. A field of the wrong type reads as absent here; what must be right is checked where it
-//! is written ([`crate::rest`]).
+//! is written ([`crate::write`]).
 
 use std::collections::BTreeMap;
 
@@ -122,6 +122,11 @@ pub(crate) fn metadata_value(object: &mut Value) -> &mut Value {
 /// `metadata` as an object.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     map(object, "metadata")
+}
+
+/// `PartialObjectMetadata` of an object.
+pub(crate) fn partial(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
 /// Takes away every field that is null: to Kubernetes it is not there.

@@ -11,7 +11,6 @@ use kube_wire::Status;
 use kube_wire::media::BodyType;
 use serde_json::Value;
 
-use crate::object;
 pub(crate) use apply::{Applied, apply, first_apply};
 pub(crate) use managed::note;
 
@@ -38,14 +37,6 @@ pub(crate) fn patched(patch_type: BodyType, live: &Value, patch: &Value) -> Resu
     }
     if !patched.is_object() {
         return Err(Status::bad_request("the patch leaves no object"));
-    }
-    if patched["metadata"]["namespace"] != live["metadata"]["namespace"] {
-        return Err(Status::bad_request(crate::rest::ELSEWHERE));
-    }
-    let (name, stated) = (object::name(live), object::name(&patched));
-    if stated != name {
-        let message = format!("the name of the object ({stated}) does not match the name on the URL ({name})");
-        return Err(Status::bad_request(message));
     }
     Ok(patched)
 }

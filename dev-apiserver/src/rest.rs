@@ -1,9 +1,8 @@
 //! What is done with resources, verb by verb.
 //!
 //! Reading order: [`serve`] decides which; `shape` (what the client sees), `read`, `watch`, then the writers: `create`,
-//! `update`, `delete`, which all end in `commit`.
+//! `update`, `delete`. [`crate::write`] has the rules of writes.
 
-mod commit;
 mod create;
 mod delete;
 mod exec;
@@ -19,7 +18,6 @@ mod shape;
 mod subresource;
 mod token;
 mod update;
-mod validate;
 mod watch;
 
 use http::Response;
@@ -28,10 +26,7 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use crate::answer::Body;
 use crate::kinds::{self, Handling, Kind};
 use crate::serve::{Call, Sent};
-pub(crate) use commit::{Part, Writer, settle};
-pub(crate) use create::{ELSEWHERE, create};
-pub(crate) use delete::{Deletion, delete};
-pub(crate) use shape::partial;
+use crate::write::Part;
 
 /// Serves a request for a resource, which its caller may make.
 pub(crate) async fn serve(

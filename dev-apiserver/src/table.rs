@@ -16,6 +16,7 @@ mod workload;
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
+use crate::object;
 use column::Column;
 use columns::columns;
 
@@ -37,7 +38,7 @@ pub(crate) fn row(kind: &Kind, object: &Value, include: Include) -> Value {
     let cells = cells(kind, object);
     let object = match include {
         Include::Nothing => return json!({"cells": cells, "object": null}),
-        Include::Metadata => crate::rest::partial(object),
+        Include::Metadata => object::partial(object),
         Include::Object => object.clone(),
     };
     json!({"cells": cells, "object": object})

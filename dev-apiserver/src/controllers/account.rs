@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::access::tokens::{ISSUER, Tokens};
 use crate::kinds;
 use crate::object;
-use crate::rest::{Writer, create};
 use crate::store::State;
+use crate::write::{Writer, create};
 
 const CA: &str = "kube-root-ca.crt";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";

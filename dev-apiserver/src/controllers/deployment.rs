@@ -9,8 +9,8 @@ use super::pods::{owned, owner_reference, share};
 use super::status::{condition, put_if_changed, put_status};
 use crate::kinds;
 use crate::object;
-use crate::rest::{Writer, create};
 use crate::store::State;
+use crate::write::{Writer, create};
 
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";

@@ -8,8 +8,8 @@ use super::pods::{is_ready, owned, owner_reference};
 use super::status::put_if_changed;
 use crate::kinds;
 use crate::object;
-use crate::rest::{Writer, create};
 use crate::store::State;
+use crate::write::{Writer, create};
 
 const NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::kinds;
 use crate::object;
-use crate::rest::{Writer, create};
 use crate::store::State;
+use crate::write::{Writer, create};
 
 /// So many are kept in a namespace.
 const MOST: usize = 200;

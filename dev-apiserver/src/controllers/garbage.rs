@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::status::put_if_changed;
 use crate::kinds::{self, Handling, Kind};
 use crate::object;
-use crate::rest::{Deletion, delete};
 use crate::store::State;
+use crate::write::{Deletion, delete};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::pods::{owned, owner_reference};
 use crate::kinds;
 use crate::object;
-use crate::rest::{Writer, create};
 use crate::store::State;
+use crate::write::{Writer, create};
 
 const HASH: &str = "controller-revision-hash";
 

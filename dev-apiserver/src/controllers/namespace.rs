@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::status::{condition, put_if_changed, put_status};
 use crate::kinds::{self, Handling};
 use crate::object;
-use crate::rest::{Deletion, delete};
 use crate::store::State;
+use crate::write::{Deletion, delete};
 
 pub(super) fn finish(state: &mut State, namespace: &Value) {
     let name = object::name(namespace).to_owned();

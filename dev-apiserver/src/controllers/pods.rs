@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::kinds::{self, Kind};
 use crate::object;
-use crate::rest::{Deletion, Writer, create, delete};
 use crate::store::State;
+use crate::write::{Deletion, Writer, create, delete};
 
 /// What a controller owns of a kind.
 pub(super) fn owned(state: &State, kind: &'static Kind, owner: &Value) -> Vec<Arc<Value>> {

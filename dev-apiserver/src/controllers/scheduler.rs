@@ -11,6 +11,7 @@ use super::status::{condition, put_if_changed};
 use crate::kinds;
 use crate::object;
 use crate::store::State;
+use crate::write::bind;
 
 pub(super) fn schedule(state: &mut State, namespace: &str) {
     let pods = kinds::of("", "pods");
@@ -36,10 +37,8 @@ pub(super) fn schedule(state: &mut State, namespace: &str) {
             Ok(node) => {
                 *load.entry(node.clone()).or_default() += 1;
                 let mut bound = Value::clone(&pod);
-                bound["spec"]["nodeName"] = node.as_str().into();
                 set_condition(&mut bound, &condition(&pod, "PodScheduled", true, "", ""));
-                label_topology(state, &mut bound);
-                let bound = state.put(pods, bound);
+                let bound = bind(state, bound, &node);
                 let message = format!("Successfully assigned {namespace}/{} to {node}", object::name(&pod));
                 event::record(state, &bound, "Normal", "Scheduled", &message, "default-scheduler");
             }
@@ -85,18 +84,6 @@ fn choose(pod: &Value, nodes: &[Arc<Value>], load: &HashMap<String, usize>) -> R
         reasons.sort_unstable();
         format!("0/{} nodes are available: {}.", nodes.len(), reasons.join(", "))
     })
-}
-
-/// Where its node is, as the admission `PodTopologyLabels` tells a pod that is bound (KEP-4742).
-pub(crate) fn label_topology(state: &State, pod: &mut Value) {
-    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    let Some(node) = state.get(kinds::of("", "nodes"), "", node).cloned() else { return };
-    for key in ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"] {
-        if node["metadata"]["labels"][key].is_string() {
-            object::map(object::metadata_value(pod), "labels")
-                .insert(key.to_owned(), node["metadata"]["labels"][key].clone());
-        }
-    }
 }
 
 /// Puts a condition in the place of the one of its type.

@@ -5,8 +5,8 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::access::tokens::Tokens;
-use crate::rest::{Deletion, Writer, create, delete};
 use crate::store::Store;
+use crate::write::{Deletion, Writer, create, delete};
 
 fn world() -> Store {
     let store = Store::new();

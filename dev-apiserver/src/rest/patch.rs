@@ -9,15 +9,15 @@ use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
-use super::create::{check_type, create};
 use super::read::find;
-use super::{Part, Writer, scope, settle, validate};
+use super::scope;
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::object;
 use crate::patch::{Applied, apply, first_apply, patched};
 use crate::serve::{Call, Sent, json_only, parse_json, parse_yaml};
 use crate::store::State;
+use crate::write::{self, Part, Writer, check_name, check_namespace, check_type, create, validate};
 
 // === impl Call ===
 
@@ -41,10 +41,12 @@ impl Call<'_> {
         let written = self.api.store.write(|state| {
             let found = Arc::clone(find(state, kind, request)?);
             let mut object = patched(patch_type, &found, &patch)?;
+            check_name(&object, object::name(&found))?;
+            check_namespace(&object, object::namespace(&found))?;
             self.conform(kind, &mut object)?;
-            settle(state, kind, self.writer(&manager), &found, object, part, options.dry_run)
+            write::update(state, kind, self.writer(&manager), &found, object, part, options.dry_run)
         })?;
-        self.show(StatusCode::OK, kind, &written.object)
+        self.show(StatusCode::OK, kind, &written)
     }
 
     /// What kind of patch it is; CBOR is not read.
@@ -79,11 +81,8 @@ impl Call<'_> {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
         let name = request.path_name().unwrap_or_default();
-        let stated = object::name(&config).to_owned();
-        if !stated.is_empty() && stated != name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({stated}) does not match the name on the URL ({name})"
-            )));
+        if !object::name(&config).is_empty() {
+            check_name(&config, name)?;
         }
         object::metadata(&mut config).insert("name".to_owned(), name.into());
         object::drop_nulls(&mut config);
@@ -101,8 +100,8 @@ impl Call<'_> {
                     .map(|created| (StatusCode::CREATED, created));
             };
             let object = apply(kind, applied, &found, &config)?;
-            let written = settle(state, kind, by, &found, object, part, options.dry_run)?;
-            Ok((StatusCode::OK, written.object))
+            let written = write::update(state, kind, by, &found, object, part, options.dry_run)?;
+            Ok((StatusCode::OK, written))
         };
         let (code, object) = self.api.store.write(write)?;
         self.show(code, kind, &object)

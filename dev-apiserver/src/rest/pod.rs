@@ -8,13 +8,12 @@ use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
 use super::read::find;
-use super::{Deletion, delete, validate};
 use crate::answer::{self, Body};
-use crate::controllers::label_topology;
 use crate::kinds::{self, Kind};
 use crate::object;
 use crate::serve::{Call, Sent};
 use crate::store::State;
+use crate::write::{Deletion, bind, delete, validate};
 
 // === impl Call ===
 
@@ -39,10 +38,7 @@ impl Call<'_> {
                 let why = format!("pod {name} is already assigned to node {node:?}");
                 return Err(Status::conflict(kind.group_resource(), name, &why));
             }
-            let mut bound = Value::clone(&found);
-            bound["spec"]["nodeName"] = node.into();
-            label_topology(state, &mut bound);
-            state.put(kind, bound);
+            bind(state, Value::clone(&found), &node);
             Ok(())
         })?;
         Ok(success())

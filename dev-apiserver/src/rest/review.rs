@@ -6,7 +6,6 @@ use http::{Response, StatusCode, header};
 use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
-use super::create::check_type;
 use super::scope;
 use crate::access::rbac::{self, PolicyRule, RequestAttributes};
 use crate::access::{MASTERS, User};
@@ -14,6 +13,7 @@ use crate::answer::{self, Body};
 use crate::kinds::Kind;
 use crate::object;
 use crate::serve::{Call, Sent};
+use crate::write::{check_type, validate};
 
 // === impl Call ===
 
@@ -26,7 +26,7 @@ impl Call<'_> {
     ) -> Result<Response<Body>, Status> {
         let mut review = sent.object(self.header(header::CONTENT_TYPE)).await?;
         check_type(kind, &review)?;
-        super::validate::types(&review)?;
+        validate::types(&review)?;
         review["apiVersion"] = kind.api_version().into();
         review["kind"] = kind.kind.into();
         object::default(&mut review, "metadata", json!({}));

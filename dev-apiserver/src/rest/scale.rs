@@ -11,12 +11,12 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::{Value, json};
 
 use super::read::find;
-use super::{Part, Writer, settle};
 use crate::answer::{self, Body};
 use crate::kinds::Kind;
 use crate::object;
 use crate::patch::patched;
 use crate::serve::{Call, Sent, parse_json};
+use crate::write::{self, Part, Writer};
 
 // === impl Call ===
 
@@ -53,9 +53,17 @@ impl Call<'_> {
             if let Some(version) = asked["metadata"]["resourceVersion"].as_str() {
                 object["metadata"]["resourceVersion"] = version.into();
             }
-            settle(state, kind, Writer { user: None, ..self.writer(&manager) }, &found, object, Part::Main, dry_run)
+            write::update(
+                state,
+                kind,
+                Writer { user: None, ..self.writer(&manager) },
+                &found,
+                object,
+                Part::Main,
+                dry_run,
+            )
         })?;
-        Ok(answer::json(StatusCode::OK, &scale(&written.object)))
+        Ok(answer::json(StatusCode::OK, &scale(&written)))
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{self, Body};
 use crate::kinds::Kind;
+use crate::object::partial;
 use crate::serve::Call;
 use crate::table::{self, Include};
 
@@ -129,11 +130,6 @@ fn deprecated(kind: &Kind, mut response: Response<Body>) -> Response<Body> {
         response.headers_mut().insert(header::WARNING, HeaderValue::from_static(text));
     }
     response
-}
-
-/// `PartialObjectMetadata` of an object.
-pub(crate) fn partial(object: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 
 // === impl Serialize ===

@@ -3,11 +3,12 @@
 use http::Response;
 use kube_wire::{ResourceRequest, Status, Verb};
 
+use super::not_allowed;
 use super::read::find;
-use super::{Part, not_allowed};
 use crate::answer::Body;
 use crate::kinds::Kind;
 use crate::serve::{Call, Sent};
+use crate::write::Part;
 
 // === impl Call ===
 

@@ -13,6 +13,7 @@ use crate::answer::{self, Body};
 use crate::kinds::{self, Kind};
 use crate::object;
 use crate::serve::{Call, Sent};
+use crate::write::validate;
 
 /// Kubernetes' own bounds and default, in seconds.
 const SHORTEST: i64 = 600;
@@ -29,7 +30,7 @@ impl Call<'_> {
         sent: Sent,
     ) -> Result<Response<Body>, Status> {
         let mut asked = sent.object(self.header(header::CONTENT_TYPE)).await?;
-        super::validate::types(&asked)?;
+        validate::types(&asked)?;
         let spec = &asked["spec"];
         let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
         if !(SHORTEST..=LONGEST).contains(&lifetime) {

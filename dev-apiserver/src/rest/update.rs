@@ -3,15 +3,14 @@
 use http::{Response, StatusCode, header};
 use kube_wire::{ResourceRequest, Status};
 
-use super::create::{ELSEWHERE, check_type, create};
 use super::read::find;
-use super::{Part, scope, settle};
+use super::scope;
 use crate::access::rbac::{RequestAttributes, allows};
 use crate::answer::Body;
 use crate::kinds::Kind;
-use crate::object;
 use crate::serve::{Call, Sent};
 use crate::store::State;
+use crate::write::{self, Part, check_name, check_namespace, check_type, create};
 
 /// The group whose objects an update makes if they are not there (`AllowCreateOnUpdate` in the strategies of
 /// pkg/registry/rbac).
@@ -33,15 +32,9 @@ impl Call<'_> {
         check_type(kind, &object)?;
         self.conform(kind, &mut object)?;
         let name = request.path_name().unwrap_or_default();
-        if object::name(&object) != name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({}) does not match the name on the URL ({name})",
-                object::name(&object)
-            )));
-        }
-        let namespace = object::namespace(&object);
-        if kind.namespaced && !namespace.is_empty() && request.namespace() != Some(namespace) {
-            return Err(Status::bad_request(ELSEWHERE));
+        check_name(&object, name)?;
+        if kind.namespaced {
+            check_namespace(&object, request.namespace().unwrap_or_default())?;
         }
         let (code, written) = self.api.store.write(|state| {
             let found = match find(state, kind, request) {
@@ -59,8 +52,8 @@ impl Call<'_> {
                     return Ok((StatusCode::CREATED, created));
                 }
             };
-            let written = settle(state, kind, self.writer(&manager), &found, object, part, options.dry_run)?;
-            Ok((StatusCode::OK, written.object))
+            let written = write::update(state, kind, self.writer(&manager), &found, object, part, options.dry_run)?;
+            Ok((StatusCode::OK, written))
         })?;
         self.show(code, kind, &written)
     }

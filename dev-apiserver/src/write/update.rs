@@ -5,8 +5,9 @@ use std::sync::Arc;
 use kube_wire::Status;
 use serde_json::Value;
 
+use super::metadata::tidy;
 use super::validate;
-use crate::access::User;
+use super::writer::Writer;
 use crate::access::rbac::check_grant;
 use crate::kinds::Kind;
 use crate::object;
@@ -22,29 +23,13 @@ pub(crate) enum Part {
     Status,
 }
 
-/// Who writes, and as whom it is remembered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Writer<'a> {
-    /// Whose rights count; without one it is a controller of ours.
-    pub(crate) user: Option<&'a User>,
-    /// Who owns the fields that change; an apply has noted it by itself.
-    pub(crate) manager: Option<&'a str>,
-}
-
-/// What became of a write.
-#[derive(Clone, Debug)]
-pub(crate) struct Written {
-    /// The object as it is, or was when its last finalizer went.
-    pub(crate) object: Arc<Value>,
-}
-
 /// Fields of `metadata` that belong to the server.
 const OWN: [&str; 6] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"];
 
 /// Puts a changed object in the place of `found`, which is in the store under the same name. A change that changes
 /// nothing makes no new version; one that takes the last finalizer from an object that is being deleted removes it.
-pub(crate) fn settle(
+pub(crate) fn update(
     state: &mut State,
     kind: &'static Kind,
     by: Writer<'_>,
@@ -52,7 +37,7 @@ pub(crate) fn settle(
     mut object: Value,
     part: Part,
     dry_run: bool,
-) -> Result<Written, Status> {
+) -> Result<Arc<Value>, Status> {
     validate::types(&object)?;
     check_identity(kind, found, &object)?;
     if part == Part::Status {
@@ -84,14 +69,14 @@ pub(crate) fn settle(
         set(object::metadata_value(&mut object), "managedFields", found["metadata"]["managedFields"].clone());
     }
     if object == **found {
-        return Ok(Written { object: Arc::clone(found) });
+        return Ok(Arc::clone(found));
     }
     if let Some(manager) = by.manager {
         let subresource = if part == Part::Status { "status" } else { "" };
         note(kind, manager, subresource, Some(found), &mut object);
     }
     if dry_run {
-        return Ok(Written { object: Arc::new(object) });
+        return Ok(Arc::new(object));
     }
     let written = state.put(kind, object);
     let is_held = object::has_finalizers(&written)
@@ -101,14 +86,7 @@ pub(crate) fn settle(
     if is_released {
         state.remove(kind, object::namespace(&written), object::name(&written));
     }
-    Ok(Written { object: written })
-}
-
-// === impl Writer ===
-
-impl Writer<'static> {
-    /// What Kubernetes has a program of its own for.
-    pub(crate) const CONTROLLER: Self = Self { user: None, manager: Some("kube-controller-manager") };
+    Ok(written)
 }
 
 /// Who writes says which object they mean.
@@ -141,23 +119,6 @@ fn keep_own(found: &Value, object: &mut Value) {
         metadata.insert("namespace".to_owned(), namespace.clone());
     }
     tidy(metadata);
-}
-
-/// Go leaves out what is empty.
-pub(super) fn tidy(metadata: &mut serde_json::Map<String, Value>) {
-    metadata.remove("selfLink");
-    for field in ["labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName"] {
-        let is_empty = match metadata.get(field) {
-            Some(Value::Object(fields)) => fields.is_empty(),
-            Some(Value::Array(items)) => items.is_empty(),
-            Some(Value::String(text)) => text.is_empty(),
-            Some(Value::Null) => true,
-            _ => false,
-        };
-        if is_empty {
-            metadata.remove(field);
-        }
-    }
 }
 
 /// Sets a field, or takes it away if there is nothing to set.

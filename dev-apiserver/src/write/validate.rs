@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::object;
 
-pub(super) use types::check as types;
+pub(crate) use types::check as types;
 
 /// A name that this kind may have.
 pub(super) fn name(kind: &Kind, name: &str) -> Result<(), Status> {

@@ -1,0 +1,19 @@
+//! Writes: the rules for what is stored, whoever writes it. Requests and controllers both write with these functions.
+
+mod bind;
+mod create;
+mod delete;
+mod deletion;
+mod identity;
+mod metadata;
+mod update;
+pub(crate) mod validate;
+mod writer;
+
+pub(crate) use bind::bind;
+pub(crate) use create::create;
+pub(crate) use delete::{Deleted, delete};
+pub(crate) use deletion::Deletion;
+pub(crate) use identity::{check_name, check_namespace, check_type};
+pub(crate) use update::{Part, update};
+pub(crate) use writer::Writer;

@@ -1,0 +1,95 @@
+//! How an object is to be deleted (`DeleteOptions`).
+
+use kube_wire::Status;
+use kube_wire::gvr::GroupResource;
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::object;
+
+/// How an object is to be deleted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deletion {
+    pub(super) dry_run: bool,
+    propagation: Option<Propagation>,
+    grace: Option<i64>,
+    uid: Option<String>,
+    version: Option<String>,
+}
+
+/// What happens to what the object owns. Without one, dependents go after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Propagation {
+    /// They stay.
+    Orphan,
+    /// They go first.
+    Foreground,
+}
+
+// === impl Deletion ===
+
+impl Deletion {
+    /// Dependents go first.
+    pub(crate) fn foreground() -> Self {
+        Self { propagation: Some(Propagation::Foreground), ..Self::default() }
+    }
+
+    pub(crate) fn parse(options: &Value) -> Result<Self, Status> {
+        let propagation = match (options["propagationPolicy"].as_str(), options["orphanDependents"].as_bool()) {
+            (Some("Orphan"), _) | (_, Some(true)) => Some(Propagation::Orphan),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (None | Some("" | "Background"), _) => None,
+            (Some(other), _) => {
+                return Err(Status::bad_request(format!(
+                    "propagationPolicy {other:?} is none of Orphan, Background, Foreground"
+                )));
+            }
+        };
+        let text = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
+        Ok(Self {
+            dry_run: !object::items(&options["dryRun"]).is_empty(),
+            propagation,
+            grace: options["gracePeriodSeconds"].as_i64(),
+            uid: text("uid"),
+            version: text("resourceVersion"),
+        })
+    }
+
+    pub(super) fn check(&self, kind: &Kind, found: &Value) -> Result<(), Status> {
+        for (field, what, wanted) in [("uid", "UID", &self.uid), ("resourceVersion", "ResourceVersion", &self.version)]
+        {
+            let live = found["metadata"][field].as_str().unwrap_or_default();
+            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != live) {
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({live}). The object \
+                     might have been deleted and then recreated"
+                );
+                // The generic store names the kind where others name the resource.
+                let kind = GroupResource { resource: kind.kind, ..kind.group_resource() };
+                return Err(Status::conflict(kind, object::name(found), &why));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finalizer(&self) -> Option<&'static str> {
+        self.propagation.map(|propagation| match propagation {
+            Propagation::Orphan => "orphan",
+            Propagation::Foreground => "foregroundDeletion",
+        })
+    }
+
+    /// Seconds that a node gets to end a pod; everything else, and a pod that no node runs, goes at once.
+    pub(super) fn grace_of(&self, kind: &Kind, found: &Value) -> i64 {
+        let is_running = kind.is_pod()
+            && found["spec"]["nodeName"].is_string()
+            && !matches!(found["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        if !is_running {
+            return 0;
+        }
+        let asked = self.grace.or_else(|| found["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30).max(0);
+        // A second deletion may only shorten what the first one gave.
+        let given = found["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        given.map_or(asked, |given| given.min(asked))
+    }
+}

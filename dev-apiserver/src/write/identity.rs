@@ -1,0 +1,43 @@
+//! Whether the object of a request is the one that the path of the request names.
+
+use kube_wire::Status;
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::object;
+
+/// The kind in the body is that of the path.
+pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
+    let (version, name) = (object["apiVersion"].as_str(), object["kind"].as_str());
+    let is_right =
+        version.is_none_or(|version| version == kind.api_version()) && name.is_none_or(|name| name == kind.kind);
+    if is_right {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {} {}",
+        kind.kind,
+        version.unwrap_or_default(),
+        name.unwrap_or_default(),
+    )))
+}
+
+/// The name in an object is that of the path.
+pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
+    let stated = object::name(object);
+    if stated == name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!("the name of the object ({stated}) does not match the name on the URL ({name})")))
+}
+
+/// The namespace in an object, if it has one, is that of the path (`EnsureObjectNamespaceMatchesRequestNamespace` in
+/// apiserver's `registry/rest/meta.go`).
+pub(crate) fn check_namespace(object: &Value, namespace: &str) -> Result<(), Status> {
+    let stated = object::namespace(object);
+    if stated.is_empty() || stated == namespace {
+        return Ok(());
+    }
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    Err(Status::bad_request(message))
+}
