@@ -28,9 +28,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
+use crate::api::Api;
 use crate::kinds;
 use crate::object;
-use crate::serve::Api;
 use crate::store::State;
 use account::Issuer;
 use kubelet::Kubelet;

@@ -14,9 +14,12 @@
 
 mod access;
 mod answer;
+mod api;
+mod body;
 mod controllers;
 mod defaults;
 mod discovery;
+mod headers;
 mod kinds;
 mod object;
 mod openapi;

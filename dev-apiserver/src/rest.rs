@@ -4,6 +4,7 @@
 //! `update`, `delete`. [`crate::write`] has the rules of writes.
 
 mod create;
+mod decode;
 mod delete;
 mod exec;
 mod list;
@@ -11,6 +12,7 @@ mod log;
 mod patch;
 mod pod;
 mod read;
+mod request;
 mod review;
 mod scale;
 mod selection;
@@ -21,59 +23,46 @@ mod update;
 mod watch;
 
 use http::Response;
-use kube_wire::{ResourceRequest, Status, Verb};
+use kube_wire::{Status, Verb};
 
 use crate::answer::Body;
-use crate::kinds::{self, Handling, Kind};
-use crate::serve::{Call, Sent};
+use crate::body::RequestBody;
+use crate::kinds::Handling;
 use crate::write::Part;
+pub(crate) use request::ApiRequest;
 
 /// Serves a request for a resource, which its caller may make.
-pub(crate) async fn serve(
-    call: &Call<'_>,
-    request: &ResourceRequest<'_>,
-    sent: Sent,
-) -> Result<Response<Body>, Status> {
-    let kind =
-        kinds::find(request.group(), request.version(), request.resource()).ok_or_else(Status::path_not_found)?;
-    let inside = scope(kind, request);
-    let is_elsewhere = request.namespace().is_some() && inside.is_none() && !request.is_namespace();
-    if is_elsewhere || kind.namespaced && inside.is_none() && request.path_name().is_some() {
+pub(crate) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+    let (kind, resource) = (request.kind, request.resource);
+    let inside = request.namespace();
+    let is_elsewhere = resource.namespace().is_some() && inside.is_none() && !resource.is_namespace();
+    if is_elsewhere || kind.namespaced && inside.is_none() && resource.path_name().is_some() {
         return Err(Status::path_not_found());
     }
-    if let Some(subresource) = request.subresource() {
+    let verb = resource.verb();
+    if let Some(subresource) = resource.subresource() {
         let known = kind.subresource(subresource).ok_or_else(Status::path_not_found)?;
-        if !known.verbs.contains(&request.verb().as_str()) {
-            return Err(not_allowed());
+        if !known.verbs.contains(&verb.as_str()) {
+            return Err(Status::method_not_allowed_here());
         }
-        return call.subresource(kind, request, subresource, sent).await;
+        return subresource::serve(request, subresource, body).await;
     }
     // kubectl asks the reviews of a namespace there, and all others everywhere.
-    let is_homeless = kind.namespaced && inside.is_none() && !matches!(request.verb(), Verb::List | Verb::Watch);
-    let is_nameless = matches!(request.verb(), Verb::Update | Verb::Patch) && request.path_name().is_none();
-    if is_homeless || is_nameless || !kind.allows(request.verb()) {
-        return Err(not_allowed());
+    let is_homeless = kind.namespaced && inside.is_none() && !matches!(verb, Verb::List | Verb::Watch);
+    let is_nameless = matches!(verb, Verb::Update | Verb::Patch) && resource.path_name().is_none();
+    if is_homeless || is_nameless || !kind.allows(verb) {
+        return Err(Status::method_not_allowed_here());
     }
-    match request.verb() {
-        Verb::Get => call.get(kind, request),
-        Verb::List => call.list(kind, request),
-        Verb::Watch => call.watch(kind, request),
-        Verb::Create if kind.handling == Handling::Review => call.review(kind, request, sent).await,
-        Verb::Create => call.create(kind, request, sent).await,
-        Verb::Update => call.update(kind, request, Part::Main, sent).await,
-        Verb::Patch => call.patch(kind, request, Part::Main, sent).await,
-        Verb::Delete => call.delete(kind, request, sent).await,
-        Verb::DeleteCollection => call.delete_collection(kind, request, sent).await,
-        Verb::Options => Err(not_allowed()),
+    match verb {
+        Verb::Get => read::get(request),
+        Verb::List => list::list(request),
+        Verb::Watch => watch::watch(request),
+        Verb::Create if kind.handling == Handling::Review => review::review(request, body).await,
+        Verb::Create => create::create(request, body).await,
+        Verb::Update => update::update(request, Part::Main, body).await,
+        Verb::Patch => patch::patch(request, Part::Main, body).await,
+        Verb::Delete => delete::delete(request, body).await,
+        Verb::DeleteCollection => delete::delete_collection(request, body).await,
+        Verb::Options => Err(Status::method_not_allowed_here()),
     }
-}
-
-/// The namespace that a request is about, for kinds that have one.
-fn scope<'r>(kind: &Kind, request: &'r ResourceRequest<'_>) -> Option<&'r str> {
-    request.namespace().filter(|_| kind.namespaced)
-}
-
-/// 405
-pub(crate) fn not_allowed() -> Status {
-    Status::method_not_allowed_here()
 }

@@ -19,9 +19,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-use crate::controllers;
-use crate::seed;
-use crate::serve::Api;
+use crate::api::Api;
+use crate::{controllers, seed, serve};
 
 /// For a TLS handshake.
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -127,7 +126,7 @@ where
 {
     let service = service_fn(|request| {
         let (api, chain) = (Arc::clone(api), Arc::clone(&chain));
-        async move { Ok::<_, Infallible>(api.answer(request, &chain).await) }
+        async move { Ok::<_, Infallible>(serve::respond(&api, request, &chain).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);

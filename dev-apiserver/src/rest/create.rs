@@ -1,75 +1,31 @@
 //! New objects.
 
 use http::{HeaderValue, Response, StatusCode, header};
-use kube_wire::query::WriteOptions;
-use kube_wire::{ResourceRequest, Status};
-use serde_json::Value;
+use kube_wire::Status;
 
-use super::scope;
+use super::decode;
+use super::request::ApiRequest;
+use super::shape::respond;
 use crate::answer::Body;
+use crate::body::RequestBody;
 use crate::kinds::Kind;
-use crate::protobuf;
-use crate::serve::{Call, Sent};
 use crate::store::State;
-use crate::write::{Writer, check_type, create};
+use crate::write;
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) async fn create(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        let options = self.write_options()?;
-        let manager = self.manager()?;
-        let mut object = sent.object(self.header(header::CONTENT_TYPE)).await?;
-        check_type(kind, &object)?;
-        self.conform(kind, &mut object)?;
-        let namespace = scope(kind, request).unwrap_or_default();
-        let write = |state: &mut State| create(state, kind, namespace, object, self.writer(&manager), options.dry_run);
-        let created = self.api.store.write(write)?;
-        let mut response = self.show(StatusCode::CREATED, kind, &created)?;
-        if let Some(warning) = idle(kind) {
-            response.headers_mut().insert(header::WARNING, warning);
-        }
-        Ok(response)
+pub(super) async fn create(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+    let options = request.write_options()?;
+    let manager = request.manager()?;
+    let object = decode::object(request, body).await?;
+    let kind = request.kind;
+    let namespace = request.namespace().unwrap_or_default();
+    let write =
+        |state: &mut State| write::create(state, kind, namespace, object, request.writer(&manager), options.dry_run);
+    let created = request.api.store.write(write)?;
+    let mut response = respond(request, StatusCode::CREATED, &created)?;
+    if let Some(warning) = idle(kind) {
+        response.headers_mut().insert(header::WARNING, warning);
     }
-
-    /// Drops fields that the kind does not have, or refuses them if the client is strict.
-    pub(super) fn conform(&self, kind: &Kind, object: &mut Value) -> Result<(), Status> {
-        let unknown = protobuf::conform(&kind.api_version(), kind.kind, object)?;
-        if unknown.is_empty() || self.write_options()?.field_validation != "Strict" {
-            return Ok(());
-        }
-        let unknown: Vec<_> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
-        let message = format!(
-            "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-            kind.kind,
-            kind.version,
-            kind.kind,
-            unknown.join(", ")
-        );
-        Err(Status::bad_request(message))
-    }
-
-    /// As whom a plain write is remembered: what the client says, or the program that it is.
-    pub(super) fn manager(&self) -> Result<String, Status> {
-        let stated = self.write_options()?.field_manager;
-        let agent = self.header(header::USER_AGENT).unwrap_or_default();
-        let stated = if stated.is_empty() { agent.split('/').next().unwrap_or_default() } else { &stated };
-        Ok(stated.to_owned())
-    }
-
-    /// The caller, whose fields are remembered as the manager's.
-    pub(super) fn writer<'w>(&'w self, manager: &'w str) -> Writer<'w> {
-        Writer { user: Some(&self.user), manager: Some(manager) }
-    }
-
-    pub(super) fn write_options(&self) -> Result<WriteOptions<'_>, Status> {
-        WriteOptions::parse(self.info.query()).map_err(|error| Status::bad_request(error.to_string()))
-    }
+    Ok(response)
 }
 
 /// A warning (RFC 7234 section 5.5, which Kubernetes keeps up) for kinds that are stored and that nothing acts upon.

@@ -5,18 +5,18 @@ use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_K
 use http::{HeaderValue, Response, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use kube_wire::Status;
 use kube_wire::query::parse_bool;
-use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::log::container;
 use super::read::find;
-use crate::access::rbac::{self, RequestAttributes};
+use super::request::ApiRequest;
+use crate::access::rbac;
 use crate::answer::Body;
-use crate::kinds::Kind;
+use crate::body::RequestBody;
 use crate::object;
-use crate::serve::{Call, Sent};
 use crate::websocket::{Opcode, accept, frame, take};
 
 /// The subprotocols, the better one first; the older one cannot say that the input has ended.
@@ -41,82 +41,64 @@ struct Answer {
     exit_code: u8,
 }
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) fn exec(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        // A WebSocket is a GET, and nobody who may only read may run something (as kube-apiserver since 1.35).
-        let attributes = RequestAttributes::Resource {
-            verb: "create",
-            group: kind.group,
-            resource: kind.resource,
-            subresource: request.subresource(),
-            namespace: request.namespace(),
-            name: request.path_name(),
-        };
-        let pod = self.api.store.read(|state| {
-            if !rbac::allows(state, &self.user, &attributes) {
-                return Err(attributes.forbidden(&self.user));
-            }
-            find(state, kind, request).cloned()
-        })?;
-        let query = self.info.query();
-        let option = |key: &str| query.first(key).ok().flatten().map(std::borrow::Cow::into_owned);
-        let container = container(&pod, option("container").as_deref())?;
-        if pod["status"]["phase"] != "Running" {
-            let phase = pod["status"]["phase"].as_str().unwrap_or_default();
-            let message =
-                format!("cannot exec into a container in a completed or pending pod; current phase is {phase}");
-            return Err(Status::bad_request(message));
+pub(super) fn exec(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+    // A WebSocket is a GET, and nobody who may only read may run something (as kube-apiserver since 1.35).
+    let attributes = request.attributes("create");
+    let pod = request.api.store.read(|state| {
+        if !rbac::allows(state, request.user, &attributes) {
+            return Err(attributes.forbidden(request.user));
         }
-        let command: Vec<String> =
-            query.all("command").filter_map(Result::ok).map(std::borrow::Cow::into_owned).collect();
-        let has_input = option("stdin").is_some_and(|value| parse_bool(&value));
-        let is_terminal = option("tty").is_some_and(|value| parse_bool(&value));
-        let answer = answer(&pod, &container, &command, has_input, is_terminal);
-        let (response, upgrade) = self.switch(sent)?;
-        let tasks = self.api.tasks.clone();
-        self.api.tasks.spawn("exec", async move {
-            tokio::select! {
-                () = tasks.cancelled() => {}
-                outcome = talk(upgrade, answer) => if let Err(error) = outcome {
-                    tracing::debug!(%error, "exec ended early");
-                }
-            }
-        });
-        Ok(response)
+        find(state, request).cloned()
+    })?;
+    let query = request.query;
+    let option = |key: &str| query.first(key).ok().flatten().map(std::borrow::Cow::into_owned);
+    let container = container(&pod, option("container").as_deref())?;
+    if pod["status"]["phase"] != "Running" {
+        let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+        let message = format!("cannot exec into a container in a completed or pending pod; current phase is {phase}");
+        return Err(Status::bad_request(message));
     }
+    let command: Vec<String> = query.all("command").filter_map(Result::ok).map(std::borrow::Cow::into_owned).collect();
+    let has_input = option("stdin").is_some_and(|value| parse_bool(&value));
+    let is_terminal = option("tty").is_some_and(|value| parse_bool(&value));
+    let answer = answer(&pod, &container, &command, has_input, is_terminal);
+    let (response, upgrade) = switch(request, body)?;
+    let tasks = request.api.tasks.clone();
+    request.api.tasks.spawn("exec", async move {
+        tokio::select! {
+            () = tasks.cancelled() => {}
+            outcome = talk(upgrade, answer) => if let Err(error) = outcome {
+                tracing::debug!(%error, "exec ended early");
+            }
+        }
+    });
+    Ok(response)
+}
 
-    /// 101, or why not.
-    fn switch(&self, sent: Sent) -> Result<(Response<Body>, OnUpgrade), Status> {
-        let is_websocket = self.header(UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
-        let key = self.header(SEC_WEBSOCKET_KEY);
-        let (true, Some(key), Some(upgrade)) = (is_websocket, key, sent.upgrade()) else {
-            return Err(Status::bad_request("dev-apiserver streams over WebSocket only: this is no upgrade to it"));
-        };
-        let offered = self.header(SEC_WEBSOCKET_PROTOCOL).unwrap_or_default();
-        let protocol = PROTOCOLS.into_iter().find(|known| offered.split(',').any(|one| one.trim() == *known));
-        let Some(protocol) = protocol else {
-            return Err(Status::bad_request(format!("none of the subprotocols {PROTOCOLS:?} is offered")));
-        };
-        let mut response = Response::new(Body::Whole(bytes::Bytes::new()));
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        let mut set = |name: HeaderName, value: &str| {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                response.headers_mut().insert(name, value);
-            }
-        };
-        set(UPGRADE, "websocket");
-        set(CONNECTION, "Upgrade");
-        set(SEC_WEBSOCKET_ACCEPT, &accept(key));
-        set(SEC_WEBSOCKET_PROTOCOL, protocol);
-        Ok((response, upgrade))
-    }
+/// 101, or why not.
+fn switch(request: &ApiRequest<'_>, body: RequestBody) -> Result<(Response<Body>, OnUpgrade), Status> {
+    let is_websocket = request.header(UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+    let key = request.header(SEC_WEBSOCKET_KEY);
+    let (true, Some(key), Some(upgrade)) = (is_websocket, key, body.upgrade()) else {
+        return Err(Status::bad_request("dev-apiserver streams over WebSocket only: this is no upgrade to it"));
+    };
+    let offered = request.header(SEC_WEBSOCKET_PROTOCOL).unwrap_or_default();
+    let protocol = PROTOCOLS.into_iter().find(|known| offered.split(',').any(|one| one.trim() == *known));
+    let Some(protocol) = protocol else {
+        return Err(Status::bad_request(format!("none of the subprotocols {PROTOCOLS:?} is offered")));
+    };
+    let mut response = Response::new(Body::Whole(bytes::Bytes::new()));
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    set(UPGRADE, "websocket");
+    set(CONNECTION, "Upgrade");
+    set(SEC_WEBSOCKET_ACCEPT, &accept(key));
+    set(SEC_WEBSOCKET_PROTOCOL, protocol);
+    Ok((response, upgrade))
 }
 
 fn answer(pod: &Value, container: &str, command: &[String], has_input: bool, is_terminal: bool) -> Answer {

@@ -9,18 +9,17 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Response;
+use kube_wire::Status;
 use kube_wire::gvr::GroupKind;
 use kube_wire::query::ListOptions;
 use kube_wire::status::{Cause, FieldError};
-use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
-use super::scope;
+use super::request::ApiRequest;
 use super::selection::Selection;
-use super::shape::ListMeta;
+use super::shape::{ListMeta, respond_list};
 use crate::answer::Body;
 use crate::kinds::Kind;
-use crate::serve::Call;
 use crate::store::{Place, State, TooOld};
 
 /// Where a page begins.
@@ -29,31 +28,14 @@ struct From {
     after: Place,
 }
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) fn list(&self, kind: &'static Kind, request: &ResourceRequest<'_>) -> Result<Response<Body>, Status> {
-        let options = self.list_options()?;
-        let selection = Selection::parse(kind, &options)?;
-        let namespace = scope(kind, request);
-        let limit = self.number("limit")?.unwrap_or(usize::MAX);
-        let (meta, items) = self.api.store.read(|state| page(state, kind, namespace, &options, limit, &selection))?;
-        self.show_list(kind, &meta, &items)
-    }
-
-    /// A number above zero; zero, what is negative and nothing are the same.
-    pub(super) fn number<N: TryFrom<i64>>(&self, key: &'static str) -> Result<Option<N>, Status> {
-        let refused = |why: String| Status::bad_request(why);
-        let text = self.info.query().first(key).map_err(|error| refused(error.to_string()))?;
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-        let number: i64 =
-            text.parse().map_err(|_| refused(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")))?;
-        Ok(Some(number).filter(|number| *number > 0).and_then(|number| N::try_from(number).ok()))
-    }
-
-    pub(super) fn list_options(&self) -> Result<ListOptions<'_>, Status> {
-        ListOptions::parse(self.info.query()).map_err(|error| Status::bad_request(error.to_string()))
-    }
+pub(super) fn list(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
+    let options = request.list_options()?;
+    let kind = request.kind;
+    let selection = Selection::parse(kind, &options)?;
+    let limit = request.number("limit")?.unwrap_or(usize::MAX);
+    let read = |state: &State| page(state, kind, request.namespace(), &options, limit, &selection);
+    let (meta, items) = request.api.store.read(read)?;
+    respond_list(request, &meta, &items)
 }
 
 fn page(

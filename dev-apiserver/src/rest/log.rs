@@ -5,104 +5,91 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use kube_wire::Status;
 use kube_wire::query::parse_bool;
-use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at};
 
 use super::read::find;
+use super::request::ApiRequest;
 use crate::answer::{self, Body};
-use crate::kinds::Kind;
+use crate::api::Api;
+use crate::kinds;
 use crate::object;
-use crate::serve::Call;
 
 const TEXT: &str = "text/plain";
 const LINES: usize = 3;
 /// From one line to the next, while they are followed.
 const PULSE: Duration = Duration::from_millis(500);
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) fn log(&self, kind: &'static Kind, request: &ResourceRequest<'_>) -> Result<Response<Body>, Status> {
-        let pod = self.api.store.read(|state| find(state, kind, request).cloned())?;
-        let option = |key: &str| self.info.query().first(key).ok().flatten().map(std::borrow::Cow::into_owned);
-        let is_set = |key: &str| option(key).is_some_and(|value| parse_bool(&value));
-        let container = container(&pod, option("container").as_deref())?;
-        if is_set("previous") {
-            let message =
-                format!("previous terminated container {container:?} in pod {:?} not found", object::name(&pod));
-            return Err(Status::bad_request(message));
-        }
-        if pod["status"]["containerStatuses"].is_null() {
-            let message = format!(
-                "container {container:?} in pod {:?} is waiting to start: ContainerCreating",
-                object::name(&pod)
-            );
-            return Err(Status::bad_request(message));
-        }
-        let tail = option("tailLines").and_then(|text| text.parse().ok()).unwrap_or(LINES).min(LINES);
-        let since = if is_set("timestamps") { pod["status"]["startTime"].as_str() } else { None };
-        let mut text = String::new();
-        for number in LINES - tail + 1..=LINES {
-            text += &line(number, &container, since);
-        }
-        // The lines are ASCII but for what a container is called, and that is ASCII too.
-        if let Some(limit) = option("limitBytes").and_then(|text| text.parse().ok()) {
-            text.truncate(limit);
-        }
-        let is_running = pod["status"]["phase"] == "Running";
-        if is_set("follow") && is_running {
-            return Ok(self.follow(kind, &pod, text, container, since.is_some()));
-        }
-        Ok(answer::whole(StatusCode::OK, TEXT, text))
+pub(super) fn log(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
+    let pod = request.api.store.read(|state| find(state, request).cloned())?;
+    let option = |key: &str| request.query.first(key).ok().flatten().map(std::borrow::Cow::into_owned);
+    let is_set = |key: &str| option(key).is_some_and(|value| parse_bool(&value));
+    let container = container(&pod, option("container").as_deref())?;
+    if is_set("previous") {
+        let message = format!("previous terminated container {container:?} in pod {:?} not found", object::name(&pod));
+        return Err(Status::bad_request(message));
     }
+    if pod["status"]["containerStatuses"].is_null() {
+        let message =
+            format!("container {container:?} in pod {:?} is waiting to start: ContainerCreating", object::name(&pod));
+        return Err(Status::bad_request(message));
+    }
+    let tail = option("tailLines").and_then(|text| text.parse().ok()).unwrap_or(LINES).min(LINES);
+    let since = if is_set("timestamps") { pod["status"]["startTime"].as_str() } else { None };
+    let mut text = String::new();
+    for number in LINES - tail + 1..=LINES {
+        text += &line(number, &container, since);
+    }
+    // The lines are ASCII but for what a container is called, and that is ASCII too.
+    if let Some(limit) = option("limitBytes").and_then(|text| text.parse().ok()) {
+        text.truncate(limit);
+    }
+    let is_running = pod["status"]["phase"] == "Running";
+    if is_set("follow") && is_running {
+        return Ok(follow(request.api, &pod, text, container, since.is_some()));
+    }
+    Ok(answer::whole(StatusCode::OK, TEXT, text))
+}
 
-    /// The lines, and then more of them until the pod has ended.
-    fn follow(
-        &self,
-        kind: &'static Kind,
-        pod: &Value,
-        text: String,
-        container: String,
-        stamped: bool,
-    ) -> Response<Body> {
-        let (sender, told) = mpsc::channel(1);
-        let api = Arc::clone(self.api);
-        let (namespace, name, uid) =
-            (object::namespace(pod).to_owned(), object::name(pod).to_owned(), object::uid(pod).to_owned());
-        self.api.tasks.spawn("log", async move {
-            let mut revision = api.store.subscribe();
-            if sender.send(Bytes::from(text)).await.is_err() {
-                return;
-            }
-            let runs = || {
-                api.store.read(|state| {
-                    let pod = state.get(kind, &namespace, &name);
-                    pod.is_some_and(|pod| object::uid(pod) == uid && pod["status"]["phase"] == "Running")
-                })
-            };
-            let mut number = LINES;
-            let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
-            while runs() {
-                tokio::select! {
-                    _ = pulse.tick() => {
-                        number += 1;
-                        let now = object::now();
-                        let line = line(number, &container, stamped.then_some(now.as_str()));
-                        if sender.send(line.into()).await.is_err() {
-                            return;
-                        }
+/// The lines, and then more of them until the pod has ended.
+fn follow(api: &Arc<Api>, pod: &Value, text: String, container: String, stamped: bool) -> Response<Body> {
+    let (sender, told) = mpsc::channel(1);
+    let (api, tasks) = (Arc::clone(api), api.tasks.clone());
+    let (namespace, name, uid) =
+        (object::namespace(pod).to_owned(), object::name(pod).to_owned(), object::uid(pod).to_owned());
+    tasks.spawn("log", async move {
+        let mut revision = api.store.subscribe();
+        if sender.send(Bytes::from(text)).await.is_err() {
+            return;
+        }
+        let runs = || {
+            api.store.read(|state| {
+                let pod = state.get(kinds::of("", "pods"), &namespace, &name);
+                pod.is_some_and(|pod| object::uid(pod) == uid && pod["status"]["phase"] == "Running")
+            })
+        };
+        let mut number = LINES;
+        let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
+        while runs() {
+            tokio::select! {
+                _ = pulse.tick() => {
+                    number += 1;
+                    let now = object::now();
+                    let line = line(number, &container, stamped.then_some(now.as_str()));
+                    if sender.send(line.into()).await.is_err() {
+                        return;
                     }
-                    () = sender.closed() => return,
-                    () = api.tasks.cancelled() => return,
-                    changed = revision.changed() => if changed.is_err() { return },
                 }
+                () = sender.closed() => return,
+                () = api.tasks.cancelled() => return,
+                changed = revision.changed() => if changed.is_err() { return },
             }
-        });
-        answer::stream(TEXT, told)
-    }
+        }
+    });
+    answer::stream(TEXT, told)
 }
 
 fn line(number: usize, container: &str, stamp: Option<&str>) -> String {

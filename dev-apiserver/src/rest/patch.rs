@@ -3,107 +3,93 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use kube_wire::Status;
 use kube_wire::gvr::GroupKind;
 use kube_wire::media::BodyType;
 use kube_wire::status::FieldError;
-use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
+use super::decode::conform;
 use super::read::find;
-use super::scope;
+use super::request::ApiRequest;
+use super::shape::respond;
 use crate::answer::Body;
-use crate::kinds::Kind;
+use crate::body::{RequestBody, json_only, parse_json, parse_yaml};
 use crate::object;
-use crate::patch::{Applied, apply, first_apply, patched};
-use crate::serve::{Call, Sent, json_only, parse_json, parse_yaml};
+use crate::patch::{self, Applied, first_apply, patched};
 use crate::store::State;
-use crate::write::{self, Part, Writer, check_name, check_namespace, check_type, create, validate};
+use crate::write::{self, Part, Writer, check_name, check_namespace, check_type, validate};
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) async fn patch(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        part: Part,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        let patch_type = self.patch_type()?;
-        let bytes = sent.bytes().await?;
-        if patch_type == BodyType::ApplyYaml {
-            let config = parse_yaml(&bytes)?;
-            return self.apply(kind, request, part, config);
-        }
-        let patch = parse_json(&bytes)?;
-        let options = self.write_options()?;
-        let manager = self.manager()?;
-        let written = self.api.store.write(|state| {
-            let found = Arc::clone(find(state, kind, request)?);
-            let mut object = patched(patch_type, &found, &patch)?;
-            check_name(&object, object::name(&found))?;
-            check_namespace(&object, object::namespace(&found))?;
-            self.conform(kind, &mut object)?;
-            write::update(state, kind, self.writer(&manager), &found, object, part, options.dry_run)
-        })?;
-        self.show(StatusCode::OK, kind, &written)
+pub(super) async fn patch(request: &ApiRequest<'_>, part: Part, body: RequestBody) -> Result<Response<Body>, Status> {
+    let patch_type = patch_type(request)?;
+    let bytes = body.bytes().await?;
+    if patch_type == BodyType::ApplyYaml {
+        return apply(request, part, parse_yaml(&bytes)?);
     }
+    let patch = parse_json(&bytes)?;
+    let options = request.write_options()?;
+    let manager = request.manager()?;
+    let written = request.api.store.write(|state| {
+        let found = Arc::clone(find(state, request)?);
+        let mut object = patched(patch_type, &found, &patch)?;
+        check_name(&object, object::name(&found))?;
+        check_namespace(&object, object::namespace(&found))?;
+        conform(request, &mut object)?;
+        write::update(state, request.kind, request.writer(&manager), &found, object, part, options.dry_run)
+    })?;
+    respond(request, StatusCode::OK, &written)
+}
 
-    /// What kind of patch it is; CBOR is not read.
-    pub(super) fn patch_type(&self) -> Result<BodyType, Status> {
-        let content_type = self.header(header::CONTENT_TYPE);
-        match BodyType::of_patch(content_type).map_err(Status::unsupported_media_type)? {
-            BodyType::ApplyCbor => Err(json_only()),
-            known => Ok(known),
-        }
+/// What kind of patch it is; CBOR is not read.
+pub(super) fn patch_type(request: &ApiRequest<'_>) -> Result<BodyType, Status> {
+    let content_type = request.header(header::CONTENT_TYPE);
+    match BodyType::of_patch(content_type).map_err(Status::unsupported_media_type)? {
+        BodyType::ApplyCbor => Err(json_only()),
+        known => Ok(known),
     }
+}
 
-    fn apply(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        part: Part,
-        mut config: Value,
-    ) -> Result<Response<Body>, Status> {
-        let options = self.write_options()?;
-        if options.field_manager.is_empty() {
-            let kind = GroupKind { group: "meta.k8s.io", kind: "PatchOptions" };
-            let missing = FieldError::required("fieldManager", "is required for apply patch");
-            return Err(Status::invalid(kind, "", &[missing]));
-        }
-        validate::types(&config)?;
-        self.conform(kind, &mut config)?;
-        check_type(kind, &config)?;
-        if config["apiVersion"].is_null() || config["kind"].is_null() {
-            return Err(Status::bad_request("apiVersion and kind must be set in an apply patch"));
-        }
-        if config["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
-            return Err(Status::bad_request("metadata.managedFields must be nil"));
-        }
-        let name = request.path_name().unwrap_or_default();
-        if !object::name(&config).is_empty() {
-            check_name(&config, name)?;
-        }
-        object::metadata(&mut config).insert("name".to_owned(), name.into());
-        object::drop_nulls(&mut config);
-        let subresource = if part == Part::Status { "status" } else { "" };
-        let applied = Applied { manager: &options.field_manager, force: options.force, subresource };
-        let namespace = scope(kind, request).unwrap_or_default();
-        let by = Writer { user: Some(&self.user), manager: None };
-        let write = |state: &mut State| {
-            let Some(found) = state.get(kind, namespace, name).map(Arc::clone) else {
-                if part == Part::Status {
-                    return Err(Status::not_found(kind.group_resource(), name));
-                }
-                let object = first_apply(kind, applied, &config);
-                return create(state, kind, namespace, object, by, options.dry_run)
-                    .map(|created| (StatusCode::CREATED, created));
-            };
-            let object = apply(kind, applied, &found, &config)?;
-            let written = write::update(state, kind, by, &found, object, part, options.dry_run)?;
-            Ok((StatusCode::OK, written))
+fn apply(request: &ApiRequest<'_>, part: Part, mut config: Value) -> Result<Response<Body>, Status> {
+    let options = request.write_options()?;
+    if options.field_manager.is_empty() {
+        let kind = GroupKind { group: "meta.k8s.io", kind: "PatchOptions" };
+        let missing = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(Status::invalid(kind, "", &[missing]));
+    }
+    let (kind, name) = (request.kind, request.name());
+    validate::types(&config)?;
+    conform(request, &mut config)?;
+    check_type(kind, &config)?;
+    check_config(&config, name)?;
+    object::metadata(&mut config).insert("name".to_owned(), name.into());
+    object::drop_nulls(&mut config);
+    let subresource = if part == Part::Status { "status" } else { "" };
+    let applied = Applied { manager: &options.field_manager, force: options.force, subresource };
+    let namespace = request.namespace().unwrap_or_default();
+    let by = Writer { user: Some(request.user), manager: None };
+    let write = |state: &mut State| {
+        let Some(found) = state.get(kind, namespace, name).map(Arc::clone) else {
+            if part == Part::Status {
+                return Err(Status::not_found(kind.group_resource(), name));
+            }
+            let object = first_apply(kind, applied, &config);
+            let created = write::create(state, kind, namespace, object, by, options.dry_run)?;
+            return Ok((StatusCode::CREATED, created));
         };
-        let (code, object) = self.api.store.write(write)?;
-        self.show(code, kind, &object)
+        let object = patch::apply(kind, applied, &found, &config)?;
+        let written = write::update(state, kind, by, &found, object, part, options.dry_run)?;
+        Ok((StatusCode::OK, written))
+    };
+    let (code, object) = request.api.store.write(write)?;
+    respond(request, code, &object)
+}
+
+fn check_config(config: &Value, name: &str) -> Result<(), Status> {
+    if config["apiVersion"].is_null() || config["kind"].is_null() {
+        return Err(Status::bad_request("apiVersion and kind must be set in an apply patch"));
     }
+    if config["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    if object::name(config).is_empty() { Ok(()) } else { check_name(config, name) }
 }

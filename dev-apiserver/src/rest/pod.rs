@@ -3,63 +3,50 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode, header};
+use kube_wire::Status;
 use kube_wire::status::{Cause, TryAgain};
-use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
 use super::read::find;
+use super::request::ApiRequest;
 use crate::answer::{self, Body};
-use crate::kinds::{self, Kind};
+use crate::body::RequestBody;
+use crate::kinds;
 use crate::object;
-use crate::serve::{Call, Sent};
 use crate::store::State;
-use crate::write::{Deletion, bind, delete, validate};
+use crate::write::{self, Deletion, validate};
 
-// === impl Call ===
+/// Puts a pod on a node, as a scheduler does.
+pub(super) async fn bind(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+    let binding = body.object(request.header(header::CONTENT_TYPE)).await?;
+    validate::types(&binding)?;
+    let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
+    request.api.store.write(|state| {
+        let found = Arc::clone(find(state, request)?);
+        let name = object::name(&found);
+        if node.is_empty() {
+            return Err(Status::bad_request("target.name must name a node"));
+        }
+        if let Some(node) = found["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
+            let why = format!("pod {name} is already assigned to node {node:?}");
+            return Err(Status::conflict(request.kind.group_resource(), name, &why));
+        }
+        write::bind(state, Value::clone(&found), &node);
+        Ok(())
+    })?;
+    Ok(success())
+}
 
-impl Call<'_> {
-    /// Puts a pod on a node, as a scheduler does.
-    pub(super) async fn bind(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        let binding = sent.object(self.header(header::CONTENT_TYPE)).await?;
-        validate::types(&binding)?;
-        let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
-        self.api.store.write(|state| {
-            let found = Arc::clone(find(state, kind, request)?);
-            let name = object::name(&found);
-            if node.is_empty() {
-                return Err(Status::bad_request("target.name must name a node"));
-            }
-            if let Some(node) = found["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
-                let why = format!("pod {name} is already assigned to node {node:?}");
-                return Err(Status::conflict(kind.group_resource(), name, &why));
-            }
-            bind(state, Value::clone(&found), &node);
-            Ok(())
-        })?;
-        Ok(success())
-    }
-
-    /// Removes a pod politely: not if a disruption budget forbids it.
-    pub(super) async fn evict(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        // What it says beyond the name is how long to wait, and here nobody waits.
-        sent.object(self.header(header::CONTENT_TYPE)).await?;
-        self.api.store.write(|state| {
-            let found = Arc::clone(find(state, kind, request)?);
-            check_budgets(state, &found)?;
-            delete(state, kind, &found, &Deletion::default())
-        })?;
-        Ok(success())
-    }
+/// Removes a pod politely: not if a disruption budget forbids it.
+pub(super) async fn evict(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+    // What it says beyond the name is how long to wait, and here nobody waits.
+    body.object(request.header(header::CONTENT_TYPE)).await?;
+    request.api.store.write(|state| {
+        let found = Arc::clone(find(state, request)?);
+        check_budgets(state, &found)?;
+        write::delete(state, request.kind, &found, &Deletion::default())
+    })?;
+    Ok(success())
 }
 
 /// 429, as kube-apiserver's eviction REST says it.

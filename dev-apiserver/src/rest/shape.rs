@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
-use kube_wire::media::Form;
+use kube_wire::media::{Form, NotAcceptable};
 use serde::ser::{SerializeMap as _, SerializeSeq as _, SerializeStruct as _};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::request::ApiRequest;
 use crate::answer::{self, Body};
+use crate::headers::accepted_forms;
 use crate::kinds::Kind;
 use crate::object::partial;
-use crate::serve::Call;
 use crate::table::{self, Include};
 
 /// What a client wants to see.
@@ -56,57 +57,26 @@ struct Table<'a> {
 struct Items<'a>(Shape, &'a [Arc<Value>]);
 struct Item<'a>(&'a Value);
 
-// === impl Call ===
+// === impl Shape ===
 
-impl Call<'_> {
+impl Shape {
     /// The shape that is asked for.
-    pub(super) fn shape(&self) -> Result<Shape, Status> {
-        let forms = self.forms()?;
-        let include = match self.info.query().first("includeObject") {
+    pub(super) fn requested(request: &ApiRequest<'_>) -> Result<Self, Status> {
+        let forms = accepted_forms(request.headers)?;
+        let include = match request.query.first("includeObject") {
             Ok(Some(asked)) if asked == "None" => Include::Nothing,
             Ok(Some(asked)) if asked == "Object" => Include::Object,
             _ => Include::Metadata,
         };
         let known = forms.into_iter().find_map(|form| match form {
-            Form::Object => Some(Shape::Object),
-            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => Some(Shape::Metadata),
-            Form::Table => Some(Shape::Table(include)),
+            Form::Object => Some(Self::Object),
+            Form::PartialObjectMetadata | Form::PartialObjectMetadataList => Some(Self::Metadata),
+            Form::Table => Some(Self::Table(include)),
             Form::ApiGroupDiscoveryList => None,
         });
-        known.ok_or_else(|| Status::not_acceptable(kube_wire::media::NotAcceptable))
+        known.ok_or_else(|| Status::not_acceptable(NotAcceptable))
     }
 
-    /// Answers with one object.
-    pub(super) fn show(&self, code: StatusCode, kind: &Kind, object: &Value) -> Result<Response<Body>, Status> {
-        Ok(deprecated(kind, answer::json(code, &self.shape()?.of(kind, object))))
-    }
-
-    /// Answers with a list.
-    pub(super) fn show_list(
-        &self,
-        kind: &Kind,
-        meta: &ListMeta,
-        items: &[Arc<Value>],
-    ) -> Result<Response<Body>, Status> {
-        let shape = self.shape()?;
-        if let Shape::Table(include) = shape {
-            let rows: Vec<_> = items.iter().map(|object| table::row(kind, object, include)).collect();
-            let table = Table {
-                kind: "Table",
-                api_version: "meta.k8s.io/v1",
-                metadata: meta,
-                column_definitions: table::definitions(kind),
-                rows,
-            };
-            return Ok(deprecated(kind, answer::json(StatusCode::OK, &table)));
-        }
-        Ok(deprecated(kind, answer::json(StatusCode::OK, &List { kind, shape, meta, items })))
-    }
-}
-
-// === impl Shape ===
-
-impl Shape {
     /// One object in this shape.
     pub(super) fn of(self, kind: &Kind, object: &Value) -> Value {
         match self {
@@ -121,6 +91,33 @@ impl Shape {
             Self::Metadata => partial(object),
         }
     }
+}
+
+/// Answers with one object.
+pub(super) fn respond(request: &ApiRequest<'_>, code: StatusCode, object: &Value) -> Result<Response<Body>, Status> {
+    let shape = Shape::requested(request)?;
+    Ok(deprecated(request.kind, answer::json(code, &shape.of(request.kind, object))))
+}
+
+/// Answers with a list.
+pub(super) fn respond_list(
+    request: &ApiRequest<'_>,
+    meta: &ListMeta,
+    items: &[Arc<Value>],
+) -> Result<Response<Body>, Status> {
+    let (kind, shape) = (request.kind, Shape::requested(request)?);
+    if let Shape::Table(include) = shape {
+        let rows: Vec<_> = items.iter().map(|object| table::row(kind, object, include)).collect();
+        let table = Table {
+            kind: "Table",
+            api_version: "meta.k8s.io/v1",
+            metadata: meta,
+            column_definitions: table::definitions(kind),
+            rows,
+        };
+        return Ok(deprecated(kind, answer::json(StatusCode::OK, &table)));
+    }
+    Ok(deprecated(kind, answer::json(StatusCode::OK, &List { kind, shape, meta, items })))
 }
 
 /// The warning that kube-apiserver gives with Endpoints since 1.33 (KEP-4974).

@@ -1,50 +1,34 @@
 //! What objects have below them.
 
 use http::Response;
-use kube_wire::{ResourceRequest, Status, Verb};
+use kube_wire::{Status, Verb};
 
-use super::not_allowed;
-use super::read::find;
+use super::request::ApiRequest;
+use super::{exec, log, patch, pod, read, scale, token, update};
 use crate::answer::Body;
-use crate::kinds::Kind;
-use crate::serve::{Call, Sent};
+use crate::body::RequestBody;
 use crate::write::Part;
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) async fn subresource(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        subresource: &str,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        match (subresource, request.verb()) {
-            ("status", Verb::Get) => self.get(kind, request),
-            ("status", Verb::Update) => self.update(kind, request, Part::Status, sent).await,
-            ("status", Verb::Patch) => self.patch(kind, request, Part::Status, sent).await,
-            ("scale", _) => self.scale(kind, request, sent).await,
-            ("log", Verb::Get) => self.log(kind, request),
-            ("exec" | "attach", _) => self.exec(kind, request, sent),
-            ("binding", _) => self.bind(kind, request, sent).await,
-            ("eviction", _) => self.evict(kind, request, sent).await,
-            ("token", Verb::Create) => self.token(kind, request, sent).await,
-            ("finalize", Verb::Update) => self.finalize(kind, request, sent).await,
-            _ => {
-                self.api.store.read(|state| find(state, kind, request).map(|_| ()))?;
-                Err(not_allowed())
-            }
+pub(super) async fn serve(
+    request: &ApiRequest<'_>,
+    subresource: &str,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
+    match (subresource, request.resource.verb()) {
+        ("status", Verb::Get) => read::get(request),
+        ("status", Verb::Update) => update::update(request, Part::Status, body).await,
+        ("status", Verb::Patch) => patch::patch(request, Part::Status, body).await,
+        ("scale", _) => scale::serve(request, body).await,
+        ("log", Verb::Get) => log::log(request),
+        ("exec" | "attach", _) => exec::exec(request, body),
+        ("binding", _) => pod::bind(request, body).await,
+        ("eviction", _) => pod::evict(request, body).await,
+        ("token", Verb::Create) => token::issue(request, body).await,
+        // The last finalizer of a Namespace that goes takes the Namespace with it.
+        ("finalize", Verb::Update) => update::update(request, Part::Main, body).await,
+        _ => {
+            request.api.store.read(|state| read::find(state, request).map(|_| ()))?;
+            Err(Status::method_not_allowed_here())
         }
-    }
-
-    /// Sets a Namespace's finalizers; the last one that goes takes the Namespace with it.
-    async fn finalize(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        self.update(kind, request, Part::Main, sent).await
     }
 }

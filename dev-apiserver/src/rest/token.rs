@@ -2,17 +2,18 @@
 
 use http::{Response, StatusCode, header};
 use jiff::Timestamp;
+use kube_wire::Status;
 use kube_wire::gvr::GroupKind;
 use kube_wire::status::FieldError;
-use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 
 use super::read::find;
+use super::request::ApiRequest;
 use crate::access::tokens::ISSUER;
 use crate::answer::{self, Body};
+use crate::body::RequestBody;
 use crate::kinds::{self, Kind};
 use crate::object;
-use crate::serve::{Call, Sent};
 use crate::write::validate;
 
 /// Kubernetes' own bounds and default, in seconds.
@@ -20,61 +21,52 @@ const SHORTEST: i64 = 600;
 const DEFAULT: i64 = 3600;
 const LONGEST: i64 = 1 << 32;
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) async fn token(
-        &self,
-        kind: &'static Kind,
-        request: &ResourceRequest<'_>,
-        sent: Sent,
-    ) -> Result<Response<Body>, Status> {
-        let mut asked = sent.object(self.header(header::CONTENT_TYPE)).await?;
-        validate::types(&asked)?;
-        let spec = &asked["spec"];
-        let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
-        if !(SHORTEST..=LONGEST).contains(&lifetime) {
-            let kind = GroupKind { group: "authentication.k8s.io", kind: "TokenRequest" };
-            let why = if lifetime < SHORTEST {
-                "may not specify a duration less than 10 minutes"
-            } else {
-                "may not specify a duration larger than 2^32 seconds"
-            };
-            let error = FieldError::invalid("spec.expirationSeconds", lifetime.to_string(), why);
-            return Err(Status::invalid(kind, "", &[error]));
-        }
-        let mut audiences = object::text_list(&spec["audiences"]);
-        if audiences.is_empty() {
-            audiences.push(ISSUER.to_owned());
-        }
-        let (account, bound) = self.api.store.read(|state| {
-            let account = std::sync::Arc::clone(find(state, kind, request)?);
-            let bound = bound_object(&spec["boundObjectRef"], |kind, name| {
-                let namespace = if kind.namespaced { object::namespace(&account) } else { "" };
-                state.get(kind, namespace, name).map(|object| Value::clone(object))
-            })?;
-            Ok::<_, Status>((account, bound))
-        })?;
-        let bound = bound.as_ref().map(|(kind, object)| (*kind, object));
-        let seconds = u64::try_from(lifetime).unwrap_or_default();
-        let minted = self.api.tokens.issue(&account, audiences.clone(), seconds, bound)?;
-        let expires = i64::try_from(minted.expires).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-        asked["apiVersion"] = "authentication.k8s.io/v1".into();
-        asked["kind"] = "TokenRequest".into();
-        object::metadata(&mut asked).extend([
-            ("name".to_owned(), object::name(&account).into()),
-            ("namespace".to_owned(), object::namespace(&account).into()),
-            ("creationTimestamp".to_owned(), object::now().into()),
-        ]);
-        let spec = object::map(&mut asked, "spec");
-        spec.insert("audiences".to_owned(), audiences.into());
-        spec.insert("expirationSeconds".to_owned(), lifetime.into());
-        asked["status"] = json!({
-            "token": minted.token,
-            "expirationTimestamp": expires.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
-        });
-        Ok(answer::json(StatusCode::CREATED, &asked))
+pub(super) async fn issue(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+    let mut asked = body.object(request.header(header::CONTENT_TYPE)).await?;
+    validate::types(&asked)?;
+    let spec = &asked["spec"];
+    let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
+    if !(SHORTEST..=LONGEST).contains(&lifetime) {
+        let kind = GroupKind { group: "authentication.k8s.io", kind: "TokenRequest" };
+        let why = if lifetime < SHORTEST {
+            "may not specify a duration less than 10 minutes"
+        } else {
+            "may not specify a duration larger than 2^32 seconds"
+        };
+        let error = FieldError::invalid("spec.expirationSeconds", lifetime.to_string(), why);
+        return Err(Status::invalid(kind, "", &[error]));
     }
+    let mut audiences = object::text_list(&spec["audiences"]);
+    if audiences.is_empty() {
+        audiences.push(ISSUER.to_owned());
+    }
+    let (account, bound) = request.api.store.read(|state| {
+        let account = std::sync::Arc::clone(find(state, request)?);
+        let bound = bound_object(&spec["boundObjectRef"], |kind, name| {
+            let namespace = if kind.namespaced { object::namespace(&account) } else { "" };
+            state.get(kind, namespace, name).map(|object| Value::clone(object))
+        })?;
+        Ok::<_, Status>((account, bound))
+    })?;
+    let bound = bound.as_ref().map(|(kind, object)| (*kind, object));
+    let seconds = u64::try_from(lifetime).unwrap_or_default();
+    let minted = request.api.tokens.issue(&account, audiences.clone(), seconds, bound)?;
+    let expires = i64::try_from(minted.expires).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    asked["apiVersion"] = "authentication.k8s.io/v1".into();
+    asked["kind"] = "TokenRequest".into();
+    object::metadata(&mut asked).extend([
+        ("name".to_owned(), object::name(&account).into()),
+        ("namespace".to_owned(), object::namespace(&account).into()),
+        ("creationTimestamp".to_owned(), object::now().into()),
+    ]);
+    let spec = object::map(&mut asked, "spec");
+    spec.insert("audiences".to_owned(), audiences.into());
+    spec.insert("expirationSeconds".to_owned(), lifetime.into());
+    asked["status"] = json!({
+        "token": minted.token,
+        "expirationTimestamp": expires.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+    });
+    Ok(answer::json(StatusCode::CREATED, &asked))
 }
 
 /// The object whose end is to be the token's.

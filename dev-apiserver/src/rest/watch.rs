@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use kube_wire::Status;
 use kube_wire::query::ListOptions;
 use kube_wire::watch::{EventType, error_event};
-use kube_wire::{ResourceRequest, Status};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::list::{forbid, parse_version, too_old};
-use super::scope;
+use super::request::ApiRequest;
 use super::selection::Selection;
 use super::shape::Shape;
 use crate::answer::{self, Body};
+use crate::api::Api;
 use crate::kinds::Kind;
-use crate::serve::{Api, Call};
 use crate::store::{Change, State};
 
 /// kube-apiserver's are about a minute apart; more of them cost nothing here.
@@ -42,55 +42,51 @@ struct Watch {
     columns_sent: AtomicBool,
 }
 
-// === impl Call ===
-
-impl Call<'_> {
-    pub(super) fn watch(&self, kind: &'static Kind, request: &ResourceRequest<'_>) -> Result<Response<Body>, Status> {
-        let options = self.list_options()?;
-        check(&options)?;
-        let mut selection = Selection::parse(kind, &options)?;
-        if let Some(name) = request.path_name() {
-            let options =
-                ListOptions { field_selector: format!("metadata.name={name}").into(), ..ListOptions::default() };
-            selection = Selection::parse(kind, &options)?;
-        }
-        let version = parse_version(&options.resource_version)?;
-        let initial = options.send_initial_events.unwrap_or(version == 0);
-        let mut watch = Watch {
-            kind,
-            namespace: scope(kind, request).map(str::to_owned),
-            selection,
-            shape: self.shape()?,
-            bookmarks: options.allow_watch_bookmarks,
-            sent_version: version,
-            columns_sent: AtomicBool::new(false),
-        };
-        let mut first = Vec::new();
-        self.api.store.read(|state| {
-            if initial {
-                first = watch.all(state);
-                watch.sent_version = state.revision();
-            } else if version == 0 {
-                watch.sent_version = state.revision();
-            }
-        });
-        if options.send_initial_events == Some(true) && watch.bookmarks {
-            first.push(watch.bookmark(true));
-        }
-        let timeout_seconds: Option<u64> = self.number("timeoutSeconds")?;
-        let until = Instant::now() + timeout_seconds.map_or(MIN_REQUEST_TIMEOUT, Duration::from_secs);
-        let (sender, frames) = mpsc::channel(AHEAD);
-        let api = Arc::clone(self.api);
-        self.api.tasks.spawn("watch", async move {
-            let ending = api.tasks.cancelled();
-            tokio::select! {
-                () = ending => {}
-                () = sleep_until(until) => {}
-                () = watch.run(&api, first, &sender) => {}
-            }
-        });
-        Ok(answer::stream(kube_wire::media::JSON, frames))
+pub(super) fn watch(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
+    let kind = request.kind;
+    let options = request.list_options()?;
+    check(&options)?;
+    let mut selection = Selection::parse(kind, &options)?;
+    if let Some(name) = request.resource.path_name() {
+        let options = ListOptions { field_selector: format!("metadata.name={name}").into(), ..ListOptions::default() };
+        selection = Selection::parse(kind, &options)?;
     }
+    let version = parse_version(&options.resource_version)?;
+    let initial = options.send_initial_events.unwrap_or(version == 0);
+    let mut watch = Watch {
+        kind,
+        namespace: request.namespace().map(str::to_owned),
+        selection,
+        shape: Shape::requested(request)?,
+        bookmarks: options.allow_watch_bookmarks,
+        sent_version: version,
+        columns_sent: AtomicBool::new(false),
+    };
+    let mut first = Vec::new();
+    request.api.store.read(|state| {
+        if initial {
+            first = watch.all(state);
+            watch.sent_version = state.revision();
+        } else if version == 0 {
+            watch.sent_version = state.revision();
+        }
+    });
+    if options.send_initial_events == Some(true) && watch.bookmarks {
+        first.push(watch.bookmark(true));
+    }
+    let timeout_seconds: Option<u64> = request.number("timeoutSeconds")?;
+    let until = Instant::now() + timeout_seconds.map_or(MIN_REQUEST_TIMEOUT, Duration::from_secs);
+    let (sender, frames) = mpsc::channel(AHEAD);
+    let api = Arc::clone(request.api);
+    request.api.tasks.spawn("watch", async move {
+        let ending = api.tasks.cancelled();
+        tokio::select! {
+            () = ending => {}
+            () = sleep_until(until) => {}
+            () = watch.run(&api, first, &sender) => {}
+        }
+    });
+    Ok(answer::stream(kube_wire::media::JSON, frames))
 }
 
 /// KEP-3157's rules (`ValidateListOptions` in apimachinery).

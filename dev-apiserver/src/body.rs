@@ -13,17 +13,17 @@ use crate::protobuf;
 /// kube-apiserver's own limit (`MaxRequestBodyBytes` in apiserver's `config.go`).
 const MOST: usize = 3 * 1024 * 1024;
 
-/// What comes with a request's head.
+/// The body of a request, and the connection below it if the client asks for an upgrade.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct RequestBody {
     body: Incoming,
     upgrade: Option<OnUpgrade>,
 }
 
-// === impl Sent ===
+// === impl RequestBody ===
 
-impl Sent {
-    pub(super) fn new(body: Incoming, upgrade: Option<OnUpgrade>) -> Self {
+impl RequestBody {
+    pub(crate) fn new(body: Incoming, upgrade: Option<OnUpgrade>) -> Self {
         Self { body, upgrade }
     }
 
