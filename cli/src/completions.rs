@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use clap::Command;
 use clap_complete::{Shell, generate};
 
 use crate::programs::Program;
@@ -25,9 +26,9 @@ pub(crate) struct Args {
     of: Program,
 }
 
-/// Prints them.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut command = args.of.command();
+/// Prints the completions of `atoll`, whose flags are given, or of another program.
+pub(crate) fn run(args: &Args, atoll: &Command, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut command = args.of.command(atoll);
     let name = command.get_name().to_owned();
     // Into memory first: the generator panics if it cannot write, for example to a closed pipe.
     let mut script = Vec::new();
@@ -38,16 +39,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
+    use clap::{CommandFactory as _, ValueEnum as _};
 
     use super::*;
+    use crate::Cli;
 
     #[test]
     fn every_program_has_completions_for_every_shell() {
         for shell in Shell::value_variants() {
             for (of, flag) in Program::ALL.into_iter().zip(["server-config", "log-format", "https-proxy"]) {
                 let mut out = Vec::new();
-                run(&Args { shell: *shell, of }, &mut out).unwrap();
+                run(&Args { shell: *shell, of }, &Cli::command(), &mut out).unwrap();
                 assert!(String::from_utf8(out).unwrap().contains(flag), "{shell} {of:?}");
             }
         }

@@ -18,7 +18,7 @@ mod status;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Create certificates and kubeconfigs for proxy-server and proxy-agent, check and explain their configurations, show
 /// their status, or try them in a demo.
@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args, &mut out),
         Command::Explain(args) => explain::run(&args, &mut out),
         Command::Namespaces(args) => namespaces::run(&args, &mut out).map(done),
-        Command::Completions(args) => completions::run(&args, &mut out).map(done),
-        Command::Man(args) => man::run(&args, &mut out).map(done),
+        Command::Completions(args) => completions::run(&args, &Cli::command(), &mut out).map(done),
+        Command::Man(args) => man::run(&args, &Cli::command(), &mut out).map(done),
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => code,
@@ -90,8 +90,6 @@ fn fail(error: &anyhow::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

@@ -24,10 +24,10 @@ pub(crate) struct Args {
     directory: PathBuf,
 }
 
-/// Writes them.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+/// Writes the pages of all programs. The flags of `atoll` are given.
+pub(crate) fn run(args: &Args, atoll: &Command, out: &mut dyn Write) -> anyhow::Result<()> {
     for program in Program::ALL {
-        let command = program.command();
+        let command = program.command(atoll);
         let name = command.get_name().to_owned();
         page(&args.directory, program.section(), &name, &command, out)?;
     }
@@ -49,13 +49,16 @@ fn page(directory: &Path, section: &str, name: &str, command: &Command, out: &mu
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::Cli;
 
     #[test]
     fn every_command_has_a_page() {
         let dir = tempfile::tempdir().unwrap();
         let mut out = Vec::new();
-        run(&Args { directory: dir.path().to_owned() }, &mut out).unwrap();
+        run(&Args { directory: dir.path().to_owned() }, &Cli::command(), &mut out).unwrap();
         for (page, text) in [
             ("man1/atoll.1", "atoll\\-check"),
             ("man1/atoll-certs-init.1", ".TH atoll-certs-init 1"),

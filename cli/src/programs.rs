@@ -7,9 +7,9 @@ use clap::{Command, CommandFactory as _, ValueEnum};
 pub(crate) enum Program {
     /// The operator's command.
     Atoll,
-    /// The cloud half.
+    /// The binary in the cloud.
     ProxyServer,
-    /// The edge half.
+    /// The binary at the edge.
     ProxyAgent,
 }
 
@@ -19,10 +19,11 @@ impl Program {
     /// All programs.
     pub(crate) const ALL: [Self; 3] = [Self::Atoll, Self::ProxyServer, Self::ProxyAgent];
 
-    /// Its flags and subcommands.
-    pub(crate) fn command(self) -> Command {
+    /// Its flags and subcommands. Those of `atoll` itself are an argument, because they include the commands that need
+    /// this function.
+    pub(crate) fn command(self, atoll: &Command) -> Command {
         let mut command = match self {
-            Self::Atoll => crate::Cli::command(),
+            Self::Atoll => atoll.clone(),
             Self::ProxyServer => proxy_server::flags::Flags::command(),
             Self::ProxyAgent => proxy_agent::flags::Flags::command(),
         };
