@@ -1,7 +1,8 @@
 //! `atoll check`: validates a configuration before anything is started with it.
 //!
 //! The code that reads a file is that of the binaries, so both refuse the same mistakes. Then the files that it names are
-//! checked: [`certificate`] checks one certificate, [`server`] and [`agent`] find them and check how they fit together.
+//! checked: [`certificate`] checks one file ([`validity`]: its dates), [`server`] and [`agent`] find the files and check how
+//! they fit together.
 //! On request, [`host`] checks the host cluster; [`weakness`] defines the kinds of weaknesses that it can find.
 
 mod agent;
@@ -9,6 +10,7 @@ mod certificate;
 mod host;
 mod report;
 mod server;
+mod validity;
 mod weakness;
 
 use std::io::Write;

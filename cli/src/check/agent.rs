@@ -13,13 +13,14 @@ use virtual_cluster::clusters::VirtualClusters;
 use virtual_cluster::config::VirtualCluster;
 use virtual_cluster::namespaces::Namespaces;
 
+use super::certificate;
 use super::report::Report;
 
 /// Checks the files that the configuration names, and its virtual clusters. `opens_host` says whether the host is
 /// reached from here as the agent reaches it.
 pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: &mut Report) {
     let identity = &config.identity;
-    if let Some(name) = report.identity("identity", &identity.certificate, &identity.key)
+    if let Some(name) = certificate::identity(report, "identity", &identity.certificate, &identity.key)
         && let Err(error) = name.parse::<AgentId>()
     {
         let (path, error) = (identity.certificate.display(), chain(&error));
@@ -30,7 +31,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
             ),
         );
     }
-    report.server_anchors("identity.serverCA", &identity.server_ca);
+    certificate::server_anchors(report, "identity.serverCA", &identity.server_ca);
     let namespaces = Arc::new(Namespaces::new([]));
     for cluster in &config.virtual_clusters {
         if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.reserved()) {

@@ -3,19 +3,19 @@
 use ops::files::Reloader;
 use proxy_server::ProxyServerConfiguration;
 
-use super::certificate::Anchors;
+use super::certificate::{self, Anchors};
 use super::report::Report;
 
 /// Checks the files that the configuration names.
 pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
-    report.authority("servingCA", &config.serving_ca.certificate, &config.serving_ca.key);
-    let serving = report.server_anchors("servingCA", &config.serving_ca.certificate);
-    let agents = report.client_anchors("agentCA", &config.agent_ca.certificate);
+    certificate::authority(report, "servingCA", &config.serving_ca.certificate, &config.serving_ca.key);
+    let serving = certificate::server_anchors(report, "servingCA", &config.serving_ca.certificate);
+    let agents = certificate::client_anchors(report, "agentCA", &config.agent_ca.certificate);
     let mut anchors: Vec<Anchors<'_>> = serving.into_iter().chain(agents).collect();
     for cluster in &config.clusters {
         let Some(ca) = &cluster.client_ca else { continue };
         let what = format!("clientCA of cluster {}", cluster.name);
-        anchors.extend(report.client_anchors(&what, &ca.certificate));
+        anchors.extend(certificate::client_anchors(report, &what, &ca.certificate));
         match &ca.key {
             // Only `atoll kubeconfig` reads it.
             Some(key) if !key.exists() => {
@@ -27,7 +27,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
                     ),
                 );
             }
-            Some(key) => report.authority(&what, &ca.certificate, key),
+            Some(key) => certificate::authority(report, &what, &ca.certificate, key),
             None => {}
         }
     }
