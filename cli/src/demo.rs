@@ -4,10 +4,11 @@
 //! account for the agent. Then it runs [`proxy_server::App`] and [`proxy_agent::App`], which connect over TCP and TLS
 //! as in production. `atoll kubeconfig` and the binaries can use the files in its directory.
 //!
-//! Reading order: [`Args`], [`run`], `host` (the cluster to divide), `ports` and `files` (the preparations), `ready`
-//! (what must work before it prints `ready`; it uses `client`), `words` (what is printed).
+//! Reading order: [`Args`], [`run`], `clusters` (the virtual clusters), `host` (the host cluster), `ports` and `files` (the
+//! preparations), `ready` (waits for the clusters with `client`), `words` (the output).
 
 mod client;
+mod clusters;
 mod files;
 mod host;
 mod ports;
@@ -24,6 +25,7 @@ use ops::log;
 use proxy_agent::dial::Egress;
 use tokio_util::sync::CancellationToken;
 
+use clusters::CLUSTERS;
 use files::Files;
 use host::Host;
 use ports::{PortBase, Ports};
@@ -32,20 +34,6 @@ use ports::{PortBase, Ports};
 const LOG: &str = "warn";
 /// The same for a toy, about which the demo has already warned that nothing on it is secure.
 const LOG_ON_A_TOY: &str = "warn,virtual_cluster::admission_policies=error";
-
-/// The identity of the agent.
-const AGENT: &str = "demo";
-
-/// A virtual cluster of the demonstration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slice {
-    name: &'static str,
-    /// The value of the label `location` of its nodes.
-    location: &'static str,
-}
-
-const SLICES: [Slice; 2] =
-    [Slice { name: "ke-beijing", location: "beijing" }, Slice { name: "ke-hangzhou", location: "hangzhou" }];
 
 /// Try Atoll: two virtual clusters on one host cluster, in one process.
 ///
@@ -143,10 +131,10 @@ async fn demonstrate(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 /// Prints when each cluster works, and `ready`.
 async fn tell(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut nodes = Vec::new();
-    for slice in SLICES {
-        let found = ready::wait(files, slice, out).await?;
-        words::works(slice, found, out)?;
-        nodes.push((slice, found));
+    for cluster in CLUSTERS {
+        let found = ready::wait(files, cluster, out).await?;
+        words::works(cluster, found, out)?;
+        nodes.push((cluster, found));
     }
     words::ready(host, files, &nodes, out)?;
     std::future::pending().await

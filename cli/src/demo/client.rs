@@ -19,8 +19,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::Slice;
-use super::files::{Files, Route, host_of};
+use super::clusters::DemoCluster;
+use super::files::{Files, Route};
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -46,16 +46,16 @@ pub(super) struct Client {
 
 impl Client {
     /// The administrator of a virtual cluster, as in the kubeconfig for this cluster and this route.
-    pub(super) fn administrator(files: &Files, slice: Slice, route: Route) -> anyhow::Result<Self> {
-        let tls = connector(&files.serving_ca, files.administrator(slice))?;
+    pub(super) fn administrator(files: &Files, cluster: DemoCluster, route: Route) -> anyhow::Result<Self> {
+        let tls = connector(&files.serving_ca, files.administrator(cluster))?;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(match route {
             Route::Proxy => {
                 let address = at(files.ports.proxy);
-                Self { address, host: host_of(slice), proxied: true, prefix: String::new(), tls }
+                Self { address, host: cluster.host(), proxied: true, prefix: String::new(), tls }
             }
             Route::Direct => {
-                let prefix = format!("/clusters/{}", slice.name);
+                let prefix = format!("/clusters/{}", cluster.name);
                 Self { proxied: false, prefix, ..Self::direct(at(files.ports.endpoint), tls) }
             }
         })

@@ -9,8 +9,8 @@ use ops::files::{Existing, Secrecy, write};
 use ops::pki::{Authority, PemPair};
 use serde_json::{Map, Value};
 
+use super::clusters::{CLUSTERS, DemoCluster};
 use super::ports::Ports;
-use super::{AGENT, SLICES, Slice};
 use crate::certs::directory::{Directory, PairPath};
 use crate::kubeconfig::document::{Document, data};
 
@@ -22,6 +22,8 @@ const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// An authority that expires sooner is replaced.
 const LEFT: Duration = DAY;
 
+/// The identity of the agent.
+const AGENT: &str = "demo";
 const HOST_KUBECONFIG: &str = "host.kubeconfig";
 /// The kubeconfig of the agent, if it has an account of its own.
 const AGENT_KUBECONFIG: &str = "agents/demo.kubeconfig";
@@ -70,9 +72,9 @@ impl Files {
         let agent_ca = authority(&certificates.agent_ca(), "Atoll agent CA")?;
         let no_groups: [&str; 0] = [];
         certificates.agent(AGENT).write(&agent_ca.issue_client(AGENT, &no_groups, LIFETIME)?, Existing::Replace)?;
-        let administrators = SLICES.iter().map(|slice| {
-            let name = format!("Atoll client CA of {}", slice.name);
-            let authority = authority(&certificates.client_ca(slice.name), &name)?;
+        let administrators = CLUSTERS.iter().map(|cluster| {
+            let name = format!("Atoll client CA of {}", cluster.name);
+            let authority = authority(&certificates.client_ca(cluster.name), &name)?;
             anyhow::Ok(authority.issue_client("admin", &["system:masters"], LIFETIME)?)
         });
         let files = Self {
@@ -94,10 +96,10 @@ impl Files {
             HOST_KUBECONFIG.to_owned()
         };
         files.put(&files.agent_config(), &agent_config(ports, &host), Secrecy::Public)?;
-        for slice in SLICES {
+        for cluster in CLUSTERS {
             for route in [Route::Proxy, Route::Direct] {
-                let kubeconfig = files.document(slice, route).to_yaml()?;
-                files.put(&files.kubeconfig(slice, route), &kubeconfig, Secrecy::Secret)?;
+                let kubeconfig = files.document(cluster, route).to_yaml()?;
+                files.put(&files.kubeconfig(cluster, route), &kubeconfig, Secrecy::Secret)?;
             }
         }
         Ok(files)
@@ -123,38 +125,38 @@ impl Files {
     }
 
     /// The kubeconfig of a virtual cluster's administrator.
-    pub(super) fn kubeconfig(&self, slice: Slice, route: Route) -> PathBuf {
+    pub(super) fn kubeconfig(&self, cluster: DemoCluster, route: Route) -> PathBuf {
         self.dir.join(match route {
-            Route::Proxy => format!("{}.kubeconfig", slice.name),
-            Route::Direct => format!("{}.direct.kubeconfig", slice.name),
+            Route::Proxy => format!("{}.kubeconfig", cluster.name),
+            Route::Direct => format!("{}.direct.kubeconfig", cluster.name),
         })
     }
 
     /// The certificate in that kubeconfig.
-    pub(super) fn administrator(&self, slice: Slice) -> &PemPair {
-        let at = SLICES.iter().position(|one| *one == slice).expect("there are no other slices");
+    pub(super) fn administrator(&self, cluster: DemoCluster) -> &PemPair {
+        let at = CLUSTERS.iter().position(|one| *one == cluster).expect("there are no other clusters");
         &self.administrators[at]
     }
 
-    fn document(&self, slice: Slice, route: Route) -> Document {
+    fn document(&self, cluster: DemoCluster, route: Route) -> Document {
         let Ports { proxy, endpoint, .. } = self.ports;
-        let mut cluster = Map::from_iter([("certificate-authority-data".to_owned(), data(self.serving_ca.as_bytes()))]);
+        let mut entry = Map::from_iter([("certificate-authority-data".to_owned(), data(self.serving_ca.as_bytes()))]);
         match route {
             Route::Proxy => {
-                cluster.insert("server".to_owned(), format!("https://{}:443", host_of(slice)).into());
-                cluster.insert("proxy-url".to_owned(), format!("http://127.0.0.1:{proxy}").into());
+                entry.insert("server".to_owned(), format!("https://{}:443", cluster.host()).into());
+                entry.insert("proxy-url".to_owned(), format!("http://127.0.0.1:{proxy}").into());
             }
             Route::Direct => {
-                let server = format!("https://127.0.0.1:{endpoint}/clusters/{}", slice.name);
-                cluster.insert("server".to_owned(), server.into());
+                let server = format!("https://127.0.0.1:{endpoint}/clusters/{}", cluster.name);
+                entry.insert("server".to_owned(), server.into());
             }
         }
-        let PemPair { certificate, key } = self.administrator(slice);
+        let PemPair { certificate, key } = self.administrator(cluster);
         let user: [(String, Value); 2] = [
             ("client-certificate-data".to_owned(), data(certificate.as_bytes())),
             ("client-key-data".to_owned(), data(key.expose().as_bytes())),
         ];
-        Document { name: slice.name.to_owned(), cluster, user: Map::from_iter(user), namespace: None }
+        Document { name: cluster.name.to_owned(), cluster: entry, user: Map::from_iter(user), namespace: None }
     }
 
     fn put(&self, path: &Path, text: &str, secrecy: Secrecy) -> anyhow::Result<()> {
@@ -176,11 +178,6 @@ fn lock(dir: &Path) -> anyhow::Result<File> {
         ),
         Err(TryLockError::Error(error)) => Err(error).with_context(said),
     }
-}
-
-/// The name of a virtual cluster's endpoint.
-pub(super) fn host_of(slice: Slice) -> String {
-    format!("{}.atoll.internal", slice.name)
 }
 
 /// The authority in these files, or a new one if there is none or it expires soon.
@@ -213,7 +210,7 @@ fn server_config(ports: Ports) -> String {
          drain: 2s\n\
          clusters:\n"
     );
-    text.extend(SLICES.iter().map(|Slice { name, .. }| {
+    text.extend(CLUSTERS.iter().map(|DemoCluster { name, .. }| {
         let ca = format!("clusters/{name}/client-ca");
         format!("- {{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {ca}.crt, key: {ca}.key}}}}\n")
     }));
@@ -235,7 +232,7 @@ fn agent_config(ports: Ports, host: &str) -> String {
     );
     // The taint of KubeEdge's nodes. Without the taint, the toleration has no effect.
     let tolerations = "[{key: node-role.kubernetes.io/edge, operator: Exists, effect: NoSchedule}]";
-    text.extend(SLICES.iter().map(|Slice { name, location }| {
+    text.extend(CLUSTERS.iter().map(|DemoCluster { name, location }| {
         format!("- {{name: {name}, nodeSelector: {{location: {location}}}, tolerations: {tolerations}}}\n")
     }));
     text

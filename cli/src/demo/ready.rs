@@ -9,8 +9,9 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::client::Client;
+use super::clusters::DemoCluster;
 use super::files::{Files, Route};
-use super::{Slice, words};
+use super::words;
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -19,8 +20,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Waits until the cluster works, and prints each new reason why it does not yet. Returns the number of its nodes.
-pub(super) async fn wait(files: &Files, slice: Slice, out: &mut dyn Write) -> anyhow::Result<usize> {
-    let [proxy, direct] = [Route::Proxy, Route::Direct].map(|route| Client::administrator(files, slice, route));
+pub(super) async fn wait(files: &Files, cluster: DemoCluster, out: &mut dyn Write) -> anyhow::Result<usize> {
+    let [proxy, direct] = [Route::Proxy, Route::Direct].map(|route| Client::administrator(files, cluster, route));
     let clients = [proxy?, direct?];
     let mut told = String::new();
     loop {
@@ -29,7 +30,7 @@ pub(super) async fn wait(files: &Files, slice: Slice, out: &mut dyn Write) -> an
             Err(error) => {
                 let why = format!("{error:#}");
                 if why != told {
-                    words::waiting(slice, &why, out)?;
+                    words::waiting(cluster, &why, out)?;
                     told = why;
                 }
             }

@@ -29,7 +29,7 @@ async fn the_binaries_read_the_written_files() {
     let agent: proxy_agent::ProxyAgentConfiguration = load(&files.agent_config()).unwrap();
     assert_eq!(agent.offers().len(), server.clusters.len());
     assert!(std::fs::read_to_string(files.host_kubeconfig()).unwrap().contains("secret"));
-    for file in [files.host_kubeconfig(), files.kubeconfig(SLICES[0], Route::Proxy)] {
+    for file in [files.host_kubeconfig(), files.kubeconfig(CLUSTERS[0], Route::Proxy)] {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -40,12 +40,12 @@ async fn a_second_start_keeps_the_authorities() {
     let dir = tempfile::tempdir().unwrap();
     let host = given(dir.path()).await;
     let first = prepare(dir.path(), &host).unwrap();
-    let copied = std::fs::read_to_string(first.kubeconfig(SLICES[1], Route::Direct)).unwrap();
+    let copied = std::fs::read_to_string(first.kubeconfig(CLUSTERS[1], Route::Direct)).unwrap();
     let authority = first.serving_ca.clone();
     drop(first);
     let second = prepare(dir.path(), &host).unwrap();
     assert_eq!(authority, second.serving_ca);
-    let anew = std::fs::read_to_string(second.kubeconfig(SLICES[1], Route::Direct)).unwrap();
+    let anew = std::fs::read_to_string(second.kubeconfig(CLUSTERS[1], Route::Direct)).unwrap();
     assert_ne!(copied, anew, "certificates are new");
     assert!(anew.contains("https://127.0.0.1:21001/clusters/ke-hangzhou"));
 }
@@ -56,7 +56,7 @@ async fn missing_nodes_are_reported_with_a_remedy() {
     let host = given(dir.path()).await;
     let files = prepare(dir.path(), &host).unwrap();
     let mut out = Vec::new();
-    words::ready(&host, &files, &[(SLICES[0], 2), (SLICES[1], 0)], &mut out).unwrap();
+    words::ready(&host, &files, &[(CLUSTERS[0], 2), (CLUSTERS[1], 0)], &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(text.lines().any(|line| line == "ready"), "{text}");
     assert!(text.contains("label node NODE location=hangzhou") && !text.contains("label node NODE location=beijing"));

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use virtual_cluster::admission_policies;
 
+use super::clusters::{CLUSTERS, DemoCluster};
 use super::files::{Files, Route};
 use super::host::Host;
-use super::{SLICES, Slice};
 
 /// The host cluster runs.
 pub(super) fn host(host: &Host, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -51,37 +51,42 @@ pub(super) fn listening(files: &Files, out: &mut dyn Write) -> anyhow::Result<()
 }
 
 /// A cluster does not work yet.
-pub(super) fn waiting(slice: Slice, why: &str, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "waiting for {}: {why}", slice.name)?;
+pub(super) fn waiting(cluster: DemoCluster, why: &str, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "waiting for {}: {why}", cluster.name)?;
     Ok(())
 }
 
 /// A cluster works.
-pub(super) fn works(slice: Slice, nodes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
-    writeln!(out, "{} works; nodes with location={}: {nodes}", slice.name, slice.location)?;
+pub(super) fn works(cluster: DemoCluster, nodes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "{} works; nodes with location={}: {nodes}", cluster.name, cluster.location)?;
     Ok(())
 }
 
 /// All work.
-pub(super) fn ready(host: &Host, files: &Files, slices: &[(Slice, usize)], out: &mut dyn Write) -> anyhow::Result<()> {
-    table(files, slices, out)?;
+pub(super) fn ready(
+    host: &Host,
+    files: &Files,
+    clusters: &[(DemoCluster, usize)],
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    table(files, clusters, out)?;
     let admin = files.host_kubeconfig();
-    for (slice, _) in slices.iter().filter(|(_, nodes)| *nodes == 0) {
+    for (cluster, _) in clusters.iter().filter(|(_, nodes)| *nodes == 0) {
         writeln!(
             out,
             "\nNo node of the host has the label location={0}, so pods of {1} will stay Pending. Set it on a node:\n  \
              kubectl --kubeconfig {2} label node NODE location={0}",
-            slice.location,
-            slice.name,
+            cluster.location,
+            cluster.name,
             admin.display()
         )?;
     }
     writeln!(out, "\nready\n\nTry, in another terminal:")?;
-    for (slice, _) in slices {
-        let kubeconfig = files.kubeconfig(*slice, Route::Proxy);
+    for (cluster, _) in clusters {
+        let kubeconfig = files.kubeconfig(*cluster, Route::Proxy);
         writeln!(out, "  kubectl --kubeconfig {} get nodes,namespaces", kubeconfig.display())?;
     }
-    let first = files.kubeconfig(slices[0].0, Route::Proxy);
+    let first = files.kubeconfig(clusters[0].0, Route::Proxy);
     writeln!(out, "  kubectl --kubeconfig {} create deployment web --image=nginx --replicas=2", first.display())?;
     writeln!(out, "  kubectl --kubeconfig {} get pods -o wide", first.display())?;
     writeln!(out, "  kubectl --kubeconfig {} get pods -A -o wide    # on the host", admin.display())?;
@@ -94,12 +99,12 @@ pub(super) fn ready(host: &Host, files: &Files, slices: &[(Slice, usize)], out: 
 }
 
 /// The table of clusters and kubeconfigs.
-fn table(files: &Files, slices: &[(Slice, usize)], out: &mut dyn Write) -> anyhow::Result<()> {
-    let width = files.kubeconfig(slices[0].0, Route::Direct).display().to_string().len() + 3;
+fn table(files: &Files, clusters: &[(DemoCluster, usize)], out: &mut dyn Write) -> anyhow::Result<()> {
+    let width = files.kubeconfig(clusters[0].0, Route::Direct).display().to_string().len() + 3;
     writeln!(out, "\n{:<13}{:<7}{:<width$}WITHOUT PROXY", "CLUSTER", "NODES", "KUBECONFIG")?;
-    for (slice, nodes) in slices {
-        let path = |route| files.kubeconfig(*slice, route).display().to_string();
-        writeln!(out, "{:<13}{nodes:<7}{:<width$}{}", slice.name, path(Route::Proxy), path(Route::Direct))?;
+    for (cluster, nodes) in clusters {
+        let path = |route| files.kubeconfig(*cluster, route).display().to_string();
+        writeln!(out, "{:<13}{nodes:<7}{:<width$}{}", cluster.name, path(Route::Proxy), path(Route::Direct))?;
     }
     writeln!(out, "{:<13}{:<7}{}", "(the host)", "", files.host_kubeconfig().display())?;
     Ok(())
@@ -117,8 +122,8 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
                  this host):"
             )?;
             let host = files.host_kubeconfig().display().to_string();
-            for slice in &SLICES {
-                writeln!(out, "  atoll namespaces remove --host-kubeconfig {host} --cluster {}", slice.name)?;
+            for cluster in &CLUSTERS {
+                writeln!(out, "  atoll namespaces remove --host-kubeconfig {host} --cluster {}", cluster.name)?;
             }
             // The second command fails on a host without that kind.
             for kind in ["validatingadmissionpolic", "mutatingadmissionpolic"] {
