@@ -1,9 +1,11 @@
 //! `atoll kubeconfig`: kubeconfigs for clients of a cluster.
 //!
-//! [`access`] determines the address of the endpoint, [`virtual_cluster`] issues credentials, and [`physical_cluster`] copies
-//! those of an [`existing`] kubeconfig. [`document`] is the file itself. [`karmada`] prints manifests for Karmada instead.
+//! [`addresses`] determines the address of the endpoint, [`virtual_cluster`] issues credentials, and [`physical_cluster`]
+//! copies those of an [`existing`] kubeconfig. [`document`] is the file itself. [`karmada`] prints manifests for Karmada
+//! instead.
 
-mod access;
+mod addresses;
+mod args;
 pub(crate) mod document;
 pub(crate) mod existing;
 mod karmada;
@@ -11,88 +13,11 @@ mod physical_cluster;
 mod virtual_cluster;
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use anyhow::Context as _;
 use ops::files::{Existing, Secrecy, write};
-use protocol::ClusterName;
 
-use crate::lifetime::Lifetime;
-
-/// Create a kubeconfig for a cluster.
-///
-/// For a virtual cluster, the client CA of the cluster issues a client certificate; the proxy-server's configuration must
-/// name the key of this CA. The default user `admin` is in the group `system:masters`: an administrator of the virtual
-/// cluster, without rights on the host cluster. With --token, a token of the host is used instead of a certificate.
-///
-/// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it. Set
-/// --physical-from to a kubeconfig that works at the site: the command copies its current context and adds a proxy-url.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml -o ke-beijing.kubeconfig\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user jane --group dev --lifetime 12h\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --karmada -o member.yaml\n  \
-    atoll kubeconfig branch-7 --physical-from branch-7-admin.conf --proxy-url http://proxy.example.com:8090")]
-pub(crate) struct Args {
-    /// The name of the cluster. The context, the cluster and the user in the kubeconfig get the same name.
-    #[arg(value_name = "CLUSTER")]
-    cluster: ClusterName,
-
-    /// The proxy-server's configuration. It has the addresses of the endpoints and the files of the CAs.
-    #[arg(long, value_name = "FILE", required_unless_present = "physical_from")]
-    server_config: Option<PathBuf>,
-
-    /// The name of the user: the common name of the certificate. The default is admin.
-    #[arg(long, value_name = "USER", conflicts_with_all = ["token", "physical_from"])]
-    user: Option<String>,
-
-    /// A group of the user: an organization of the certificate. Can be given several times. The default is
-    /// system:masters without --user, and none with --user.
-    #[arg(long = "group", value_name = "GROUP", conflicts_with_all = ["token", "physical_from"])]
-    groups: Vec<String>,
-
-    /// How long the certificate is valid, for example 365d or 12h, but never longer than the client CA.
-    #[arg(long, value_name = "TIME", default_value = "365d", conflicts_with_all = ["token", "physical_from"])]
-    lifetime: Lifetime,
-
-    /// A bearer token of the host cluster, for example of a service account, instead of a certificate.
-    #[arg(long, value_name = "TOKEN", conflicts_with = "physical_from")]
-    token: Option<String>,
-
-    /// Connect without a proxy, to `https://HOST:PORT/clusters/CLUSTER` at `listeners.endpoint`, or to --server.
-    #[arg(long, conflicts_with_all = ["proxy_url", "physical_from"])]
-    direct: bool,
-
-    /// The URL of the HTTP proxy. The default is the address of `listeners.proxy` in the configuration, or the first of
-    /// `hostNames` if it listens on all interfaces.
-    #[arg(long, value_name = "URL")]
-    proxy_url: Option<String>,
-
-    /// The URL of the endpoint in the kubeconfig. The default is `https://CLUSTER.DOMAIN:443`, or the URL that --direct
-    /// describes.
-    #[arg(long, value_name = "URL", conflicts_with = "physical_from")]
-    server: Option<String>,
-
-    /// A kubeconfig of a physical cluster, to which the proxy is added. With --server-config, the command checks that the
-    /// address in it is the `apiServer` of the cluster in the proxy-server's configuration.
-    #[arg(long, value_name = "FILE")]
-    physical_from: Option<PathBuf>,
-
-    /// Instead of a kubeconfig, print the manifests that make a virtual cluster a member of Karmada in push mode, for you to
-    /// apply in Karmada: a Cluster and two Secrets, with the settings of `karmada` in the configuration, if it has any. The
-    /// command prepares the cluster as `karmadactl join` does, and requests the tokens for the Secrets from it, through
-    /// `listeners.endpoint` or --direct --server.
-    #[arg(long, conflicts_with_all = ["user", "groups", "token", "lifetime", "physical_from"])]
-    karmada: bool,
-
-    /// The output file, which only its owner can read. The default is standard output.
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-
-    /// Replace the output file.
-    #[arg(long, requires = "output")]
-    force: bool,
-}
+pub(crate) use args::Args;
 
 /// Creates the kubeconfig and writes it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -22,16 +22,17 @@ use proxy_server::karmada::member::{self, MemberError};
 use proxy_server::karmada::objects::{self, Credentials};
 use serde_json::Value;
 
+use super::addresses;
+use super::args::Args;
 use super::virtual_cluster::{authority, read};
-use super::{Args, access};
 
 /// The lifetime of the administrator's certificate, which is never written to a file.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// Prepares the cluster and renders the manifests for Karmada.
 pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
-    let config = access::server_config(args)?.context("--server-config is required")?;
-    let cluster = access::cluster(args, &config)?;
+    let config = addresses::server_config(args)?.context("--server-config is required")?;
+    let cluster = addresses::cluster(args, &config)?;
     ensure!(
         cluster.mode == Mode::Virtual,
         "{0} is a physical cluster: join it with `karmadactl join` and a kubeconfig by `atoll kubeconfig {0} \
@@ -83,8 +84,8 @@ fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Me
     Ok(Member {
         name: name.clone(),
         kept_by: None,
-        api_endpoint: access::server(args, config)?,
-        proxy_url: if args.direct { None } else { Some(access::proxy_url(args, Some(config))?) },
+        api_endpoint: addresses::server(args, config)?,
+        proxy_url: if args.direct { None } else { Some(addresses::proxy_url(args, Some(config))?) },
         proxy_header: BTreeMap::new(),
         labels: BTreeMap::new(),
         provider: None,
@@ -100,7 +101,7 @@ fn administrator(
     cluster: &Cluster,
     serving_ca: &str,
 ) -> anyhow::Result<ClientConfig> {
-    let server = if args.direct { access::server(args, config)? } else { access::endpoint(args, config)? };
+    let server = if args.direct { addresses::server(args, config)? } else { addresses::endpoint(args, config)? };
     let authority: Authority = authority(&args.cluster, cluster)?;
     let pair = authority.issue_client("admin", &["system:masters"], LIFETIME)?;
     Ok(ClientConfig {

@@ -7,7 +7,8 @@ use protocol::Authority;
 use protocol::registration::Mode;
 use serde_json::{Map, Value};
 
-use super::{Args, access, existing};
+use super::args::Args;
+use super::{addresses, existing};
 
 /// Reads the current context of the kubeconfig at `path`, adds the proxy and renders it. Other contexts are not copied:
 /// their clusters are not behind this proxy, and their credentials do not belong into the result.
@@ -15,10 +16,10 @@ pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
     let mut document = existing::current_context(path)?;
     document.name = args.cluster.to_string();
 
-    let config = access::server_config(args)?;
+    let config = addresses::server_config(args)?;
     let asked = api_server(&document.cluster)?;
     if let Some(config) = &config {
-        let cluster = access::cluster(args, config)?;
+        let cluster = addresses::cluster(args, config)?;
         ensure!(
             cluster.mode == Mode::Physical,
             "{0} is a virtual cluster, for which this command issues credentials: remove --physical-from",
@@ -34,7 +35,7 @@ pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
             );
         }
     }
-    let proxy = access::proxy_url(args, config.as_ref())?;
+    let proxy = addresses::proxy_url(args, config.as_ref())?;
     document.cluster.insert("proxy-url".to_owned(), proxy.into());
     document.to_yaml()
 }

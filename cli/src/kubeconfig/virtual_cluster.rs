@@ -10,13 +10,14 @@ use protocol::registration::Mode;
 use proxy_server::config::Cluster;
 use serde_json::{Map, Value};
 
+use super::addresses;
+use super::args::Args;
 use super::document::{Document, data};
-use super::{Args, access};
 
 /// Issues the credentials and renders the kubeconfig.
 pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
-    let config = access::server_config(args)?.context("--server-config is required")?;
-    let cluster = access::cluster(args, &config)?;
+    let config = addresses::server_config(args)?.context("--server-config is required")?;
+    let cluster = addresses::cluster(args, &config)?;
     if cluster.mode == Mode::Physical {
         bail!(
             "{0} is a physical cluster: its API server authenticates its own clients, so this command cannot issue \
@@ -29,10 +30,10 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
     certificates_from_pem(&serving_ca).context("servingCA")?;
 
     let mut entry = Map::new();
-    entry.insert("server".to_owned(), access::server(args, &config)?.into());
+    entry.insert("server".to_owned(), addresses::server(args, &config)?.into());
     entry.insert("certificate-authority-data".to_owned(), data(&serving_ca));
     if !args.direct {
-        entry.insert("proxy-url".to_owned(), access::proxy_url(args, Some(&config))?.into());
+        entry.insert("proxy-url".to_owned(), addresses::proxy_url(args, Some(&config))?.into());
     }
     let user = match &args.token {
         Some(token) => bearer(token)?,

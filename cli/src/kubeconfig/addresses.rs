@@ -6,7 +6,7 @@ use ops::listen::ListenAddr;
 use proxy_server::ProxyServerConfiguration;
 use proxy_server::config::Cluster;
 
-use super::Args;
+use super::args::Args;
 
 const LOOPBACK: &str = "127.0.0.1";
 
