@@ -5,6 +5,7 @@
 
 mod follow;
 mod forward;
+mod outcome;
 mod request;
 mod running;
 mod terminal;
@@ -12,29 +13,16 @@ mod terminal;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use tempfile::TempDir;
 
+use self::outcome::CONDITION_TIMEOUT;
+pub(super) use self::outcome::Outcome;
 use self::request::Proxy;
 use super::script::Action;
 use super::side::Side;
 use crate::eventually;
-
-/// How long a condition may take that a healthy cluster meets at once.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What a command came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    /// Its exit code; -1 if a signal ended it, 0 if we did.
-    pub(super) code: i32,
-    /// Standard output.
-    pub(super) stdout: String,
-    /// Standard error.
-    pub(super) stderr: String,
-}
 
 /// A script's place on one side.
 #[derive(Debug)]
@@ -43,15 +31,6 @@ pub(super) struct Stage<'a> {
     folder: TempDir,
     kept: BTreeMap<String, String>,
     proxy: Option<Proxy>,
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    /// That of something we ended, after it had printed this.
-    fn ended(stdout: String) -> Self {
-        Self { code: 0, stdout, stderr: String::new() }
-    }
 }
 
 // === impl Stage ===
@@ -123,7 +102,7 @@ impl<'a> Stage<'a> {
     }
 
     fn wait(&self, words: &[String], shows: &[String]) -> anyhow::Result<()> {
-        eventually(PATIENCE, || {
+        eventually(CONDITION_TIMEOUT, || {
             let outcome = run(&mut self.side.kubectl(words, self.folder.path()), "")?;
             if outcome.code == 0 && shows.iter().all(|text| outcome.stdout.contains(text)) {
                 return Ok(());

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::running::Running;
 
 /// Reads up to the line that has `until`. `meanwhile` is run once the first line is there, so that what it causes is

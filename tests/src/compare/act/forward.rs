@@ -6,15 +6,15 @@ use std::process::Command;
 
 use anyhow::Context;
 
+use super::outcome::{CONDITION_TIMEOUT, Outcome};
 use super::running::Running;
-use super::{Outcome, PATIENCE};
 
 /// Sends a line to the port; the line that comes back is the outcome.
 pub(super) fn forward(command: &mut Command, send: &str) -> anyhow::Result<Outcome> {
     let mut running = Running::start(command)?;
     let port = announced_port(&mut running, "Forwarding from 127.0.0.1:")?;
     let mut socket = TcpStream::connect(("127.0.0.1", port))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(CONDITION_TIMEOUT))?;
     writeln!(socket, "{send}")?;
     let mut answer = String::new();
     BufReader::new(socket).read_line(&mut answer).context("nothing came back")?;

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::forward::announced_port;
+use super::outcome::{CONDITION_TIMEOUT, Outcome};
 use super::running::Running;
-use super::{Outcome, PATIENCE};
 use crate::compare::side::Side;
 
 /// Headers of an answer that clients act on.
@@ -35,7 +35,7 @@ impl Proxy {
     /// Sends it. The HTTP status is in the output; the exit code is 0.
     pub(super) fn request(&self, method: &str, path: &str, headers: &[String], body: &str) -> anyhow::Result<Outcome> {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(CONDITION_TIMEOUT))?;
         // HTTP/1.0: the body ends with the connection, without chunks.
         let mut head = format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
         for header in headers {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 
-use super::PATIENCE;
+use super::outcome::CONDITION_TIMEOUT;
 
 /// A command with its output so far. Ended with its handle.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Running {
 
     /// Reads until the output contains `text` at or after `from`. Returns the end of that text.
     pub(super) fn until(&mut self, text: &str, from: usize) -> anyhow::Result<usize> {
-        let end = SystemTime::now() + PATIENCE;
+        let end = SystemTime::now() + CONDITION_TIMEOUT;
         loop {
             let found = self.seen[from..].windows(text.len()).position(|window| window == text.as_bytes());
             if let Some(at) = found {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use super::running::Running;
 use crate::compare::script::Turn;
 
