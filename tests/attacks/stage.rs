@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::{memory, peak};
-use atoll_tests::{Curl, HostCluster, Kubectl, Nodes, VirtualSite, Way};
+use atoll_tests::{Curl, HostCluster, Kubectl, Nodes, Route, VirtualSite};
 
 use serde_json::Value;
 
@@ -43,9 +43,9 @@ impl Stage {
         let (cluster, other) = (format!("attacker-{number}"), format!("tenant-{number}"));
         let clusters = [(cluster.as_str(), Nodes::Location("beijing")), (other.as_str(), Nodes::Location("hangzhou"))];
         let site = VirtualSite::with(Arc::clone(host), &clusters, "proxy: {tls: true}")?;
-        let tenant = Tenant::settle(&site.administrator(&other, Way::Path)?, site.site().ports.endpoint, other)?;
-        let admin = site.administrator(&cluster, Way::Path)?;
-        let curl = site.curl_like(&admin, &cluster, Way::Path)?;
+        let tenant = Tenant::settle(&site.administrator(&other, Route::Path)?, site.site().ports.endpoint, other)?;
+        let admin = site.administrator(&cluster, Route::Path)?;
+        let curl = site.curl_like(&admin, &cluster, Route::Path)?;
         let user = site.user(&cluster, USER)?;
         Ok(Self { attack, site, tenant, cluster, admin, curl, user })
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use atoll_tests::{HostCluster, Karmada, VirtualSite, Way};
+use atoll_tests::{HostCluster, Karmada, Route, VirtualSite};
 use libtest_mimic::Trial;
 
 use crate::physical::site_with_branch;
@@ -86,11 +86,11 @@ fn a_physical_cluster_is_a_member(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 fn a_virtual_cluster_is_a_member(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     Member { name: BEIJING, nodes: 2, context: BEIJING, kubectl }.comes_and_goes(&Karmada::beside(site.host()))
 }
 
 fn a_virtual_cluster_is_a_member_without_a_proxy(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
+    let kubectl = site.administrator(HANGZHOU, Route::Path)?;
     Member { name: HANGZHOU, nodes: 2, context: HANGZHOU, kubectl }.comes_and_goes(&Karmada::beside(site.host()))
 }

@@ -3,7 +3,7 @@
 //! All suites run on such a host with `ATOLL_TEST_HOST=kubeedge`; this is what differs there, and the everyday of it.
 
 use anyhow::ensure;
-use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite};
 use libtest_mimic::Trial;
 
 use crate::trial::trial;
@@ -51,7 +51,7 @@ fn groups_of_nodes_are_clusters() -> anyhow::Result<()> {
     let clusters = [(BEIJING, Nodes::Group("beijing")), (HANGZHOU, Nodes::Group("hangzhou"))];
     let site = VirtualSite::of(HostCluster::up_with_kubeedge()?, &clusters)?;
     for (cluster, location) in [(BEIJING, "beijing"), (HANGZHOU, "hangzhou")] {
-        let kubectl = site.administrator(cluster, Way::Proxy)?;
+        let kubectl = site.administrator(cluster, Route::Proxy)?;
         let version = kubectl.ok(&["get", "--raw", "/version"])?;
         ensure!(version.contains(r#""minor": "32""#), "{version}");
         let nodes = kubectl.ok(&["get", "nodes", "-o", "name"])?;

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually, paths};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually, paths};
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ fn nothing_of_others_is_in_any_answer() -> anyhow::Result<()> {
     host.ok(&["wait", "--for=condition=Established", "crd/widgets.leaks.example.com"])?;
     let mut clusters = Vec::new();
     for (location, neighbour) in NEIGHBOURS {
-        let cluster = site.administrator(&format!("ke-{location}"), Way::Path)?;
+        let cluster = site.administrator(&format!("ke-{location}"), Route::Path)?;
         host.ok_with(&["create", "-f", "-"], &of_the_host(location))?;
         // Established is not yet served: discovery is told a moment later.
         eventually(SOON, || cluster.ok(&["get", "widgets", "--all-namespaces"]))?;

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
+use crate::route::{DOMAIN, Route};
 use crate::site::Ports;
-use crate::virtual_site::{DOMAIN, Way};
 
 /// curl with an endpoint and credentials.
 #[derive(Clone, Debug)]
@@ -33,16 +33,16 @@ pub struct Answer {
 
 impl Curl {
     /// For the endpoint of `cluster`, whose certificate `authority` must have signed. Without credentials.
-    pub fn new(way: Way, cluster: &str, ports: Ports, authority: &Path) -> Self {
+    pub fn new(route: Route, cluster: &str, ports: Ports, authority: &Path) -> Self {
         let host = format!("{cluster}.{DOMAIN}");
         let mut options = vec!["--cacert".to_owned(), authority.display().to_string()];
-        let base = match way {
-            Way::Proxy => {
+        let base = match route {
+            Route::Proxy => {
                 options.extend(["--proxytunnel".into(), "--proxy".into(), format!("http://127.0.0.1:{}", ports.proxy)]);
                 format!("https://{host}")
             }
-            Way::Path => format!("https://127.0.0.1:{}/clusters/{cluster}", ports.endpoint),
-            Way::Sni => {
+            Route::Path => format!("https://127.0.0.1:{}/clusters/{cluster}", ports.endpoint),
+            Route::Sni => {
                 options.extend(["--resolve".into(), format!("{host}:{}:127.0.0.1", ports.endpoint)]);
                 format!("https://{host}:{}", ports.endpoint)
             }
@@ -98,7 +98,7 @@ impl Curl {
         self
     }
 
-    /// As the same one, to another endpoint, by its way.
+    /// With the same credentials, for another endpoint and its route.
     #[must_use]
     pub fn at(&self, other: &Self) -> Self {
         Self { credentials: self.credentials.clone(), ..other.clone() }

@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::Credentials;
-use crate::virtual_site::DOMAIN;
+use crate::route::DOMAIN;
 
 /// Connects to one endpoint, with a certificate or without.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ pub mod karmada;
 pub mod kubectl;
 pub mod paths;
 pub mod process;
+pub mod route;
 pub mod site;
 pub mod virtual_site;
 
@@ -26,5 +27,6 @@ pub use http2::Http2;
 pub use image::Image;
 pub use karmada::Karmada;
 pub use kubectl::{Kubectl, Output};
+pub use route::Route;
 pub use site::Site;
-pub use virtual_site::{Credentials, VirtualSite, Way};
+pub use virtual_site::{Credentials, VirtualSite};

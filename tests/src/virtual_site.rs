@@ -1,4 +1,4 @@
-//! Virtual clusters on a host of their own, and every way that leads to their endpoints.
+//! Virtual clusters on a host cluster, with clients for every route to their endpoints.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use crate::curl::Curl;
 use crate::process::Process;
+use crate::route::{DOMAIN, Route};
 use crate::site::atoll;
 use crate::{HostCluster, Kubectl, Nodes, Site};
 
@@ -35,24 +36,6 @@ pub struct VirtualSite {
     site: Site,
     host: Arc<HostCluster>,
     minted: AtomicUsize,
-}
-
-/// How a client reaches an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// CONNECT to `CLUSTER.atoll.internal:443` at the HTTP proxy.
-    Proxy,
-    /// Directly, the cluster's name in the path.
-    Path,
-    /// Directly, the cluster's name in the TLS handshake.
-    Sni,
-}
-
-// === impl Way ===
-
-impl Way {
-    /// Every one.
-    pub const ALL: [Self; 3] = [Self::Proxy, Self::Path, Self::Sni];
 }
 
 // === impl VirtualSite ===
@@ -138,42 +121,42 @@ impl VirtualSite {
     }
 
     /// kubectl as `admin` of `system:masters`.
-    pub fn administrator(&self, cluster: &str, way: Way) -> anyhow::Result<Kubectl> {
-        self.mint(cluster, way, &[])
+    pub fn administrator(&self, cluster: &str, route: Route) -> anyhow::Result<Kubectl> {
+        self.mint(cluster, route, &[])
     }
 
     /// kubectl as somebody with a certificate of this name, of no group.
     pub fn user(&self, cluster: &str, name: &str) -> anyhow::Result<Kubectl> {
-        self.mint(cluster, Way::Proxy, &["--user", name])
+        self.mint(cluster, Route::Proxy, &["--user", name])
     }
 
     /// curl with the certificate of `admin` of `system:masters`.
-    pub fn curl(&self, cluster: &str, way: Way) -> anyhow::Result<Curl> {
-        self.curl_like(&self.mint(cluster, way, &[])?, cluster, way)
+    pub fn curl(&self, cluster: &str, route: Route) -> anyhow::Result<Curl> {
+        self.curl_like(&self.mint(cluster, route, &[])?, cluster, route)
     }
 
     /// curl with the certificate of this kubectl's user.
-    pub fn curl_like(&self, kubectl: &Kubectl, cluster: &str, way: Way) -> anyhow::Result<Curl> {
+    pub fn curl_like(&self, kubectl: &Kubectl, cluster: &str, route: Route) -> anyhow::Result<Curl> {
         let Credentials { authority, certificate, key } = Credentials::of(kubectl)?;
-        Ok(Curl::new(way, cluster, self.site.ports, &authority).with_certificate(&certificate, &key))
+        Ok(Curl::new(route, cluster, self.site.ports, &authority).with_certificate(&certificate, &key))
     }
 
     /// The kubeconfig of `atoll kubeconfig`, as it is.
-    fn mint(&self, cluster: &str, way: Way, more: &[&str]) -> anyhow::Result<Kubectl> {
+    fn mint(&self, cluster: &str, route: Route, more: &[&str]) -> anyhow::Result<Kubectl> {
         let number = self.minted.fetch_add(1, Ordering::Relaxed);
         let file = self.site.file(&format!("{cluster}-{number}.kubeconfig"));
         let config = self.site.file("server.yaml");
         let mut words = vec!["kubeconfig", cluster, "--server-config", text(&config)?, "-o", text(&file)?];
         words.extend(more);
         let server = format!("https://127.0.0.1:{}", self.site.ports.endpoint);
-        match way {
-            Way::Proxy => {}
-            Way::Path => words.push("--direct"),
-            Way::Sni => words.extend(["--direct", "--server", &server]),
+        match route {
+            Route::Proxy => {}
+            Route::Path => words.push("--direct"),
+            Route::Sni => words.extend(["--direct", "--server", &server]),
         }
         atoll(&words)?;
         let kubectl = Kubectl::new(file);
-        if way == Way::Sni {
+        if route == Route::Sni {
             // There is no DNS here: the address is given, and the name is for the handshake only.
             let name = format!("{cluster}.{DOMAIN}");
             kubectl.ok(&["config", "set-cluster", cluster, &format!("--tls-server-name={name}")])?;
@@ -212,9 +195,6 @@ impl Credentials {
         })
     }
 }
-
-/// The default domain of a proxy-server.
-pub(crate) const DOMAIN: &str = "atoll.internal";
 
 fn entry(name: &str) -> String {
     let files = format!("clusters/{name}/client-ca");

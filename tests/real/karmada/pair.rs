@@ -1,7 +1,7 @@
 //! Both virtual clusters as members of one control plane.
 
 use anyhow::ensure;
-use atoll_tests::{Karmada, Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Karmada, Kubectl, Route, VirtualSite, eventually};
 
 use super::{BEIJING, HANGZHOU, SETTLED};
 
@@ -18,8 +18,10 @@ impl Pair {
     /// Joins both, by different ways.
     pub(super) fn join(site: &VirtualSite) -> anyhow::Result<Self> {
         let karmada = Karmada::beside(site.host());
-        let members =
-            [(BEIJING, site.administrator(BEIJING, Way::Proxy)?), (HANGZHOU, site.administrator(HANGZHOU, Way::Path)?)];
+        let members = [
+            (BEIJING, site.administrator(BEIJING, Route::Proxy)?),
+            (HANGZHOU, site.administrator(HANGZHOU, Route::Path)?),
+        ];
         for (name, kubectl) in &members {
             karmada.join(name, kubectl.kubeconfig())?;
         }

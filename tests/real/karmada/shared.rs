@@ -2,7 +2,7 @@
 //! which the host has one.
 
 use anyhow::ensure;
-use atoll_tests::{Karmada, Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Karmada, Kubectl, Route, VirtualSite, eventually};
 
 use super::{BEIJING, CLUSTERS, HANGZHOU, SETTLED};
 
@@ -84,8 +84,8 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
     let karmada = Karmada::beside(site.host());
     let host = site.host().kubectl();
     let mut members = Vec::new();
-    for (name, way) in [(BEIJING, Way::Proxy), (HANGZHOU, Way::Path)] {
-        let kubectl = site.administrator(name, way)?;
+    for (name, route) in [(BEIJING, Route::Proxy), (HANGZHOU, Route::Path)] {
+        let kubectl = site.administrator(name, route)?;
         karmada.join(name, kubectl.kubeconfig())?;
         karmada.ready(name)?;
         members.push((name, kubectl));

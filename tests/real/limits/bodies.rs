@@ -9,7 +9,7 @@ use atoll_tests::costly::{
     valid_deployment, wrong_subjects,
 };
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{HostCluster, Way, eventually};
+use atoll_tests::{HostCluster, Route, eventually};
 
 use super::{Memory, site};
 
@@ -34,8 +34,8 @@ const SHORT: usize = 256 << 10;
 pub(super) fn short_ones_are_weighed(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "weighed", "")?;
     let [own, other] = [cluster, other].map(|cluster| {
-        let kubectl = site.administrator(&cluster, Way::Path)?;
-        site.curl_like(&kubectl, &cluster, Way::Path)
+        let kubectl = site.administrator(&cluster, Route::Path)?;
+        site.curl_like(&kubectl, &cluster, Route::Path)
     });
     let (own, other) = (own?, other?);
     for (what, path, media, body) in [
@@ -83,8 +83,8 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const MANY: usize = 20_000;
     const OBJECT: &str = "/api/v1/namespaces/default/configmaps/costly";
     let (site, cluster, _) = site(host, "sampled", "")?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
-    let own = site.curl_like(&kubectl, &cluster, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
+    let own = site.curl_like(&kubectl, &cluster, Route::Path)?;
     let kept = keys(MANY, "!");
     let answer = own.send("POST", CONFIG_MAPS, &kept)?;
     ensure!(answer.code == 201 && answer.warning.is_empty(), "{} {:.300}", answer.code, answer.body);
@@ -194,8 +194,8 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
 pub(super) fn aliases_are_expanded_within_bounds(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const AT_ONCE: usize = 20;
     let (site, cluster, _) = site(host, "aliases", "")?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
-    let curl = site.curl_like(&kubectl, &cluster, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
+    let curl = site.curl_like(&kubectl, &cluster, Route::Path)?;
     let path = format!("{CONFIG_MAPS}/a?fieldManager=aliases");
     let memory = Memory::measure(&site)?;
     // The first ones would be longer than any body may be. The others reach the host one by one, which calls it an error of

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::http2::ended;
-use atoll_tests::{Credentials, Curl, HostCluster, Http2, Way, eventually};
+use atoll_tests::{Credentials, Curl, HostCluster, Http2, Route, eventually};
 use tokio::io::AsyncRead;
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(super) fn silent_ones_end(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, _) = site(host, "silent", "proxy: {tls: true}")?;
-    let http = Http2::anonymous(&Credentials::of(&site.administrator(&cluster, Way::Path)?)?.authority)?;
+    let http = Http2::anonymous(&Credentials::of(&site.administrator(&cluster, Route::Path)?)?.authority)?;
     let ports = site.site().ports;
     http.run(async {
         tokio::try_join!(
@@ -45,7 +45,7 @@ pub(super) fn idle_ones_make_room(host: Arc<HostCluster>) -> anyhow::Result<()> 
     const MOST: usize = 24;
     let keys = format!("proxy: {{tls: true}}\nlimits: {{connections: {MOST}, connectionsPerAddress: {MOST}}}");
     let (site, cluster, _) = site(host, "idle", &keys)?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
     let credentials = Credentials::of(&kubectl)?;
     let (stranger, member) = (Http2::anonymous(&credentials.authority)?, Http2::with(&credentials)?);
     let ports = site.site().ports;
@@ -89,8 +89,8 @@ pub(super) fn a_cluster_has_its_part(host: Arc<HostCluster>) -> anyhow::Result<(
     const MOST: usize = 4;
     let keys = format!("limits: {{connections: 24, connectionsPerUser: 24, connectionsPerCluster: {MOST}}}");
     let (site, cluster, other) = site(host, "part", &keys)?;
-    let member = Http2::with(&Credentials::of(&site.administrator(&cluster, Way::Path)?)?)?;
-    let other = site.administrator(&other, Way::Path)?;
+    let member = Http2::with(&Credentials::of(&site.administrator(&cluster, Route::Path)?)?)?;
+    let other = site.administrator(&other, Route::Path)?;
     let endpoint = site.site().ports.endpoint;
     member.run(async {
         let mut open = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::http2::{Session, upload};
-use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Way, eventually, pause};
+use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Route, eventually, pause};
 use bytes::Bytes;
 use http::{Request, Version};
 use tokio::time::timeout;
@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, victim, other) = site(host, "strangers", "")?;
-    let other = site.administrator(&other, Way::Path)?;
-    let own = site.administrator(&victim, Way::Path)?;
+    let other = site.administrator(&other, Route::Path)?;
+    let own = site.administrator(&victim, Route::Path)?;
     for kubectl in [&other, &own] {
         works(kubectl)?;
     }
@@ -66,8 +66,8 @@ pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()
 pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let body = Bytes::from(vec![b' '; 2_900_000]);
     let (site, victim, other) = site(host, "uploads", "")?;
-    let other = site.administrator(&other, Way::Path)?;
-    let own = site.administrator(&victim, Way::Path)?;
+    let other = site.administrator(&other, Route::Path)?;
+    let own = site.administrator(&victim, Route::Path)?;
     for kubectl in [&other, &own] {
         works(kubectl)?;
     }
@@ -109,7 +109,7 @@ pub(super) fn resets_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const RESETS: usize = 400;
     const AT_ONCE: usize = 40;
     let (site, cluster, other) = site(host, "resets", "")?;
-    let (kubectl, other) = (site.administrator(&cluster, Way::Path)?, site.administrator(&other, Way::Path)?);
+    let (kubectl, other) = (site.administrator(&cluster, Route::Path)?, site.administrator(&other, Route::Path)?);
     let http = Http2::with(&Credentials::of(&kubectl)?)?;
     let port = site.site().ports.endpoint;
     let code = http.run(async {
@@ -141,7 +141,7 @@ pub(super) fn resets_at_once_all_count(host: Arc<HostCluster>) -> anyhow::Result
     /// Ten times as long as one request needs to be forgiven.
     const MOMENT: Duration = Duration::from_secs(1);
     let (site, cluster, _) = site(host, "at-once", "")?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
     let http = Http2::with(&Credentials::of(&kubectl)?)?;
     let port = site.site().ports.endpoint;
     let session = http.run(http.session(port, &cluster, 65_535))?;

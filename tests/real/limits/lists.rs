@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::http2::read;
-use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Credentials, HostCluster, Http2, Kubectl, Route, VirtualSite, eventually};
 use http::Request;
 use serde_json::json;
 use tokio::time::timeout;
@@ -27,8 +27,8 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "unread", "")?;
     fill(&site, &cluster, OBJECTS)?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
-    let other = site.administrator(&other, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
+    let other = site.administrator(&other, Route::Path)?;
     let http = Http2::with(&Credentials::of(&kubectl)?)?;
     let port = site.site().ports.endpoint;
     let works = || -> anyhow::Result<()> {
@@ -113,7 +113,7 @@ fn list(cluster: &str, accept: &str) -> anyhow::Result<Request<()>> {
 
 /// So many objects in a namespace of that name.
 pub(super) fn fill(site: &VirtualSite, cluster: &str, objects: usize) -> anyhow::Result<()> {
-    let kubectl = site.administrator(cluster, Way::Path)?;
+    let kubectl = site.administrator(cluster, Route::Path)?;
     kubectl.ok(&["create", "namespace", "long"])?;
     let text = "x".repeat(LENGTH);
     for number in 0..objects {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{HostCluster, Way, eventually};
+use atoll_tests::{HostCluster, Route, eventually};
 use serde_json::{Value, json};
 
 use super::{Memory, site};
@@ -16,8 +16,8 @@ const MOST: usize = 100;
 
 pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, _) = site(host, "filled", "")?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
-    let curl = site.curl_like(&kubectl, &cluster, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
+    let curl = site.curl_like(&kubectl, &cluster, Route::Path)?;
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(500_000)]}]);
     let view = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
     let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "x".repeat(500_000)});
@@ -61,8 +61,8 @@ pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow
 pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "heavy", "")?;
     let [own, other] = [cluster, other].map(|cluster| {
-        let kubectl = site.administrator(&cluster, Way::Path)?;
-        site.curl_like(&kubectl, &cluster, Way::Path)
+        let kubectl = site.administrator(&cluster, Route::Path)?;
+        site.curl_like(&kubectl, &cluster, Route::Path)
     });
     let (own, other) = (own?, other?);
     let values = vec!["0"; 150_000].join(",");

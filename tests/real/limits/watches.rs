@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Credentials, HostCluster, Http2, Way, eventually};
+use atoll_tests::{Credentials, HostCluster, Http2, Route, eventually};
 use http::Request;
 use tokio::time::timeout;
 
@@ -25,8 +25,8 @@ const OBJECTS: usize = 8;
 pub(super) fn from_any_zero_are_new_ones(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "zero", "")?;
     fill(&site, &cluster, OBJECTS)?;
-    let kubectl = site.administrator(&cluster, Way::Path)?;
-    let other = site.administrator(&other, Way::Path)?;
+    let kubectl = site.administrator(&cluster, Route::Path)?;
+    let other = site.administrator(&other, Route::Path)?;
     let http = Http2::with(&Credentials::of(&kubectl)?)?;
     let port = site.site().ports.endpoint;
     let list = kubectl.ok(&["get", "--raw", "/api/v1/namespaces/default/configmaps"])?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
 use atoll_tests::virtual_site::Credentials;
-use atoll_tests::{Curl, HostCluster, Kubectl, Site, Way, eventually, kubectl::SOON, site};
+use atoll_tests::{Curl, HostCluster, Kubectl, Route, Site, eventually, kubectl::SOON, site};
 use serde_json::{Value, json};
 
 const AGENT: &str = "site-p";
@@ -214,7 +214,7 @@ impl<'h> World<'h> {
         site::atoll(&["kubeconfig", CLUSTER, "--server-config", config.to_str().context("a path")?, "-o", output])?;
         let kubectl = Kubectl::new(file);
         let Credentials { authority, certificate, key } = Credentials::of(&kubectl)?;
-        let curl = Curl::new(Way::Proxy, CLUSTER, site.ports, &authority).with_certificate(&certificate, &key);
+        let curl = Curl::new(Route::Proxy, CLUSTER, site.ports, &authority).with_certificate(&certificate, &key);
         let agent_file = site.file(&format!("{AGENT}.yaml"));
         Ok(Self { host, _site: site, _agent: agent, agent_file, kubectl, curl })
     }

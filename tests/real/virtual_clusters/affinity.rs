@@ -1,7 +1,7 @@
 //! Pods that keep other pods off nodes do so in their own virtual cluster only.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{Nodes, Route, VirtualSite, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
 use super::gate::{pod, says, thief};
@@ -15,7 +15,7 @@ const LABEL: &str = "atoll.dev/virtual-cluster";
 
 fn selects_the_own_pods(site: &VirtualSite) -> anyhow::Result<()> {
     let thief = thief(site, NAME)?;
-    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let host = format!("{NAME}-{BEIJING}");
     let own = json!(Nodes::Location("beijing").selector());
     let pod = |namespace: &str, number: usize, affinity: &Value| {

@@ -1,7 +1,7 @@
 //! Server-side apply: `nodeSelector` is one atomic field, and the guard in it belongs to nobody who can see it.
 
 use anyhow::ensure;
-use atoll_tests::{Kubectl, VirtualSite, Way};
+use atoll_tests::{Kubectl, Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::guard::{stored, workload};
@@ -16,7 +16,7 @@ fn apply(kubectl: &Kubectl, manager: &str, manifest: &str) -> anyhow::Result<()>
 }
 
 pub(super) fn appliers_share_a_template(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("shared"))?;
     for (name, selector, expected) in [
         ("plain", Value::Null, json!({"location": "beijing"})),
@@ -35,7 +35,7 @@ pub(super) fn appliers_share_a_template(site: &VirtualSite) -> anyhow::Result<()
 }
 
 pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("owned"))?;
     let chosen = workload("Deployment", "owned", "web", &json!({"disk": "ssd"}));
     let plain = workload("Deployment", "owned", "web", &Value::Null);
@@ -67,7 +67,7 @@ pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Resul
 }
 
 pub(super) fn who_cannot_see_the_guard_has_no_conflict_over_it(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("taken"))?;
     let plain = workload("Deployment", "taken", "web", &Value::Null);
     let chosen = workload("Deployment", "taken", "web", &json!({"disk": "ssd"}));
@@ -87,7 +87,7 @@ pub(super) fn who_cannot_see_the_guard_has_no_conflict_over_it(site: &VirtualSit
 
 /// An annotation that is called like the selector does not own it, and what only the host could read is not passed on.
 pub(super) fn the_selector_stays_whatever_is_called_like_it(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("likeness"))?;
     let plain = workload("Deployment", "likeness", "web", &Value::Null);
     apply(&kubectl, "one", &plain)?;
@@ -100,7 +100,7 @@ pub(super) fn the_selector_stays_whatever_is_called_like_it(site: &VirtualSite) 
     for annotation in ["1e999".to_owned(), format!("{}{}", "[".repeat(200), "]".repeat(200))] {
         let unread = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {"a": 1}}});
         let unread = unread.to_string().replace("{\"a\":1}", &format!("{{\"a\":{annotation}}}"));
-        let answer = site.curl(BEIJING, Way::Proxy)?.send_as("PATCH", path, APPLY, &unread)?;
+        let answer = site.curl(BEIJING, Route::Proxy)?.send_as("PATCH", path, APPLY, &unread)?;
         ensure!(answer.code == 400, "{}: {}", answer.code, answer.body);
         ensure!(stored(site, "likeness", "web")? == guard, "what is not read took it");
     }
@@ -109,8 +109,8 @@ pub(super) fn the_selector_stays_whatever_is_called_like_it(site: &VirtualSite) 
 
 /// Whose an object is, its label says, and the manager that created it owns the label.
 pub(super) fn an_apply_need_not_have_metadata(site: &VirtualSite) -> anyhow::Result<()> {
-    let (kubectl, host) = (site.administrator(BEIJING, Way::Proxy)?, site.host().kubectl());
-    let curl = site.curl(BEIJING, Way::Proxy)?;
+    let (kubectl, host) = (site.administrator(BEIJING, Route::Proxy)?, site.host().kubectl());
+    let curl = site.curl(BEIJING, Route::Proxy)?;
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []});
     let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/bare?fieldManager=one";
     let mut named = role.clone();

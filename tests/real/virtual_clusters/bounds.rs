@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::curl::{Answer, Curl};
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{VirtualSite, Way, eventually};
+use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::gate::thief;
@@ -26,7 +26,7 @@ const ANSWER: usize = 64 << 10;
 
 /// A user of `cluster` by that name, who gives up soon.
 fn user(site: &VirtualSite, cluster: &str, name: &str) -> anyhow::Result<Curl> {
-    Ok(site.curl_like(&site.user(cluster, name)?, cluster, Way::Path)?.with(&["--max-time", PATIENCE]))
+    Ok(site.curl_like(&site.user(cluster, name)?, cluster, Route::Path)?.with(&["--max-time", PATIENCE]))
 }
 
 fn send(curl: &Curl, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
@@ -41,8 +41,8 @@ fn texts(prefix: &str, count: usize) -> Vec<String> {
 }
 
 pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let kubectl = site.administrator(HANGZHOU, Route::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
     let anybody = user(site, HANGZHOU, "bounds-anybody")?;
     let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});
     let review = |groups: usize| {
@@ -64,8 +64,8 @@ pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<(
 }
 
 pub(super) fn requirements_of_a_selector_are_few(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let kubectl = site.administrator(HANGZHOU, Route::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
     let without = |count: usize| texts("!k", count).join(",");
     let shared = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let why = "ListOptions.meta.k8s.io \"\" is invalid: labelSelector: Too many: 8000: must have at most 1000 items";
@@ -84,7 +84,7 @@ pub(super) fn requirements_of_a_selector_are_few(site: &VirtualSite) -> anyhow::
 }
 
 pub(super) fn a_refusal_names_few_rules(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Path)?;
+    let admin = site.administrator(BEIJING, Route::Path)?;
     admin.ok(&["create", "clusterrole", "bounds-writer", "--verb=create", "--resource=clusterroles"])?;
     admin.ok(&[
         "create",
@@ -106,8 +106,8 @@ pub(super) fn a_refusal_names_few_rules(site: &VirtualSite) -> anyhow::Result<()
 }
 
 pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let kubectl = site.administrator(HANGZHOU, Route::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
     kubectl.ok_with(&["create", "-f", "-"], &namespace("bounds-roles"))?;
     // What an API server makes of these lists does not fit into its memory if they are twenty times as long.
     let many = json!([{"verbs": texts("v", 22), "apiGroups": texts("g", 22), "resources": texts("r", 21)}]);
@@ -148,8 +148,8 @@ pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Resul
 /// What is there already in any number is mirrored.
 pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "bounds-subjects";
-    let (host, kubectl) = (site.host().kubectl(), site.administrator(HANGZHOU, Way::Path)?);
-    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?;
+    let (host, kubectl) = (site.host().kubectl(), site.administrator(HANGZHOU, Route::Path)?);
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?;
     let binding = |kind: &str, metadata: Value, subjects: usize| {
         let (role, namespace) = match kind {
             "RoleBinding" => (format!("vc:{HANGZHOU}:view"), format!("b-{HANGZHOU}")),
@@ -238,13 +238,13 @@ pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<
     let patch = json!({"rules": many(101)}).to_string();
     let output = thief.run(&["patch", "role", "many", "-n", &host, "--type=merge", "-p", &patch])?;
     ensure!(output.code != 0 && output.stderr.contains("must grant at most 10000 combinations"), "{output:?}");
-    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
+    site.administrator(BEIJING, Route::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
 }
 
 pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(HANGZHOU, Way::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let kubectl = site.administrator(HANGZHOU, Route::Path)?;
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
     let path = format!("{RBAC}/clusterroles");
     let of = |name: &str, rules: &Value| {
         let metadata = json!({"name": name, "labels": {"bounds": "part"}});
@@ -289,8 +289,8 @@ pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()
 }
 
 pub(super) fn no_directive_hides_a_role(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Path)?;
-    let admin = site.curl_like(&kubectl, BEIJING, Way::Path)?.with(&["--max-time", PATIENCE]);
+    let kubectl = site.administrator(BEIJING, Route::Path)?;
+    let admin = site.curl_like(&kubectl, BEIJING, Route::Path)?.with(&["--max-time", PATIENCE]);
     kubectl.ok(&["create", "clusterrole", "bounds-hidden", "--verb=get", "--resource=configmaps"])?;
     let path = format!("{RBAC}/clusterroles/bounds-hidden");
     let media = "application/strategic-merge-patch+json";

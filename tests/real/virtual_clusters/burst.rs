@@ -1,7 +1,7 @@
 //! Namespaces that are written into the moment they exist.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::HANGZHOU;
@@ -17,7 +17,7 @@ pub(super) fn a_new_namespace_takes_writes_at_once(site: &VirtualSite) -> anyhow
         Ok(text) => text.parse().context("ATOLL_BURST is no number")?,
         Err(_) => NAMESPACES,
     };
-    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     // kubectl keeps the order of a List, on one connection. It stops at no error: each would be printed.
     let mut done = 0;
     while done < number {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way, paths};
+use atoll_tests::{Route, VirtualSite, paths};
 
 use super::{BEIJING, HANGZHOU};
 
@@ -12,24 +12,24 @@ const PROGRAMS: [(&str, usize); 4] =
     [("atoll-clients", 25), ("atoll-kube-rs", 13), ("atoll-python", 9), ("atoll-gitops", 4)];
 
 pub(super) fn by_proxy(site: &VirtualSite) -> anyhow::Result<()> {
-    all(site, BEIJING, Way::Proxy)
+    all(site, BEIJING, Route::Proxy)
 }
 
 pub(super) fn by_path(site: &VirtualSite) -> anyhow::Result<()> {
-    all(site, HANGZHOU, Way::Path)
+    all(site, HANGZHOU, Route::Path)
 }
 
-fn all(site: &VirtualSite, cluster: &str, way: Way) -> anyhow::Result<()> {
+fn all(site: &VirtualSite, cluster: &str, route: Route) -> anyhow::Result<()> {
     for (program, checks) in PROGRAMS {
-        run(site, cluster, way, program, checks).with_context(|| format!("{program} on {cluster}, {way:?}"))?;
+        run(site, cluster, route, program, checks).with_context(|| format!("{program} on {cluster}, {route:?}"))?;
     }
     Ok(())
 }
 
 /// Prints the list of what ran, which is what a table of compatible clients rests on.
 #[expect(clippy::print_stdout, reason = "the list is for whoever reads the log of the suite")]
-fn run(site: &VirtualSite, cluster: &str, way: Way, program: &str, checks: usize) -> anyhow::Result<()> {
-    let kubectl = site.administrator(cluster, way)?;
+fn run(site: &VirtualSite, cluster: &str, route: Route, program: &str, checks: usize) -> anyhow::Result<()> {
+    let kubectl = site.administrator(cluster, route)?;
     // Each check is bounded, and so all are; timeout(1) ends what hangs all the same.
     let output = Command::new("timeout")
         .arg("300")
@@ -40,7 +40,7 @@ fn run(site: &VirtualSite, cluster: &str, way: Way, program: &str, checks: usize
         .env_remove("https_proxy")
         .output()?;
     let (ran, problems) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    println!("{program} on {cluster}, {way:?}:\n{ran}");
+    println!("{program} on {cluster}, {route:?}:\n{ran}");
     ensure!(output.status.success(), "{ran}{problems}");
     ensure!(ran.lines().count() >= checks && ran.lines().all(|line| line.starts_with("ok ")), "{ran}");
     Ok(())

@@ -2,7 +2,7 @@
 //! through the endpoint nor with a token used directly against the host.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
 use super::gate::{pod, says, thief, thief_in};
@@ -21,7 +21,7 @@ impl Attackers {
     /// In a namespace of their own, which is virtually called `name`.
     fn in_namespace(site: &VirtualSite, name: &str) -> anyhow::Result<Self> {
         let thief = thief(site, name)?;
-        let administrator = site.administrator(BEIJING, Way::Proxy)?;
+        let administrator = site.administrator(BEIJING, Route::Proxy)?;
         let namespace = format!("{name}-{BEIJING}");
         let all = [("directly", thief, namespace.clone()), ("through the endpoint", administrator, name.to_owned())];
         Ok(Self { all, host: site.host().kubectl(), namespace })
@@ -276,7 +276,7 @@ pub(super) fn where_no_policy_holds() -> anyhow::Result<()> {
         "--enable-admission-plugins=DenyServiceExternalIPs",
     ])?;
     let site = VirtualSite::unprotected(host, &CLUSTERS)?;
-    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let gated = json!({"schedulingGates": [{"name": "example.com/never"}]});
     administrator.ok_with(&["create", "-f", "-"], &pod("default", "waiting", &gated))?;
     let service = json!({

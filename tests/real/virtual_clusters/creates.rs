@@ -1,7 +1,7 @@
 //! Who may update and not create makes nothing by an update or an apply.
 
 use anyhow::ensure;
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::json;
 
 use super::BEIJING;
@@ -9,9 +9,9 @@ use super::BEIJING;
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 pub(super) fn of_roles_and_bindings_take_the_right_to(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let tess = site.user(BEIJING, "tess")?;
-    let curl = site.curl_like(&tess, BEIJING, Way::Proxy)?;
+    let curl = site.curl_like(&tess, BEIJING, Route::Proxy)?;
     admin.ok(&["create", "clusterrole", "creates-none", "--verb=get", "--resource=pods"])?;
     let tuners = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "creates-tuners"},

@@ -1,7 +1,7 @@
 //! A certificate or a token of one virtual cluster is nothing in another one.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::json;
 
 use super::{BEIJING, HANGZHOU};
@@ -10,19 +10,19 @@ pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
     // What the endpoint gives out, not the host: as a client gets it.
     let request = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}"#;
     let path = "/api/v1/namespaces/kube-system/serviceaccounts/default/token";
-    let answer = site.curl(BEIJING, Way::Path)?.send("POST", path, request)?;
+    let answer = site.curl(BEIJING, Route::Path)?.send("POST", path, request)?;
     ensure!(answer.code == 201, "{}", answer.body);
     let answer = answer.json()?;
     let token = answer["status"]["token"].as_str().context("no token")?;
-    for way in Way::ALL {
-        let own = site.curl(BEIJING, way)?;
-        let foreign = site.curl(HANGZHOU, way)?;
-        ensure!(foreign.get("/api/v1/nodes")?.code == 200, "its own certificate, {way:?}");
+    for route in Route::ALL {
+        let own = site.curl(BEIJING, route)?;
+        let foreign = site.curl(HANGZHOU, route)?;
+        ensure!(foreign.get("/api/v1/nodes")?.code == 200, "its own certificate, {route:?}");
         for (what, client) in [("certificate", own.clone()), ("token", own.clone().with_token(token))] {
             // Known at home, which for this service account means to be refused by name.
             let home = client.get("/api/v1/namespaces/kube-system/pods")?;
             let known = if what == "token" { 403 } else { 200 };
-            ensure!(home.code == known, "{what} at home, {way:?}: {} {}", home.code, home.body);
+            ensure!(home.code == known, "{what} at home, {route:?}: {} {}", home.code, home.body);
             let name = "system:serviceaccount:kube-system:default";
             ensure!(known == 200 || home.body.contains(name), "{}", home.body);
             for path in ["/api/v1/namespaces/kube-system/pods", "/api/v1/nodes", "/api", "/version"] {
@@ -30,7 +30,7 @@ pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
                     .at(&foreign)
                     .get(path)?
                     .refused(401, "Unauthorized", "Unauthorized")
-                    .with_context(|| format!("{what}, {way:?}, {path}"))?;
+                    .with_context(|| format!("{what}, {route:?}, {path}"))?;
             }
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
 
 /// A token names the node that it is bound to, and is given only if there is one.
 pub(super) fn are_bound_to_own_nodes(site: &VirtualSite) -> anyhow::Result<()> {
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let path = "/api/v1/namespaces/kube-system/serviceaccounts/default/token";
     for (node, code) in [("beijing-1", 201), ("hangzhou-1", 422), ("nowhere-1", 422)] {
         let bound = json!({"kind": "Node", "apiVersion": "v1", "name": node});

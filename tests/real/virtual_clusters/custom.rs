@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::{SOON, end};
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
@@ -57,7 +57,7 @@ fn read(kubectl: &Kubectl, of: &str, name: &str) -> anyhow::Result<Value> {
 /// Both clusters, which know a kind that was just made.
 fn both(site: &VirtualSite, singular: &str) -> anyhow::Result<[Kubectl; 2]> {
     define(site, singular)?;
-    let clusters = [site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Proxy)?];
+    let clusters = [site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Proxy)?];
     for kubectl in &clusters {
         eventually(SOON, || kubectl.ok(&["get", &format!("{singular}s.custom.example.com")]))?;
     }
@@ -79,7 +79,7 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
         let mut bare: Value = serde_json::from_str(&object("Sprocket", "three", size))?;
         bare["metadata"] = json!({"labels": {"tier": "front"}});
         let apply = "application/apply-patch+yaml";
-        let answer = site.curl(cluster, Way::Proxy)?.send_as("PATCH", path, apply, &bare.to_string())?;
+        let answer = site.curl(cluster, Route::Proxy)?.send_as("PATCH", path, apply, &bare.to_string())?;
         ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
         let kept = read(&host, "sprockets", &format!("three.{cluster}"))?;
         ensure!(kept["metadata"]["labels"]["atoll.dev/virtual-cluster"] == *cluster, "{kept}");

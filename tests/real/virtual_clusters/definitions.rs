@@ -4,7 +4,7 @@
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Curl, Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Curl, Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, Listed};
@@ -40,7 +40,7 @@ fn names(kubectl: &Kubectl, group: &str) -> anyhow::Result<String> {
 }
 
 fn of_reserved_groups_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
-    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let approved = |group: &str| {
         let mut definition = definition("gears", "Gear", group);
         definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
@@ -67,7 +67,7 @@ fn of_reserved_groups_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
 
 /// Two definitions of one group cannot have the same kind, and who does not see the first is told.
 fn say_which_name_is_taken(site: &VirtualSite) -> anyhow::Result<()> {
-    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
     let group = "names.example.com";
     let mut first = definition("gears", "Gear", group);
     first["spec"]["names"]["shortNames"] = json!(["gr"]);
@@ -118,8 +118,8 @@ fn are_in_nobodys_way(site: &VirtualSite) -> anyhow::Result<()> {
         kubectl.ok_with(&["apply", "--server-side", &manager, "-f", "-"], &definition.to_string())
     };
     apply(&host, "operator", &operators)?;
-    for (cluster, way) in [(BEIJING, Way::Proxy), (HANGZHOU, Way::Path)] {
-        let kubectl = site.administrator(cluster, way)?;
+    for (cluster, route) in [(BEIJING, Route::Proxy), (HANGZHOU, Route::Path)] {
+        let kubectl = site.administrator(cluster, route)?;
         let mut own = operators.clone();
         own["metadata"]["labels"] = json!({"of": cluster});
         // Labels are no conflict either: they are the cluster's own.
@@ -152,8 +152,8 @@ fn are_in_nobodys_way(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 fn are_deleted_as_collections(site: &VirtualSite) -> anyhow::Result<()> {
-    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
-    let (host, curl) = (site.host().kubectl(), site.curl(BEIJING, Way::Path)?);
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
+    let (host, curl) = (site.host().kubectl(), site.curl(BEIJING, Route::Path)?);
     let group = "collected.example.com";
     let definitions = [("gears", "Gear"), ("cogs", "Cog"), ("wheels", "Wheel")];
     for (plural, kind) in definitions {
@@ -194,7 +194,7 @@ fn are_deleted_as_collections(site: &VirtualSite) -> anyhow::Result<()> {
         Ok(())
     })?;
     // Who may not, does not; and the other shared kinds are deleted so too.
-    let jane = site.curl_like(&site.user(BEIJING, "jane")?, BEIJING, Way::Path)?;
+    let jane = site.curl_like(&site.user(BEIJING, "jane")?, BEIJING, Route::Path)?;
     let answer = jane.send("DELETE", &format!("{PATH}?{selected}"), "")?;
     ensure!(answer.code == 403 && answer.body.contains("cannot deletecollection resource"), "{}", answer.body);
     for kubectl in [&beijing, &hangzhou] {
@@ -213,8 +213,8 @@ fn are_deleted_as_collections(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 fn have_a_status(site: &VirtualSite) -> anyhow::Result<()> {
-    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
-    let (host, curl) = (site.host().kubectl(), site.curl(BEIJING, Way::Path)?);
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
+    let (host, curl) = (site.host().kubectl(), site.curl(BEIJING, Route::Path)?);
     let group = "status.example.com";
     let (name, crd) = (format!("gears.{group}"), format!("crd/gears.{group}"));
     create(&beijing, &definition("gears", "Gear", group))?;

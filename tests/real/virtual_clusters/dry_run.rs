@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Curl, Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Curl, Kubectl, Route, VirtualSite, eventually};
 
 use super::{BEIJING, namespace};
 
@@ -35,8 +35,8 @@ fn is_mirrored(site: &VirtualSite, admin: &Kubectl, binding: &str, namespaces: &
 }
 
 pub(super) fn of_a_delete_changes_no_rights(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl_like(&admin, BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl_like(&admin, BEIJING, Route::Proxy)?;
     admin.ok_with(&["create", "-f", "-"], &namespace("dry-before"))?;
     admin.ok(&["create", "clusterrole", "dry-kept", "--verb=get", "--resource=pods"])?;
     admin.ok(&["create", "clusterrolebinding", "dry-kept", "--clusterrole=dry-kept", "--user=dry"])?;
@@ -100,7 +100,7 @@ fn finalizers_count(site: &VirtualSite, admin: &Kubectl) -> anyhow::Result<()> {
 }
 
 pub(super) fn makes_and_ends_nothing(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     admin.ok(&["create", "namespace", "dry-born", "--dry-run=server"])?;
     let missing = host.fails(&["get", "namespace", "dry-born-ke-beijing"])?;

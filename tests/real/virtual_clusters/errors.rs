@@ -7,7 +7,7 @@
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Curl, VirtualSite, Way, eventually};
+use atoll_tests::{Curl, Route, VirtualSite, eventually};
 use serde_json::Value;
 
 use super::{BEIJING, namespace};
@@ -53,7 +53,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/errors/configmaps";
 
 impl Sides {
     fn new(site: &VirtualSite) -> anyhow::Result<Self> {
-        for kubectl in [site.host().kubectl(), site.administrator(BEIJING, Way::Proxy)?] {
+        for kubectl in [site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?] {
             // The trials of this file share it.
             if kubectl.run(&["get", "namespace", HERE])?.code != 0 {
                 kubectl.run_with(&["create", "-f", "-"], &namespace(HERE))?;
@@ -64,7 +64,7 @@ impl Sides {
         let address = site.host().api_servers()?.into_iter().next().context("an API server")?;
         let host = Curl::directly(&address, &pki.join("ca.crt"));
         let host = host.with_certificate(&pki.join("admin.crt"), &pki.join("admin.key"));
-        Ok(Self { host, cluster: site.curl(BEIJING, Way::Path)? })
+        Ok(Self { host, cluster: site.curl(BEIJING, Route::Path)? })
     }
 
     /// All of them must be answered alike; those that are not are told together.
@@ -503,7 +503,7 @@ pub(super) fn what_is_not_acceptable(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 pub(super) fn a_missing_name_hides_no_other(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let shown = kubectl.run(&["get", "node", "beijing-1", "hangzhou-1", "--no-headers"])?;
     ensure!(shown.code == 1 && shown.stdout.starts_with("beijing-1 "), "{}{}", shown.stdout, shown.stderr);
     ensure!(shown.stderr.trim() == r#"Error from server (NotFound): nodes "hangzhou-1" not found"#, "{}", shown.stderr);
@@ -512,7 +512,7 @@ pub(super) fn a_missing_name_hides_no_other(site: &VirtualSite) -> anyhow::Resul
 
 /// A namespace that cannot be deleted, and its conditions.
 pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("counted"))?;
     let held = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"held","namespace":"counted",
 "finalizers":["example.com/hold"]}}"#;

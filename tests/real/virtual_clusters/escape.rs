@@ -1,7 +1,7 @@
 //! Requests that once took a namespace out of its virtual cluster, or an object of the host away.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{Route, VirtualSite, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
 use super::{BEIJING, namespace};
@@ -16,12 +16,12 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// What makes a namespace a virtual cluster's, and what its operator has said of the pods in it, no request takes away.
 pub(super) fn a_namespace_stays_what_it_is(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("kept-in"))?;
     let host = site.host().kubectl();
     host.ok(&["label", "namespace", HOST_SPACE, "resource.kubernetes.io/admin-access=true"])?;
     host.ok(&["annotate", "namespace", HOST_SPACE, "scheduler.alpha.kubernetes.io/node-selector=a=b"])?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let standing = || -> anyhow::Result<(Value, Value)> {
         let object: Value = serde_json::from_str(&host.ok(&["get", "namespace", HOST_SPACE, "-o", "json"])?)?;
         let metadata = &object["metadata"];
@@ -104,7 +104,7 @@ pub(super) fn a_delete_that_is_refused_deletes_nothing(site: &VirtualSite) -> an
         ])
     };
     let before = uid()?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/operateds.escape.example.com";
     eventually(SOON, || {
         let seen = curl.get(path)?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, HostCluster, VirtualSite, Way, eventually};
+use atoll_tests::{Curl, HostCluster, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, CLUSTERS};
@@ -52,8 +52,8 @@ struct Grant {
 
 impl Grant {
     fn new(site: &VirtualSite, user: &'static str) -> anyhow::Result<Self> {
-        let holder = site.curl_like(&site.user(BEIJING, user)?, BEIJING, Way::Proxy)?;
-        Ok(Self { user, admin: site.curl(BEIJING, Way::Path)?, holder })
+        let holder = site.curl_like(&site.user(BEIJING, user)?, BEIJING, Route::Proxy)?;
+        Ok(Self { user, admin: site.curl(BEIJING, Route::Path)?, holder })
     }
 
     fn rounds(&self, count: usize) -> anyhow::Result<()> {

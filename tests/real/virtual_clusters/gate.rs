@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
 use super::{BEIJING, CLUSTERS, HANGZHOU, control_plane, namespace, policies};
@@ -50,7 +50,7 @@ pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
         ["mutating", "validating"].map(|kind| ["policies", "policybindings"].map(|it| format!("{kind}admission{it}")));
     let kinds: Vec<&str> = kinds.iter().flatten().map(String::as_str).collect();
     let site = VirtualSite::on(up(&without(&plugins, &kinds))?, &CLUSTERS)?;
-    let answer = site.curl(BEIJING, Way::Proxy)?.get("/api/v1/namespaces")?;
+    let answer = site.curl(BEIJING, Route::Proxy)?.get("/api/v1/namespaces")?;
     answer.refused(503, "ServiceUnavailable", "unsafeDirectAccess: true")?;
     Ok(())
 }
@@ -59,7 +59,7 @@ pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
 pub(super) fn a_host_that_enforces_none_is_refused() -> anyhow::Result<()> {
     let host = HostCluster::up_with(&["--disable-admission-plugins=ValidatingAdmissionPolicy"])?;
     let site = VirtualSite::on(host, &CLUSTERS)?;
-    let answer = site.curl(BEIJING, Way::Proxy)?;
+    let answer = site.curl(BEIJING, Route::Proxy)?;
     eventually(SOON, || answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "does not enforce them"))?;
     Ok(())
 }
@@ -81,7 +81,7 @@ pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
     });
     host.kubectl().ok_with(&["create", "-f", "-"], &webhook.to_string())?;
     let site = VirtualSite::on(host, &CLUSTERS)?;
-    let answer = site.curl(BEIJING, Way::Proxy)?;
+    let answer = site.curl(BEIJING, Route::Proxy)?;
     let says = "unreachable.example.com";
     eventually(SOON, || answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", says))?;
     answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "unverifiedPolicies: true")?;
@@ -106,7 +106,7 @@ fn up(flags: &[String]) -> anyhow::Result<HostCluster> {
 /// Somebody with every right that a namespace can give, and every right of the virtual cluster, by a service account of
 /// it. He uses its token against the host itself.
 pub(super) fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
     kubectl.ok(&["create", "serviceaccount", "thief", "-n", name])?;
     let binding = format!("thief-{name}");
@@ -202,7 +202,7 @@ fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()
     thief.ok(&["create", "configmap", "mine", "-n", &host])?;
     thief.ok(&["label", "pod", "waiting", "mine=yes", "-n", &host])?;
     site.host().kubectl().ok(&["label", "namespace", &host, "operator=yes"])?;
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok(&["label", "namespace", name, "client=yes"])?;
     kubectl.ok_with(&["create", "-f", "-"], &pod(name, "named", &json!({"nodeName": "beijing-1"})))?;
     kubectl.ok(&["create", "deployment", "web", "--image=image:1", "-n", name])?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{Curl, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
 use serde_json::{Map, Value, json};
 
 use super::{BEIJING, namespace};
@@ -55,7 +55,7 @@ pub(super) fn stored(site: &VirtualSite, namespace: &str, name: &str) -> anyhow:
 }
 
 pub(super) fn daemon_sets_stay_on_their_nodes(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("daemons"))?;
     kubectl.ok_with(&["apply", "-f", "-"], &workload("DaemonSet", "daemons", "agent", &Value::Null))?;
     kubectl.ok(&["rollout", "status", "daemonset/agent", "-n", "daemons", "--timeout=40s"])?;
@@ -68,8 +68,8 @@ pub(super) fn daemon_sets_stay_on_their_nodes(site: &VirtualSite) -> anyhow::Res
 }
 
 pub(super) fn another_location_is_refused(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("elsewhere"))?;
     for (version, plural, kind, path) in TEMPLATES {
         let prefix = if version == "v1" { "/api" } else { "/apis" };
@@ -110,8 +110,8 @@ fn names_the_field(status: &Value, field: &str) -> anyhow::Result<()> {
 }
 
 pub(super) fn no_patch_frees_pods(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("patched"))?;
     let manifest = |selector: &Value| workload("Deployment", "patched", "kept", selector);
     kubectl.ok_with(&["apply", "-f", "-"], &manifest(&json!({"disk": "ssd"})))?;
@@ -169,7 +169,7 @@ fn holds(site: &VirtualSite, seen: &Value, shown: &Value) -> anyhow::Result<()> 
 }
 
 pub(super) fn what_was_read_can_be_put_back(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("put-back"))?;
     for (kind, plural) in [("Deployment", "deployments"), ("DaemonSet", "daemonsets")] {
         kubectl.ok_with(&["apply", "-f", "-"], &workload(kind, "put-back", "same", &Value::Null))?;
@@ -193,8 +193,8 @@ pub(super) fn what_was_read_can_be_put_back(site: &VirtualSite) -> anyhow::Resul
 }
 
 pub(super) fn pods_and_jobs_can_be_updated(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("updated"))?;
     let pod = json!({"containers": [{"name": "main", "image": "image:1"}], "restartPolicy": "Never"});
     let metadata = json!({"name": "x", "namespace": "updated"});

@@ -1,7 +1,7 @@
 //! Tokens of the host that belong to no service account.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, HostCluster, Nodes, VirtualSite, Way};
+use atoll_tests::{Curl, HostCluster, Nodes, Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU};
@@ -15,7 +15,7 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 /// curl with a token and nothing else.
 fn holder(site: &VirtualSite, cluster: &str, user: &str) -> anyhow::Result<Curl> {
     let token = site.host().token_of(user)?;
-    Ok(site.curl(cluster, Way::Proxy)?.anonymous().with_token(&token))
+    Ok(site.curl(cluster, Route::Proxy)?.anonymous().with_token(&token))
 }
 
 /// What an administrator of the cluster is told of the token.
@@ -23,7 +23,7 @@ fn reviewed(site: &VirtualSite, cluster: &str, user: &str) -> anyhow::Result<Val
     let token = site.host().token_of(user)?;
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let answer = site.curl(cluster, Way::Proxy)?.send("POST", path, &review.to_string())?;
+    let answer = site.curl(cluster, Route::Proxy)?.send("POST", path, &review.to_string())?;
     ensure!(answer.code == 201, "{answer:?}");
     Ok(answer.json()?["status"].take())
 }
@@ -58,7 +58,7 @@ pub(super) fn are_told_apart_where_they_are_taken() -> anyhow::Result<()> {
     }
 
     // The user of a certificate is somebody else.
-    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     let view = ["create", "clusterrolebinding", "operators", "--clusterrole=cluster-admin"];
     admin.ok(&[&view[..], &["--user=operator", "--group=operators"]].concat())?;
     ensure!(site.user(HANGZHOU, "operator")?.ok(&["get", "namespaces", "-o", "name"])?.contains("namespace/default"));

@@ -1,7 +1,7 @@
 //! Requests that try to be understood in two ways: each gets a precise Status, and the host stays as it was.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually, kubectl::SOON};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
@@ -63,12 +63,12 @@ const TWO_NAMES: [&str; 2] = [
 const HOST_NAMES: [&str; 4] = ["inner-ke-hangzhou", "inner-ke-beijing", "atoll-root-ke-beijing", "atoll-system"];
 
 pub(super) fn change_nothing(site: &VirtualSite) -> anyhow::Result<()> {
-    let curl = site.curl(BEIJING, Way::Path)?.with(&["--http1.1"]);
+    let curl = site.curl(BEIJING, Route::Path)?.with(&["--http1.1"]);
     for cluster in [BEIJING, HANGZHOU] {
-        site.administrator(cluster, Way::Proxy)?.ok_with(&["create", "-f", "-"], &namespace("inner"))?;
+        site.administrator(cluster, Route::Proxy)?.ok_with(&["create", "-f", "-"], &namespace("inner"))?;
     }
     let host = site.host().kubectl();
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     admin.ok_with(&["create", "-f", "-"], UNBOUND)?;
     let resources = host.ok(&["api-resources", "--verbs=list", "-o", "name"])?;
     let resources: Vec<&str> = resources.lines().filter(|name| !RESTLESS.contains(name)).collect();
@@ -91,7 +91,7 @@ pub(super) fn change_nothing(site: &VirtualSite) -> anyhow::Result<()> {
             .refused(bad.code, bad.reason, bad.says)
             .with_context(|| format!("{} {} {:.200}", bad.method, bad.path, bad.body))?;
     }
-    let unknown = site.curl(BEIJING, Way::Path)?;
+    let unknown = site.curl(BEIJING, Route::Path)?;
     unknown.elsewhere("/clusters/nowhere").get("/version")?.refused(404, "NotFound", "nowhere")?;
     unknown.elsewhere("").get("/version")?.refused(404, "NotFound", "no cluster is named")?;
     unknown.anonymous().send("POST", CONFIG_MAPS, CONFIG_MAP)?.refused(403, "Forbidden", "system:anonymous")?;

@@ -1,7 +1,7 @@
 //! Names that are as long as names may be, and targets that are as long as URIs may be.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 
 use super::{BEIJING, namespace};
 
@@ -14,7 +14,7 @@ const LONGEST_TARGET: usize = 65_534;
 pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::Result<()> {
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
     // curl's own HTTP/2 has no room for such a head.
-    let curl = site.curl(BEIJING, Way::Proxy)?.with(&["--http1.1"]);
+    let curl = site.curl(BEIJING, Route::Proxy)?.with(&["--http1.1"]);
     let role = r#"{"metadata":{"name":"limits"},"rules":[]}"#;
     let binding = r#"{"metadata":{"name":"limits"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}"#;
     for (method, path, body) in [
@@ -42,8 +42,8 @@ pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::R
 }
 
 pub(super) fn names_at_the_limit_work(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     // They differ in their last letter only: what shortens them must not make them one.
     let names = ['a', 'b'].map(|last| format!("{}{last}", "n".repeat(LONGEST - 1)));
     for name in &names {

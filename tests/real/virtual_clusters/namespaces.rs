@@ -1,7 +1,7 @@
 //! Namespaces as clients apply them, and keys of theirs that are the operator's.
 
 use anyhow::ensure;
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::{BEIJING, namespace};
@@ -11,7 +11,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// `kubectl apply --server-side` of a Namespace that does not exist makes it, as on any cluster.
 pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     let applied = kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &namespace("applied"))?;
     ensure!(applied == "namespace/applied serverside-applied\n", "{applied}");
@@ -26,7 +26,7 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
     ])?;
     ensure!(label == BEIJING, "{label}");
 
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let path = |name: &str, more: &str| format!("{NAMESPACES}/{name}?fieldManager=gitops{more}");
     let body = |name: &str| {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"a": "b"}}}).to_string()
@@ -79,7 +79,7 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
     // Who may not create one does not by an apply.
     kubectl.ok(&["create", "clusterrole", "patcher", "--verb=patch,update,get", "--resource=namespaces"])?;
     kubectl.ok(&["create", "clusterrolebinding", "patcher", "--clusterrole=patcher", "--user=patcher"])?;
-    let patcher = site.curl_like(&site.user(BEIJING, "patcher")?, BEIJING, Way::Proxy)?;
+    let patcher = site.curl_like(&site.user(BEIJING, "patcher")?, BEIJING, Route::Proxy)?;
     let refused = patcher.send_as("PATCH", &path("not-mine", ""), APPLY, &body("not-mine"))?;
     refused.refused(403, "Forbidden", "cannot create resource \"namespaces\"")?;
     for name in ["applied", "by-gitops"] {
@@ -94,12 +94,12 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
 pub(super) fn operators_keys_stay(site: &VirtualSite) -> anyhow::Result<()> {
     const IGNORE: &str = "admission.gatekeeper.sh/ignore";
     const PROJECT: &str = "field.cattle.io/projectId";
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     kubectl.ok_with(&["create", "-f", "-"], &namespace("tooled"))?;
     host.ok(&["label", "namespace", "tooled-ke-beijing", &format!("{PROJECT}=p-1"), "capsule.clastix.io/tenant=oil"])?;
     host.ok(&["annotate", "namespace", "tooled-ke-beijing", &format!("{PROJECT}=c-1:p-1")])?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let one = format!("{NAMESPACES}/tooled");
     let whole = |labels: Value| {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tooled", "labels": labels}}).to_string()

@@ -1,7 +1,7 @@
 //! Node ports: one manifest goes into every virtual cluster of a host, which has each port once.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Kubectl, VirtualSite, Way};
+use atoll_tests::{Kubectl, Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
@@ -41,7 +41,7 @@ fn asked_for(service: &Value) -> Option<u64> {
 
 /// Both clusters, with this namespace.
 fn both(site: &VirtualSite, of: &str) -> anyhow::Result<[Kubectl; 2]> {
-    let clusters = [site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Proxy)?];
+    let clusters = [site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Proxy)?];
     for kubectl in &clusters {
         kubectl.ok_with(&["create", "-f", "-"], &namespace(of))?;
     }

@@ -2,7 +2,7 @@
 //! part in it.
 
 use anyhow::ensure;
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::BEIJING;
@@ -25,7 +25,7 @@ fn selector(object: &str) -> anyhow::Result<Value> {
 
 /// Whatever a client writes, it reads, and the host does not obey it.
 pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()> {
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let host = site.host().kubectl();
     let stored = || -> anyhow::Result<(Value, Value)> {
         let object = host.ok(&["get", "namespace", HOST_ONE, "-o", "json"])?;
@@ -123,14 +123,14 @@ pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()
         let answer = curl.send("POST", NAMESPACES, &annotated("selecting-2", &json!({key: "a=b"})))?;
         answer.refused(422, "Invalid", "managed by the operator of the host cluster")?;
     }
-    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", "selecting", "--timeout=60s"])?;
+    site.administrator(BEIJING, Route::Proxy)?.ok(&["delete", "namespace", "selecting", "--timeout=60s"])?;
     Ok(())
 }
 
 /// Whoever writes back what was read keeps the owner of the annotation, and makes nobody the owner of the operator's.
 pub(super) fn a_node_selector_keeps_its_owner(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "selecting-back";
-    let (curl, host) = (site.curl(BEIJING, Way::Path)?, site.host().kubectl());
+    let (curl, host) = (site.curl(BEIJING, Route::Path)?, site.host().kubectl());
     let (path, host_name) = (format!("{NAMESPACES}/{NAME}"), format!("{NAME}-{BEIJING}"));
     let apply = |annotations: Value| {
         let target = format!("{path}?fieldManager=gitops&force=true");
@@ -152,6 +152,6 @@ pub(super) fn a_node_selector_keeps_its_owner(site: &VirtualSite) -> anyhow::Res
         let stored = host.ok(&["get", "namespace", &host_name, "-o", "json"])?;
         ensure!(selector(&stored)? == json!(operators) && !stored.contains(PARKED), "{operators:?}: {stored}");
     }
-    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
+    site.administrator(BEIJING, Route::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
 }

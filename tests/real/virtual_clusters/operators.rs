@@ -4,7 +4,7 @@
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::gate::thief;
@@ -66,8 +66,8 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     host.ok_with(&["create", "-f", "-"], &definition(plural, group, "Cluster", "operator").to_string())?;
     eventually(SOON, || host.ok(&["get", &name]))?;
     host.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "real"})))?;
-    let administrator = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let administrator = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let collection = format!("/apis/{group}/v1/{plural}");
     let pwn = object(plural, group, &json!({"name": "pwn"}));
     let one = format!("{collection}/pwn");
@@ -113,7 +113,7 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
 /// so. Another kind is not affected.
 fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "operators";
-    let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Way::Proxy)?);
+    let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?);
     let thief = thief(site, NAME)?;
     let host_name = format!("{NAME}-{BEIJING}");
     let group = "custom.example.com";
@@ -158,7 +158,7 @@ fn definitions_survive_who_came_first(site: &VirtualSite) -> anyhow::Result<()> 
 
 fn survives(site: &VirtualSite, how: &[&str], group: &str, differs: bool) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
     let (plural, name) = ("warrants", format!("warrants.{group}"));
     let crd = format!("crd/{name}");
     bring(&beijing, &definition(plural, group, "Namespaced", "beijing"))?;
@@ -200,7 +200,7 @@ fn stays(kubectl: &Kubectl, host: &Kubectl, name: &str) -> anyhow::Result<()> {
 /// Who has objects of a definition relies on it, and need not have written it.
 fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
     for scope in ["Namespaced", "Cluster"] {
         for changes in [true, false] {
             let (plural, group) = ("deeds", format!("{}{changes}.deeds.example.com", scope.to_lowercase()));
@@ -231,8 +231,8 @@ fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
 /// Once the operator uses a kind that a virtual cluster brought, no virtual cluster writes it in the agent's name.
 fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    let beijing = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let beijing = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     for how in ["applies", "makes"] {
         let (plural, group) = ("edicts", format!("{how}.edicts.example.com"));
         let (name, crd) = (format!("{plural}.{group}"), format!("crd/{plural}.{group}"));
@@ -264,7 +264,7 @@ fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
 
 /// An apply that would create something needs the right to create it, as on any API server.
 fn who_may_not_create_applies_to_what_is_there(site: &VirtualSite) -> anyhow::Result<()> {
-    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let (plural, group) = ("pumps", "mended.example.com");
     let brought = definition(plural, group, "Cluster", "beijing");
     bring(&administrator, &brought)?;

@@ -2,7 +2,7 @@
 //! anything in its own name.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 
 use super::{BEIJING, namespace};
 
@@ -21,14 +21,14 @@ const WRITES: [(&str, &str); 9] = [
 
 /// Each request announces a body that never comes. An agent that waited for it would not answer.
 pub(super) fn bodies_are_read_of_the_authorised(site: &VirtualSite) -> anyhow::Result<()> {
-    for way in Way::ALL {
-        let nobody = site.curl(BEIJING, way)?.anonymous();
-        let stranger = site.curl_like(&site.user(BEIJING, "stranger")?, BEIJING, way)?;
+    for route in Route::ALL {
+        let nobody = site.curl(BEIJING, route)?.anonymous();
+        let stranger = site.curl_like(&site.user(BEIJING, "stranger")?, BEIJING, route)?;
         for (client, name) in [(&nobody, "system:anonymous"), (&stranger, "stranger")] {
             for (method, path) in WRITES {
                 let answer = client.send_head(method, path)?;
                 let says = format!("is forbidden: User \"{name}\" cannot ");
-                answer.refused(403, "Forbidden", &says).with_context(|| format!("{way:?} {method} {path}"))?;
+                answer.refused(403, "Forbidden", &says).with_context(|| format!("{route:?} {method} {path}"))?;
             }
         }
     }
@@ -37,7 +37,7 @@ pub(super) fn bodies_are_read_of_the_authorised(site: &VirtualSite) -> anyhow::R
 
 /// Reads that the agent would answer by requests of its own. The host's audit log has them all.
 pub(super) fn the_host_is_asked_for_the_authorised(site: &VirtualSite) -> anyhow::Result<()> {
-    let stranger = site.curl_like(&site.user(BEIJING, "stranger")?, BEIJING, Way::Sni)?;
+    let stranger = site.curl_like(&site.user(BEIJING, "stranger")?, BEIJING, Route::Sni)?;
     for path in [
         "/api/v1/namespaces/looked-for/pods",
         "/api/v1/namespaces/looked-for",
@@ -47,7 +47,7 @@ pub(super) fn the_host_is_asked_for_the_authorised(site: &VirtualSite) -> anyhow
         stranger.get(path)?.refused(403, "Forbidden", "is forbidden: User \"stranger\" cannot ")?;
     }
     // What is authorised after that is in the log after that.
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("asked-last"))?;
     let log = std::fs::read_to_string(site.host().dir().join("audit.log"))?;
     ensure!(log.contains("asked-last-ke-beijing"), "the log is not complete");

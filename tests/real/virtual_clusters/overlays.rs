@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, Listed};
@@ -49,7 +49,7 @@ fn stored(host: &Kubectl, cluster: &str, crd: &str) -> anyhow::Result<usize> {
 
 fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    let (beijing, hangzhou) = (site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?);
+    let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
     let group = "room.example.com";
     let crd = format!("crd/gears.{group}");
     let mut operators = definition(group, 1);
@@ -77,7 +77,7 @@ fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(stored(&host, cluster, &crd)? == 1, "{cluster}: what was replaced is still there");
     }
     let watch = format!("fieldSelector=metadata.name%3Dgears.{group}&watch=true&timeoutSeconds=1");
-    let watched = site.curl(BEIJING, Way::Path)?.get(&format!("{PATH}?{watch}"))?.body;
+    let watched = site.curl(BEIJING, Route::Path)?.get(&format!("{PATH}?{watch}"))?.body;
     ensure!(watched.contains(&"x".repeat(250_000)) && !watched.contains("stored:"), "{} bytes", watched.len());
     let seen = host.ok(&["get", &crd, "-o=json"])?;
     ensure!(!seen.contains("xxxx"), "an overlay is in the host's object");
@@ -103,7 +103,7 @@ fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
 fn leave_room_for_each_other(site: &VirtualSite) -> anyhow::Result<()> {
     let group = "each.example.com";
     let crd = format!("crd/gears.{group}");
-    let clusters = [site.administrator(BEIJING, Way::Proxy)?, site.administrator(HANGZHOU, Way::Path)?];
+    let clusters = [site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?];
     for kubectl in &clusters {
         let mut own = definition(group, LARGE);
         own["metadata"]["labels"]["more"] = json!("yes");

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, ensure};
 use atoll_tests::costly::{TEST, aliases, copied, grown, moved, nested};
-use atoll_tests::{Curl, VirtualSite, Way};
+use atoll_tests::{Curl, Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::{BEIJING, namespace};
@@ -20,9 +20,9 @@ const MEMORY: u64 = 128 << 20;
 
 /// One request at a time. The peak of the agent's memory is looked at after each.
 pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("costly"))?;
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "annotations": {"a": "b"}},
         "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "a", "image": "a"}]}}}});

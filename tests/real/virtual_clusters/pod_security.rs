@@ -1,7 +1,7 @@
 //! Labels of Pod Security (`pod-security.kubernetes.io`), which clients write on their Namespaces as on any cluster.
 
 use anyhow::ensure;
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::BEIJING;
@@ -17,8 +17,8 @@ fn labelled(name: &str, labels: &Value) -> String {
 
 /// Every way to write the labels reaches the host, which enforces what they say.
 pub(super) fn labels_are_the_clients(site: &VirtualSite) -> anyhow::Result<()> {
-    let curl = site.curl(BEIJING, Way::Path)?;
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     let seen = |object: &str| -> anyhow::Result<(Value, Value)> {
         let labels = &serde_json::from_str::<Value>(object)?["metadata"]["labels"];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::{HostCluster, Kubectl, Nodes, VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
 use serde_json::{Value, json};
 
 use super::gate::{pod, says, thief};
@@ -41,7 +41,7 @@ pub(super) fn are_one_set(site: &VirtualSite) -> anyhow::Result<()> {
 pub(super) fn refuse_bindings_like_our_own(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "policies-bindings";
     let (thief, host) = (thief(site, NAME)?, format!("{NAME}-{BEIJING}"));
-    let admin = site.administrator(BEIJING, Way::Path)?;
+    let admin = site.administrator(BEIJING, Route::Path)?;
     let binding = |name: &str, labels: Value| {
         let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "roleRef": role_ref,
@@ -104,7 +104,7 @@ pub(super) fn are_restored(site: &VirtualSite) -> anyhow::Result<()> {
 /// the policies do not check.
 pub(super) fn leave_what_is_in_no_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     // No client is served before the policies are in force.
-    site.administrator(BEIJING, Way::Path)?.ok(&["get", "namespaces"])?;
+    site.administrator(BEIJING, Route::Path)?.ok(&["get", "namespaces"])?;
     let host = site.host().kubectl();
     let user = "policies-operator";
     let class = json!({
@@ -161,13 +161,13 @@ pub(super) fn replace_those_of_an_earlier_version() -> anyhow::Result<()> {
     eventually(SOON, || are_all(&kubectl))?;
     let old = format!("old-{BEIJING}");
     ensure!(annotation(&kubectl, &old, SELECTOR)? == selector(), "it has no annotation");
-    site.administrator(BEIJING, Way::Proxy)?.ok(&["create", "configmap", "mine", "-n", "old"])?;
+    site.administrator(BEIJING, Route::Proxy)?.ok(&["create", "configmap", "mine", "-n", "old"])?;
     Ok(())
 }
 
 /// What differs between virtual clusters stands on the Namespace, and is nobody's of the cluster.
 pub(super) fn read_the_namespace(site: &VirtualSite) -> anyhow::Result<()> {
-    let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Way::Proxy)?);
+    let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?);
     administrator.ok_with(&["create", "-f", "-"], &namespace("policies"))?;
     let name = format!("policies-{BEIJING}");
     ensure!(annotation(&host, &name, SELECTOR)? == selector(), "it is not there at once");

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{VirtualSite, Way, eventually};
+use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, namespace};
@@ -15,7 +15,7 @@ use super::{BEIJING, namespace};
 const ADDRESS: &str = "198.51.100.77";
 
 pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Path)?;
+    let kubectl = site.administrator(BEIJING, Route::Path)?;
     let port = serve(site)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("proxied"))?;
     // It stays where it is, and nobody but the host's administrator says at which address it is.
@@ -32,7 +32,7 @@ pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::
     let of_host = format!("proxied-{BEIJING}");
     host.ok(&["patch", "pod", "web", "-n", &of_host, "--subresource=status", "--type=merge", "-p", &status])?;
 
-    let curl = site.curl(BEIJING, Way::Path)?;
+    let curl = site.curl(BEIJING, Route::Path)?;
     let path = |path: &str| format!("/api/v1/namespaces/proxied/pods/web:{port}/proxy{path}");
     eventually(SOON, || {
         let answer = curl.get(&path("/"))?;
@@ -74,7 +74,7 @@ pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::
     let moved = including.get(&path("/302"))?.body.to_lowercase();
     ensure!(moved.contains(&format!("location: {}", path("/elsewhere"))), "{moved}");
     // A refusal has the names of the virtual cluster, whichever component refuses.
-    let nobody = site.curl_like(&site.user(BEIJING, "proxied-nobody")?, BEIJING, Way::Path)?;
+    let nobody = site.curl_like(&site.user(BEIJING, "proxied-nobody")?, BEIJING, Route::Path)?;
     let refused = nobody.get(&path("/"))?.refused(403, "Forbidden", r#"in the namespace "proxied""#)?;
     ensure!(!refused.to_string().contains(&of_host), "{refused}");
     Ok(())

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use atoll_tests::curl::{Answer, Curl};
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
@@ -35,8 +35,8 @@ struct Listed {
 
 /// An administrator lists and watches all resources, in every form that clients request.
 pub(super) fn every_kind_can_be_read(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl_like(&admin, BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl_like(&admin, BEIJING, Route::Proxy)?;
     let kinds = listed(&curl)?;
     ensure!(kinds.len() > 50, "{kinds:?}");
     let failures = Mutex::new(Vec::new());
@@ -140,7 +140,7 @@ fn marks_its_state(watch: &Answer) -> anyhow::Result<bool> {
 /// What acts on the whole host is not shown, and not written.
 pub(super) fn what_acts_on_the_host_is_not_shown(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "jane")?;
     let rule =
         json!({"operations": ["CREATE"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["none"]});
@@ -215,8 +215,8 @@ pub(super) fn what_belongs_to_the_cluster_is_shown(site: &VirtualSite) -> anyhow
         return Ok(());
     }
     let host = site.host().kubectl();
-    let own = site.administrator(BEIJING, Way::Proxy)?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     let mut addresses = Vec::new();
     for cluster in [&own, &neighbour] {
         cluster.ok_with(&["create", "-f", "-"], &namespace("addressed"))?;

@@ -1,7 +1,7 @@
 //! ControllerRevisions, of which the StatefulSet controller makes pods with its own rights.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::gate::{says, thief};
@@ -14,7 +14,7 @@ const NAME: &str = "revisions";
 
 fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     let thief = thief(site, NAME)?;
-    let administrator = site.administrator(BEIJING, Way::Proxy)?;
+    let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let host = format!("{NAME}-{BEIJING}");
     for (key, data) in [
         ("metadata.namespace", json!({"metadata": {"namespace": "kube-system"}})),

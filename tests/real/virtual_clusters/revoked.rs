@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use atoll_tests::kubectl::SOON;
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, Listed, namespace};
@@ -16,7 +16,7 @@ pub(super) const TRIALS: [Listed; 3] = [
 /// As long as anything in a namespace has a finalizer, its objects can be read and changed there.
 fn end_in_an_ending_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "revoked-ending";
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "revoked-jane")?;
     admin.ok_with(&["create", "-f", "-"], &namespace(NAME))?;
     admin.ok_with(&["create", "-f", "-"], &binding(NAME, "cluster-admin", &["revoked-jane"]))?;
@@ -35,7 +35,7 @@ fn end_in_an_ending_namespace(site: &VirtualSite) -> anyhow::Result<()> {
 /// there of the old binding must not become one of the new subjects to the old role.
 fn go_to_no_namesake(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "revoked-namesake";
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "revoked-old")?;
     let joe = site.user(BEIJING, "revoked-new")?;
     admin.ok_with(&["create", "-f", "-"], &namespace(NAME))?;
@@ -58,7 +58,7 @@ fn go_to_no_namesake(site: &VirtualSite) -> anyhow::Result<()> {
 /// A quota refuses each creation of a RoleBinding before the host looks whether there is one of that name already.
 fn end_in_spite_of_a_quota(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "revoked-quota";
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "revoked-removed")?;
     let joe = site.user(BEIJING, "revoked-kept")?;
     admin.ok_with(&["create", "-f", "-"], &namespace(NAME))?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use atoll_tests::{VirtualSite, Way, eventually, kubectl::SOON};
+use atoll_tests::{Route, VirtualSite, eventually, kubectl::SOON};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
@@ -17,7 +17,7 @@ fn binding(namespace: &str, name: &str) -> String {
 }
 
 pub(super) fn end_with_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "jane")?;
     let namesake = site.user(HANGZHOU, "jane")?;
     admin.ok_with(&["create", "-f", "-"], &namespace("other-team"))?;
@@ -52,7 +52,7 @@ pub(super) fn end_with_their_namespace(site: &VirtualSite) -> anyhow::Result<()>
 }
 
 pub(super) fn the_administrator_stays_one(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     admin.ok_with(&["create", "-f", "-"], &namespace("unbound"))?;
     admin.ok_with(&["create", "-f", "-"], &binding("unbound", "jane"))?;
     admin.ok(&["delete", "rolebindings", "--all", "-n", "unbound"])?;
@@ -71,7 +71,7 @@ pub(super) fn the_administrator_stays_one(site: &VirtualSite) -> anyhow::Result<
 
 /// The bindings that give rights in it go before it does; who may read everywhere does not notice.
 pub(super) fn an_ending_namespace_is_read_to_its_end(site: &VirtualSite) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("ending"))?;
     kubectl.ok(&["create", "configmap", "kept", "-n", "ending"])?;
     kubectl.ok(&["delete", "namespace", "ending", "--wait=false"])?;
@@ -91,7 +91,7 @@ pub(super) fn an_ending_namespace_is_read_to_its_end(site: &VirtualSite) -> anyh
 }
 
 pub(super) fn a_stuck_namespace_can_be_repaired(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     admin.ok_with(&["create", "-f", "-"], &namespace("stuck"))?;
     let held = r#"{"apiVersion":"v1","kind":"ConfigMap",
 "metadata":{"name":"held","namespace":"stuck","finalizers":["example.com/hold"]}}"#;

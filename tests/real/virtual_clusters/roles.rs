@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::{Kubectl, SOON};
-use atoll_tests::{VirtualSite, Way, eventually};
+use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
@@ -46,9 +46,9 @@ pub(crate) fn aggregated(host: &Kubectl) -> anyhow::Result<()> {
 }
 
 pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let (rosa, namesake) = (site.user(BEIJING, "rosa")?, site.user(HANGZHOU, "rosa")?);
-    let neighbour = site.administrator(HANGZHOU, Way::Path)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Path)?;
     let host = site.host().kubectl();
     let before = of_the_host(&host)?;
     admin.ok_with(&["create", "-f", "-"], &namespace("roles-before"))?;
@@ -88,7 +88,7 @@ pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyh
 }
 
 pub(super) fn nobody_grants_what_they_lack(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     let mia = site.user(HANGZHOU, "mia")?;
     let writer = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"mias"},"rules":[
 {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],"verbs":["create","get","patch","update"]},
@@ -166,8 +166,8 @@ pub(super) fn nobody_grants_what_they_lack(site: &VirtualSite) -> anyhow::Result
 }
 
 pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Path)?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Path)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     let host = site.host().kubectl();
     let before = of_the_host(&host)?;
 
@@ -235,7 +235,7 @@ fn its_view_grows(site: &VirtualSite, admin: &Kubectl, neighbour: &Kubectl) -> a
 }
 
 pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(HANGZHOU, Way::Path)?;
+    let admin = site.administrator(HANGZHOU, Route::Path)?;
     let both = |verbs: &str, user: &str| {
         format!(
             r#"{{"apiVersion":"v1","kind":"List","items":[
@@ -297,7 +297,7 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
 }
 
 pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     let rules = |name: &str| json_of(&admin, &["get", "clusterrole", name]).map(|role| role["rules"].clone());
     admin.ok(&["create", "clusterrole", "sum", "--aggregation-rule=of=sum"])?;
     let part = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"part","labels":{"of":"sum"}},
@@ -334,7 +334,7 @@ pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Resu
 }
 
 pub(super) fn impersonation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(HANGZHOU, Way::Path)?;
+    let admin = site.administrator(HANGZHOU, Route::Path)?;
     let proxy = site.user(HANGZHOU, "cluster-proxy")?;
     // As Karmada gives it to its own account in a member.
     let role = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"impersonator"},"rules":[

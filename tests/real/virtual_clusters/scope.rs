@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::end;
-use atoll_tests::{Kubectl, VirtualSite, Way};
+use atoll_tests::{Kubectl, Route, VirtualSite};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
@@ -50,8 +50,8 @@ fn questions() -> Vec<(&'static str, Value)> {
 
 /// An API server reads nothing of a query of more than 10,000 parameters, and so would read no selector that is added to it.
 pub(super) fn queries_without_end_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
-    let curl = site.curl_like(&admin, BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
+    let curl = site.curl_like(&admin, BEIJING, Route::Proxy)?;
     let nodes = |parameters: usize| curl.get(&format!("/api/v1/nodes?{}", "&".repeat(parameters - 1)));
     let of_all = nodes(1)?.json()?["items"].as_array().map(Vec::len);
     ensure!(nodes(5_000)?.json()?["items"].as_array().map(Vec::len) == of_all, "5,000 parameters are too many");
@@ -61,7 +61,7 @@ pub(super) fn queries_without_end_are_refused(site: &VirtualSite) -> anyhow::Res
 
 /// The same answers as from the host, to the last managed field; only reasons are the authoriser's own.
 pub(super) fn reviews_are_answered_as_anywhere(site: &VirtualSite) -> anyhow::Result<()> {
-    let cluster = site.administrator(BEIJING, Way::Proxy)?;
+    let cluster = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     for (kind, spec) in questions() {
         let answer = |kubectl: &Kubectl| {
@@ -81,9 +81,9 @@ pub(super) fn reviews_are_answered_as_anywhere(site: &VirtualSite) -> anyhow::Re
 }
 
 pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "jane")?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     for cluster in [&admin, &neighbour] {
         cluster.ok_with(&["create", "-f", "-"], &namespace("reviewed"))?;
     }
@@ -131,8 +131,8 @@ pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 pub(super) fn tokens_are_reviewed_at_home(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     let review = |kubectl: &Kubectl| {
         let token = kubectl.ok(&["create", "token", "default", "-n", "kube-public"])?;
         let answer = ask(&admin, "authentication.k8s.io", "TokenReview", &json!({"token": token}))?;
@@ -165,8 +165,8 @@ fn ask(kubectl: &Kubectl, group: &str, kind: &str, spec: &Value) -> anyhow::Resu
 
 pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    let own = site.administrator(BEIJING, Way::Proxy)?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     for cluster in [&own, &neighbour] {
         cluster.ok_with(&["create", "-f", "-"], &namespace("stored"))?;
     }
@@ -225,7 +225,7 @@ pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 pub(super) fn nodes_have_their_leases_and_events(site: &VirtualSite) -> anyhow::Result<()> {
-    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "jane")?;
     for args in [&["get", "leases", "-n", "kube-node-lease"][..], &["get", "leases", "-A"]] {
         for form in ["name", "wide", "json"] {
@@ -278,7 +278,7 @@ pub(super) fn nodes_have_their_leases_and_events(site: &VirtualSite) -> anyhow::
 }
 
 pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> anyhow::Result<()> {
-    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
     own.ok(&["create", "service", "clusterip", "beside", "--tcp=80"])?;
     let names = |args: &[&str]| {
         let listed = own.ok(&[&["get", "services", "-o", "name"], args].concat())?;
@@ -309,7 +309,7 @@ pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> an
 
 /// Clients find the addresses of the API server there, as `kubectl describe service kubernetes` does.
 pub(super) fn the_service_kubernetes_has_endpoints(site: &VirtualSite) -> anyhow::Result<()> {
-    let own = site.administrator(BEIJING, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     for (resource, addresses) in [
         ("endpoints", "{.subsets[*].addresses[*].ip}"),
@@ -331,8 +331,8 @@ pub(super) fn the_service_kubernetes_has_endpoints(site: &VirtualSite) -> anyhow
 
 /// Only the neighbour writes, and still the client learns how far the host is, before the host itself would say so.
 pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Result<()> {
-    let own = site.administrator(BEIJING, Way::Proxy)?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     let path = "/apis/policy/v1/poddisruptionbudgets";
     let list: Value = serde_json::from_str(&own.ok(&["get", "--raw", path])?)?;
     let begun = list["metadata"]["resourceVersion"].as_str().context("no resourceVersion")?;
@@ -354,7 +354,7 @@ pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Res
 }
 
 pub(super) fn namespaces_get_names(site: &VirtualSite) -> anyhow::Result<()> {
-    let cluster = site.administrator(BEIJING, Way::Proxy)?;
+    let cluster = site.administrator(BEIJING, Route::Proxy)?;
     let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "run-"}}).to_string();
     let create = || {
         cluster.ok_with(&["create", "-f", "-", "-o", "jsonpath={.metadata.generateName} {.metadata.name}"], &manifest)
@@ -372,7 +372,7 @@ pub(super) fn namespaces_get_names(site: &VirtualSite) -> anyhow::Result<()> {
 }
 
 pub(super) fn rules_name_namespaces(site: &VirtualSite) -> anyhow::Result<()> {
-    let admin = site.administrator(BEIJING, Way::Proxy)?;
+    let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "namer")?;
     admin.ok_with(&["create", "-f", "-"], &namespace("named"))?;
     jane.fails(&["get", "namespace", "named"])?;

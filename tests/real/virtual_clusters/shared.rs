@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::curl::Answer;
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::{SOON, end};
-use atoll_tests::{Kubectl, VirtualSite, Way, eventually};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU};
@@ -25,8 +25,8 @@ struct Three {
 impl Three {
     fn new(site: &VirtualSite) -> anyhow::Result<Self> {
         Ok(Self {
-            beijing: site.administrator(BEIJING, Way::Proxy)?,
-            hangzhou: site.administrator(HANGZHOU, Way::Path)?,
+            beijing: site.administrator(BEIJING, Route::Proxy)?,
+            hangzhou: site.administrator(HANGZHOU, Route::Path)?,
             host: site.host().kubectl(),
         })
     }
@@ -332,7 +332,7 @@ pub(super) fn classes_get_the_hosts_finalizers(site: &VirtualSite) -> anyhow::Re
         return Ok(());
     }
     let Three { beijing, host, .. } = Three::new(site)?;
-    let curl = site.curl_like(&beijing, BEIJING, Way::Proxy)?;
+    let curl = site.curl_like(&beijing, BEIJING, Route::Proxy)?;
     let field = |number: u8, text: &str| -> anyhow::Result<String> {
         let length = u8::try_from(text.len()).ok().filter(u8::is_ascii).context("the length has more than one byte")?;
         Ok(format!("{}{}{text}", char::from(number << 3 | 2), char::from(length)))

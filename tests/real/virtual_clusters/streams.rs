@@ -4,20 +4,20 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, bail, ensure};
 use atoll_tests::kubectl::end;
-use atoll_tests::{Curl, Kubectl, VirtualSite, Way};
+use atoll_tests::{Curl, Kubectl, Route, VirtualSite};
 
 use super::{BEIJING, namespace};
 
 pub(super) fn by_proxy(site: &VirtualSite) -> anyhow::Result<()> {
-    streams(site, Way::Proxy, "streams-proxy")
+    streams(site, Route::Proxy, "streams-proxy")
 }
 
 pub(super) fn by_path(site: &VirtualSite) -> anyhow::Result<()> {
-    streams(site, Way::Path, "streams-path")
+    streams(site, Route::Path, "streams-path")
 }
 
 pub(super) fn by_sni(site: &VirtualSite) -> anyhow::Result<()> {
-    streams(site, Way::Sni, "streams-sni")
+    streams(site, Route::Sni, "streams-sni")
 }
 
 /// A pod whose log grows while somebody follows it.
@@ -28,8 +28,8 @@ fn pod(namespace: &str) -> String {
     )
 }
 
-fn streams(site: &VirtualSite, way: Way, name: &str) -> anyhow::Result<()> {
-    let kubectl = site.administrator(BEIJING, way)?;
+fn streams(site: &VirtualSite, route: Route, name: &str) -> anyhow::Result<()> {
+    let kubectl = site.administrator(BEIJING, route)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
     kubectl.ok_with(&["create", "-f", "-"], &pod(name))?;
     kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", name, "--timeout=30s"])?;

@@ -4,14 +4,14 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::end;
-use atoll_tests::{VirtualSite, Way};
+use atoll_tests::{Route, VirtualSite};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
 /// The neighbour's change always comes first: whatever of it shows, is shown before the own.
 pub(super) fn show_their_own(site: &VirtualSite) -> anyhow::Result<()> {
-    let own = site.administrator(BEIJING, Way::Proxy)?;
-    let neighbour = site.administrator(HANGZHOU, Way::Proxy)?;
+    let own = site.administrator(BEIJING, Route::Proxy)?;
+    let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     for cluster in [&own, &neighbour] {
         cluster.ok_with(&["create", "-f", "-"], &namespace("watched"))?;
     }

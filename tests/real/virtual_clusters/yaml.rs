@@ -1,7 +1,7 @@
 //! YAML: a virtual cluster reads it as the API server itself does, or refuses it.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, VirtualSite, Way};
+use atoll_tests::{Curl, Route, VirtualSite};
 use serde_json::Value;
 
 use super::{BEIJING, namespace};
@@ -125,7 +125,7 @@ pub(super) fn is_read_as_by_the_host(site: &VirtualSite) -> anyhow::Result<()> {
     let definition = serde_json::json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "readables.yaml.example.com"},
         "spec": {"group": "yaml.example.com", "scope": "Namespaced", "names": names, "versions": [version]}});
-    let kubectl = site.administrator(BEIJING, Way::Proxy)?;
+    let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &definition.to_string())?;
     kubectl.ok(&["wait", "--for=condition=Established", "crd/readables.yaml.example.com", "--timeout=30s"])?;
     for kubectl in [site.host().kubectl(), kubectl] {
@@ -135,7 +135,7 @@ pub(super) fn is_read_as_by_the_host(site: &VirtualSite) -> anyhow::Result<()> {
     let address = site.host().api_servers()?.into_iter().next().context("an API server")?;
     let host = Curl::directly(&address, &pki.join("ca.crt"));
     let host = host.with_certificate(&pki.join("admin.crt"), &pki.join("admin.key"));
-    let sides = Sides { host, cluster: site.curl(BEIJING, Way::Path)? };
+    let sides = Sides { host, cluster: site.curl(BEIJING, Route::Path)? };
 
     let mut differences = Vec::new();
     let values = VALUES.iter().map(|value| format!("x: {value}"));
@@ -168,10 +168,10 @@ pub(super) fn is_read_as_by_the_host(site: &VirtualSite) -> anyhow::Result<()> {
         "jsonpath={.spec.volumes[0].configMap.defaultMode}",
     ])?;
     ensure!(mode == "256", "{mode}");
-    for kubectl in [host, site.administrator(BEIJING, Way::Proxy)?] {
+    for kubectl in [host, site.administrator(BEIJING, Route::Proxy)?] {
         kubectl.ok(&["delete", "namespace", HERE, "--timeout=60s"])?;
     }
-    site.administrator(BEIJING, Way::Proxy)?.ok(&["delete", "crd", "readables.yaml.example.com", "--timeout=60s"])?;
+    site.administrator(BEIJING, Route::Proxy)?.ok(&["delete", "crd", "readables.yaml.example.com", "--timeout=60s"])?;
     Ok(())
 }
 
