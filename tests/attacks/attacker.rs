@@ -18,10 +18,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use crate::list::{self, CONFIG_MAPS, Sent, Traffic, Who};
-
-/// A user of the attacker's cluster without administrator rights.
-pub(crate) const USER: &str = "mallory";
+use crate::traffic::{CONFIG_MAPS, NUMBER, Sent, Traffic, VERSION, Who};
 
 /// The first line of the process's output.
 pub(crate) const BEGUN: &str = "begun";
@@ -34,12 +31,6 @@ const CONNECTIONS: usize = 4;
 
 /// The time limit for responses after the last request.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The placeholder for the number of a request in its path and body.
-pub(crate) const NUMBER: &str = "NUMBER";
-
-/// The placeholder for the latest resource version in the path of a watch.
-pub(crate) const VERSION: &str = "VERSION";
 
 /// The result for a stream or connection that is still open at the end.
 const HELD: &str = "held to the end";
@@ -78,8 +69,8 @@ struct Attacker {
 
 impl Args {
     /// The arguments as on the command line.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = vec![self.attack.clone()];
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec![self.attack.clone()];
         for (flag, value) in [
             ("--endpoint", self.endpoint.to_string()),
             ("--proxy", self.proxy.to_string()),
@@ -88,17 +79,15 @@ impl Args {
             ("--user", self.user.display().to_string()),
             ("--seconds", self.seconds.to_string()),
         ] {
-            words.extend([flag.to_owned(), value]);
+            arguments.extend([flag.to_owned(), value]);
         }
-        words.extend(self.control.then(|| "--control".to_owned()));
-        words
+        arguments.extend(self.control.then(|| "--control".to_owned()));
+        arguments
     }
 }
 
-/// Reports that it begins, attacks, and prints how often it got each response.
-pub(crate) fn perform(args: &Args) -> anyhow::Result<()> {
-    let attack = list::all().find(|attack| attack.name == args.attack).context("no such attack")?;
-    let mut traffic = (attack.traffic)();
+/// Prints [`BEGUN`], sends this traffic, and prints how often it got each response.
+pub(crate) fn perform(args: &Args, mut traffic: Traffic) -> anyhow::Result<()> {
     if let (true, Traffic::Requests(_, requests)) = (args.control, &mut traffic) {
         *requests = vec![Sent::harmless()];
     }

@@ -12,26 +12,32 @@
 //! Lists are measured apart from the tenant's other requests, because they wait for other clients' writes (see
 //! [`kubelets`]). The bound applies to both.
 //!
-//! Reading order: [`list`] (the attacks), [`attacker`] (who sends them), [`tenant`] (who is slowed down), [`report`].
+//! Reading order: [`measure`] (the phases), [`traffic`] and [`attack`] (what an attack is), [`list`] (all attacks),
+//! [`attacker`] (the process that sends them), [`tenant`], [`site`], [`report`].
 
+mod attack;
 mod attacker;
 mod kubelets;
 mod list;
+mod measure;
+mod process;
 mod report;
-mod stage;
+mod site;
 mod tenant;
+mod traffic;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
+use anyhow::Context as _;
 use atoll_tests::HostCluster;
 use clap::{Parser, Subcommand};
 
+use attack::Attack;
 use kubelets::Kubelets;
-use list::Attack;
-use stage::Stage;
+use measure::{Options, measure};
+use site::AttackSite;
 
 /// Attack virtual clusters, and measure the cost for Atoll and for another tenant.
 ///
@@ -42,47 +48,22 @@ use stage::Stage;
 #[command(name = "attacks", args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(flatten)]
-    measure: Measure,
+    options: Options,
     #[command(subcommand)]
-    part: Option<Part>,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Part {
+enum Command {
     #[command(hide = true)]
     Perform(attacker::Args),
 }
 
-#[derive(Debug, clap::Args)]
-struct Measure {
-    /// Run only attacks whose names contain one of these texts.
-    names: Vec<String>,
-    /// List the attacks.
-    #[arg(long)]
-    list: bool,
-    /// The duration of each phase, in seconds.
-    #[arg(long, default_value = "10")]
-    seconds: u64,
-    /// The number of rounds, each with a phase without the attack and a phase with it.
-    #[arg(long, default_value = "2")]
-    rounds: u32,
-    /// The number of requests per second of the other tenant.
-    #[arg(long, default_value = "50")]
-    rate: u32,
-    /// The number of Leases to renew per second on the host, in all phases. Each kubelet renews its Lease every ten
-    /// seconds, so 20 Leases stand for 200 nodes. 0 renews none.
-    #[arg(long, default_value = "20")]
-    leases: u32,
-    /// Send harmless requests at the rate of the attack instead. Attacks that do not consist of complete requests stay.
-    #[arg(long)]
-    control: bool,
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let result = match cli.part {
-        Some(Part::Perform(args)) => attacker::perform(&args).map(|()| true),
-        None => cli.measure.run(),
+    let result = match cli.command {
+        Some(Command::Perform(args)) => perform(&args).map(|()| true),
+        None => run(&cli.options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
@@ -94,44 +75,41 @@ fn main() -> ExitCode {
     }
 }
 
-// === impl Measure ===
+/// Performs one attack, in the attacker's process.
+fn perform(args: &attacker::Args) -> anyhow::Result<()> {
+    let attack = list::all().find(|attack| attack.name == args.attack).context("no such attack")?;
+    attacker::perform(args, (attack.traffic)())
+}
 
-impl Measure {
-    /// Whether no bound was exceeded.
-    fn run(&self) -> anyhow::Result<bool> {
-        let wanted =
-            |attack: &&Attack| self.names.is_empty() || self.names.iter().any(|name| attack.name.contains(name));
-        let attacks: Vec<&Attack> = list::all().filter(wanted).collect();
-        if self.list {
-            for attack in attacks {
-                say(&format!("{:<32}{}", attack.name, attack.about));
-            }
-            return Ok(true);
+/// Measures the attacks. Returns whether no bound was exceeded.
+fn run(options: &Options) -> anyhow::Result<bool> {
+    let wanted =
+        |attack: &&Attack| options.names.is_empty() || options.names.iter().any(|name| attack.name.contains(name));
+    let attacks: Vec<&Attack> = list::all().filter(wanted).collect();
+    if options.list {
+        for attack in attacks {
+            say(&format!("{:<32}{}", attack.name, attack.about));
         }
-        let host = Arc::new(HostCluster::up(1)?);
-        let kubelets = (self.leases > 0).then(|| Kubelets::begin(&host, self.leases)).transpose()?;
-        say(&format!("{}", report::Header { is_control: self.control }));
-        let mut kept = true;
-        for (number, attack) in attacks.into_iter().enumerate() {
-            let row = Stage::new(&host, number, attack).and_then(|stage| stage.measure(self));
-            match row {
-                Ok(row) => {
-                    kept &= row.misses().is_empty();
-                    say(&format!("{row}"));
-                }
-                Err(error) => {
-                    kept = false;
-                    say(&format!("{:<32}FAILED: {error:?}", attack.name));
-                }
+        return Ok(true);
+    }
+    let host = Arc::new(HostCluster::up(1)?);
+    let kubelets = (options.leases > 0).then(|| Kubelets::begin(&host, options.leases)).transpose()?;
+    say(&format!("{}", report::Header { is_control: options.control }));
+    let mut kept = true;
+    for (number, attack) in attacks.into_iter().enumerate() {
+        match AttackSite::new(&host, number).and_then(|site| measure(&site, attack, options)) {
+            Ok(row) => {
+                kept &= row.misses().is_empty();
+                say(&format!("{row}"));
+            }
+            Err(error) => {
+                kept = false;
+                say(&format!("{:<32}FAILED: {error:?}", attack.name));
             }
         }
-        kubelets.map_or(Ok(()), Kubelets::end)?;
-        Ok(kept)
     }
-
-    fn phase(&self) -> Duration {
-        Duration::from_secs(self.seconds)
-    }
+    kubelets.map_or(Ok(()), Kubelets::end)?;
+    Ok(kept)
 }
 
 /// Prints a line at once.

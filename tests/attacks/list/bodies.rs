@@ -6,8 +6,11 @@ use atoll_tests::costly::{
 };
 use serde_json::{Value, json};
 
-use super::{Attack, CONFIG_MAPS, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, elements, texts};
-use crate::stage::Stage;
+use super::paths::{JSON, MERGE_PATCH, RBAC};
+use super::repeat::{elements, texts};
+use crate::attack::Attack;
+use crate::site::AttackSite;
+use crate::traffic::{CONFIG_MAPS, Sent, Traffic, Who};
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -194,14 +197,14 @@ fn role(who: Who, path: &str, rules: &Value) -> Sent {
 }
 
 /// Something to patch, which the user may read.
-fn deployment(stage: &Stage) -> anyhow::Result<()> {
-    stage.create("/apis/apps/v1/namespaces/default/deployments", &json!({"metadata": {"name": "costly", "annotations": {"a": "b"}},
+fn deployment(site: &AttackSite) -> anyhow::Result<()> {
+    site.create("/apis/apps/v1/namespaces/default/deployments", &json!({"metadata": {"name": "costly", "annotations": {"a": "b"}},
         "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "a", "image": "a"}]}}}}))?;
-    bind(stage, "view")
+    site.bind_user("view")
 }
 
-fn writer_of_roles(stage: &Stage) -> anyhow::Result<()> {
-    stage.admin.ok(&["create", "clusterrole", "writer", "--verb=create", "--resource=clusterroles"])?;
-    bind(stage, "writer")
+fn writer_of_roles(site: &AttackSite) -> anyhow::Result<()> {
+    site.admin.ok(&["create", "clusterrole", "writer", "--verb=create", "--resource=clusterroles"])?;
+    site.bind_user("writer")
 }

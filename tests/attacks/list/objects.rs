@@ -3,9 +3,11 @@
 use anyhow::ensure;
 use serde_json::{Map, Value, json};
 
-use super::{Attack, CONFIG_MAPS, JSON, MERGE_PATCH, RBAC, Sent, Traffic, Who, bind, texts};
-use crate::attacker::NUMBER;
-use crate::stage::Stage;
+use super::paths::{JSON, MERGE_PATCH, RBAC};
+use super::repeat::texts;
+use crate::attack::Attack;
+use crate::site::AttackSite;
+use crate::traffic::{CONFIG_MAPS, NUMBER, Sent, Traffic, Who};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -71,7 +73,7 @@ pub(super) static ATTACKS: &[Attack] = &[
         let path = format!("{RBAC}/clusterrolebindings");
         Traffic::Requests(1, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, binding.to_string())])
     })
-    .after(|stage| stage.create_all(NAMESPACES, 100, &json!({"metadata": {"name": "mirrored"}}))),
+    .after(|site| site.create_all(NAMESPACES, 100, &json!({"metadata": {"name": "mirrored"}}))),
     Attack::new("definitions", "40 definitions with annotations of 250 KB, and 4 requests/s for them", || {
         let requests = vec![
             Sent::new(Who::Admin, "GET", DEFINITIONS),
@@ -104,44 +106,44 @@ fn user(name: &str) -> Value {
     json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name})
 }
 
-fn long_role(stage: &Stage) -> anyhow::Result<()> {
+fn long_role(site: &AttackSite) -> anyhow::Result<()> {
     let name = "r".repeat(60_000);
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]);
-    stage.create(&format!("{RBAC}/clusterroles"), &json!({"metadata": {"name": name}, "rules": rules}))?;
-    bind(stage, &name)
+    site.create(&format!("{RBAC}/clusterroles"), &json!({"metadata": {"name": name}, "rules": rules}))?;
+    site.bind_user(&name)
 }
 
-fn labelled_roles(stage: &Stage) -> anyhow::Result<()> {
+fn labelled_roles(site: &AttackSite) -> anyhow::Result<()> {
     let labels: Map<String, Value> = texts("l", 6_000).into_iter().map(|label| (label, json!(""))).collect();
     texts("labelled-", 10).iter().try_for_each(|name| {
-        stage.create(
+        site.create(
             &format!("{RBAC}/clusterroles"),
             &json!({"metadata": {"name": name, "labels": labels}, "rules": []}),
         )
     })
 }
 
-fn aggregated(stage: &Stage) -> anyhow::Result<()> {
+fn aggregated(site: &AttackSite) -> anyhow::Result<()> {
     let path = format!("{RBAC}/clusterroles");
     let rule = json!({"clusterRoleSelectors": [{"matchLabels": {"part": "of-sum"}}]});
-    stage.create(&path, &json!({"metadata": {"name": "sum"}, "aggregationRule": rule, "rules": []}))?;
+    site.create(&path, &json!({"metadata": {"name": "sum"}, "aggregationRule": rule, "rules": []}))?;
     texts("part-", 4).iter().try_for_each(|part| {
         let resources = texts(part, 2_500).into_iter();
         let rules: Value =
             resources.map(|of| json!({"verbs": ["get"], "apiGroups": [""], "resources": [of]})).collect();
-        stage.create(&path, &json!({"metadata": {"name": part, "labels": {"part": "of-sum"}}, "rules": rules}))
+        site.create(&path, &json!({"metadata": {"name": part, "labels": {"part": "of-sum"}}, "rules": rules}))
     })
 }
 
-fn large_roles(stage: &Stage) -> anyhow::Result<()> {
+fn large_roles(site: &AttackSite) -> anyhow::Result<()> {
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["x".repeat(500_000)]}]);
-    stage.create_all(&format!("{RBAC}/clusterroles"), 300, &json!({"metadata": {"name": "large"}, "rules": rules}))
+    site.create_all(&format!("{RBAC}/clusterroles"), 300, &json!({"metadata": {"name": "large"}, "rules": rules}))
 }
 
-fn large_bindings(stage: &Stage) -> anyhow::Result<()> {
+fn large_bindings(site: &AttackSite) -> anyhow::Result<()> {
     let subjects = [user(&"x".repeat(500_000))];
     let binding = json!({"metadata": {"name": "large"}, "roleRef": role_ref(), "subjects": subjects});
-    stage.create_all(&format!("{RBAC}/clusterrolebindings"), 120, &binding)
+    site.create_all(&format!("{RBAC}/clusterrolebindings"), 120, &binding)
 }
 
 /// As many as a body may have: small objects take many times their JSON when they are parsed.
@@ -151,41 +153,41 @@ fn many_subjects() -> Value {
 }
 
 /// As if an earlier version had accepted it.
-fn stored_subjects(stage: &Stage) -> anyhow::Result<()> {
+fn stored_subjects(site: &AttackSite) -> anyhow::Result<()> {
     let mut binding = many_subjects();
     binding["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
     binding["kind"] = "RoleBinding".into();
-    binding["metadata"] = json!({"name": "many", "namespace": format!("atoll-root-{}", stage.cluster)});
-    stage.host().ok_with(&["create", "-f", "-"], &binding.to_string()).map(drop)
+    binding["metadata"] = json!({"name": "many", "namespace": format!("atoll-root-{}", site.cluster)});
+    site.host().ok_with(&["create", "-f", "-"], &binding.to_string()).map(drop)
 }
 
-fn large_namespaces(stage: &Stage) -> anyhow::Result<()> {
+fn large_namespaces(site: &AttackSite) -> anyhow::Result<()> {
     let annotations = json!({"text": "x".repeat(250_000)});
-    stage.create_all(NAMESPACES, 300, &json!({"metadata": {"name": "large", "annotations": annotations}}))
+    site.create_all(NAMESPACES, 300, &json!({"metadata": {"name": "large", "annotations": annotations}}))
 }
 
-fn definitions(stage: &Stage) -> anyhow::Result<()> {
+fn definitions(site: &AttackSite) -> anyhow::Result<()> {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     (0..40).try_for_each(|number| {
         let names = json!({"plural": format!("things{number}"), "singular": format!("thing{number}"), "kind": format!("Thing{number}")});
         let metadata = json!({"name": format!("things{number}.definitions.example.com"), "annotations": {"text": "x".repeat(250_000)}});
         let spec = json!({"group": "definitions.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
-        stage.create(DEFINITIONS, &json!({"metadata": metadata, "spec": spec}))
+        site.create(DEFINITIONS, &json!({"metadata": metadata, "spec": spec}))
     })?;
     // The host computes what is published of new definitions when somebody asks for it: once, with or without Atoll.
-    let answer = stage.curl.get("/openapi/v2")?;
+    let answer = site.curl.get("/openapi/v2")?;
     ensure!(answer.code == 200, "/openapi/v2: {}", answer.code);
     Ok(())
 }
 
 /// Half a megabyte, of which a parsed tree takes thirty times as much.
-fn dense_definition(stage: &Stage) -> anyhow::Result<()> {
+fn dense_definition(site: &AttackSite) -> anyhow::Result<()> {
     let properties: Map<String, Value> =
         texts("p", 20_000).into_iter().map(|name| (name, json!({"type": "string"}))).collect();
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
     let names = json!({"plural": "things", "singular": "thing", "kind": "Thing"});
     let spec = json!({"group": "dense.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
-    stage.create(DEFINITIONS, &json!({"metadata": {"name": "things.dense.example.com"}, "spec": spec}))
+    site.create(DEFINITIONS, &json!({"metadata": {"name": "things.dense.example.com"}, "spec": spec}))
 }

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Attack, CONFIG_MAPS, JSON, Sent, Traffic, Who, bind, texts};
-use crate::attacker::VERSION;
-use crate::stage::Stage;
+use super::paths::JSON;
+use super::repeat::texts;
+use crate::attack::Attack;
+use crate::site::AttackSite;
+use crate::traffic::{CONFIG_MAPS, Sent, Traffic, VERSION, Who};
 
 const WATCHED: &str = "/api/v1/namespaces/watched/configmaps";
 const LONG: &str = "/api/v1/namespaces/long/configmaps";
@@ -91,25 +93,25 @@ fn post(who: Who, body: &str) -> Sent {
 }
 
 /// Together not much less than the longest list that is sent in protobuf.
-fn long_list(stage: &Stage) -> anyhow::Result<()> {
-    stage.admin.ok(&["create", "namespace", "long"])?;
+fn long_list(site: &AttackSite) -> anyhow::Result<()> {
+    site.admin.ok(&["create", "namespace", "long"])?;
     let text = "x".repeat(950_000);
     texts("long-", 28)
         .iter()
-        .try_for_each(|name| stage.create(LONG, &json!({"metadata": {"name": name}, "data": {"text": text}})))
+        .try_for_each(|name| site.create(LONG, &json!({"metadata": {"name": name}, "data": {"text": text}})))
 }
 
 /// As large as a ConfigMap can be: 1 MiB of data, and 256 KiB of annotations.
-fn large(stage: &Stage) -> anyhow::Result<()> {
+fn large(site: &AttackSite) -> anyhow::Result<()> {
     let metadata = json!({"name": "large", "annotations": {"text": "x".repeat(200_000)}});
-    stage.create(CONFIG_MAPS, &json!({"metadata": metadata, "data": {"text": "x".repeat(1_000_000)}}))
+    site.create(CONFIG_MAPS, &json!({"metadata": metadata, "data": {"text": "x".repeat(1_000_000)}}))
 }
 
 /// What the user may watch.
-fn watched(stage: &Stage) -> anyhow::Result<()> {
-    stage.admin.ok(&["create", "namespace", "watched"])?;
-    stage.create(WATCHED, &watched_object(""))?;
-    bind(stage, "view")
+fn watched(site: &AttackSite) -> anyhow::Result<()> {
+    site.admin.ok(&["create", "namespace", "watched"])?;
+    site.create(WATCHED, &watched_object(""))?;
+    site.bind_user("view")
 }
 
 fn watched_object(text: &str) -> Value {
