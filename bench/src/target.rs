@@ -4,27 +4,26 @@
 //! Load on a machine of somebody else's is an attack, so what is connected to must be on loopback unless a flag says
 //! otherwise. A proxy on loopback may lead elsewhere; a name behind it is the proxy's to resolve.
 //!
-//! Reading order: [`TargetArgs`], `address`, `kubeconfig`, `dial`.
+//! Reading order: [`TargetArgs`], `address`, `kubeconfig`, `route`, `dial`.
 
 mod address;
 mod dial;
 mod kubeconfig;
+mod route;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use ops::files::Watched;
-use ops::tls::{ALPN_H2, ALPN_HTTP1, Identity, ServerCa, TlsVersions, client_config};
-use rustls::ClientConfig;
-use rustls_pki_types::ServerName;
 
 pub(crate) use address::{HostPort, Proxy};
 pub(crate) use dial::{BoxIo, Failed};
 use kubeconfig::Kubeconfig;
+pub(crate) use route::Version;
+use route::{Route, Tls};
 
 /// The target of requests, and the credential.
 #[derive(Clone, Debug, Args)]
@@ -61,37 +60,14 @@ pub(crate) struct TargetArgs {
     allow_remote: bool,
 }
 
-/// The version of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
-    Http1,
-    Http2,
-}
-
 /// Everything that is needed to send a request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
-    way: Arc<Way>,
+    route: Arc<Route>,
     prefix: String,
     path: String,
-}
-
-#[derive(Debug)]
-struct Way {
-    server: HostPort,
-    proxy: Option<Proxy>,
-    tls: Option<Tls>,
-    allow_remote: bool,
-}
-
-#[derive(Debug)]
-struct Tls {
-    name: ServerName<'static>,
-    config: Arc<ClientConfig>,
-    /// What the first handshake agreed on, in words.
-    agreed: OnceLock<String>,
 }
 
 // === impl TargetArgs ===
@@ -141,8 +117,8 @@ impl TargetArgs {
             headers.insert(header::AUTHORIZATION, bearer);
         }
         let prefix = if self.kubeconfig.is_some() { uri.path().trim_end_matches('/') } else { "" };
-        let way = Way { server: HostPort::new(host, port), proxy, tls, allow_remote: self.allow_remote };
-        Ok(Target { version, headers, way: Arc::new(way), prefix: prefix.to_owned(), path })
+        let route = Route { server: HostPort::new(host, port), proxy, tls, allow_remote: self.allow_remote };
+        Ok(Target { version, headers, route: Arc::new(route), prefix: prefix.to_owned(), path })
     }
 
     fn headers(&self) -> anyhow::Result<HeaderMap> {
@@ -189,7 +165,7 @@ impl Target {
         let uri = match self.version {
             Version::Http1 => path.parse(),
             Version::Http2 => {
-                let scheme = if self.way.tls.is_some() { "https" } else { "http" };
+                let scheme = if self.route.tls.is_some() { "https" } else { "http" };
                 format!("{scheme}://{}{path}", self.authority()).parse()
             }
         };
@@ -198,37 +174,17 @@ impl Target {
 
     /// The value of `Host` and `:authority`.
     pub(crate) fn authority(&self) -> String {
-        self.way.server.to_string()
+        self.route.server.to_string()
     }
 
     /// Version, cipher suite and key exchange that the first TLS handshake agreed on; `None` before it, and without TLS.
     pub(crate) fn agreed_tls(&self) -> Option<&str> {
-        self.way.tls.as_ref()?.agreed.get().map(String::as_str)
+        self.route.tls.as_ref()?.agreed.get().map(String::as_str)
     }
 
     /// A connection, ready for the first byte of HTTP.
     pub(crate) async fn dial(&self) -> Result<BoxIo, Failed> {
-        dial::dial(&self.way, self.version).await
-    }
-}
-
-// === impl Tls ===
-
-impl Tls {
-    fn new(given: &Kubeconfig, host: &str, version: Version) -> anyhow::Result<Self> {
-        let ca = given.ca.as_deref().context("no CA to know the server by; give --ca")?;
-        let ca = Watched::fixed(ServerCa::from_pem(ca).context("the CA")?);
-        let identity = given.identity.as_ref().map(|(certificate, key)| Identity::from_pem(certificate, key));
-        let identity = identity.transpose().context("the client certificate")?.map(Watched::fixed);
-        let alpn = match version {
-            Version::Http1 => ALPN_HTTP1,
-            Version::Http2 => ALPN_H2,
-        };
-        let name = given.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']).to_owned();
-        let name = ServerName::try_from(name).context("the server's name")?;
-        // Sessions are not resumed: each connection is a whole handshake, as that of a new client is.
-        let config = Arc::new(client_config(ca, identity, &[alpn], TlsVersions::Tls12And13));
-        Ok(Self { name, config, agreed: OnceLock::new() })
+        dial::dial(&self.route, self.version).await
     }
 }
 

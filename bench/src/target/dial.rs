@@ -11,7 +11,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::{HostPort, Proxy, Version, Way};
+use super::address::{HostPort, Proxy};
+use super::route::{Route, Version};
 
 /// What HTTP runs on.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -47,27 +48,27 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// The head of an answer to CONNECT.
 const LONGEST_HEAD: usize = 8 << 10;
 
-pub(super) async fn dial(way: &Way, version: Version) -> Result<BoxIo, Failed> {
-    timeout(LIMIT, dial_unbounded(way, version)).await.map_err(|_| Failed::Slow)?
+pub(super) async fn dial(route: &Route, version: Version) -> Result<BoxIo, Failed> {
+    timeout(LIMIT, dial_unbounded(route, version)).await.map_err(|_| Failed::Slow)?
 }
 
-async fn dial_unbounded(way: &Way, version: Version) -> Result<BoxIo, Failed> {
-    let mut io: BoxIo = match &way.proxy {
-        Some(Proxy::Tcp(proxy)) => Box::new(tcp(proxy, way.allow_remote).await?),
+async fn dial_unbounded(route: &Route, version: Version) -> Result<BoxIo, Failed> {
+    let mut io: BoxIo = match &route.proxy {
+        Some(Proxy::Tcp(proxy)) => Box::new(tcp(proxy, route.allow_remote).await?),
         Some(Proxy::Unix(path)) => {
             let failed = |error| Failed::Connect(path.display().to_string(), error);
             Box::new(UnixStream::connect(path).await.map_err(failed)?)
         }
-        None => Box::new(tcp(&way.server, way.allow_remote).await?),
+        None => Box::new(tcp(&route.server, route.allow_remote).await?),
     };
-    if way.proxy.is_some() {
+    if route.proxy.is_some() {
         // A name is the proxy's to resolve; an address can be judged here.
-        if let Ok(ip) = way.server.host.parse() {
-            local(ip, way.allow_remote)?;
+        if let Ok(ip) = route.server.host.parse() {
+            local(ip, route.allow_remote)?;
         }
-        connect(&mut io, &way.server).await?;
+        connect(&mut io, &route.server).await?;
     }
-    let Some(tls) = &way.tls else { return Ok(io) };
+    let Some(tls) = &route.tls else { return Ok(io) };
     let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), io);
     let stream = connecting.await.map_err(Failed::Tls)?;
     // RFC 9113 section 3.2: over TLS, HTTP/2 is agreed upon by ALPN or not spoken.
