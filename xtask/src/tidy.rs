@@ -4,9 +4,10 @@
 //! lines of text can test it. What is *not* here: licences, sources and bans of dependencies, which cargo-deny checks.
 //!
 //! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
-//! [`words`], [`shape`], [`clock`], [`frame`], [`walkthrough`], [`refusals`] (rules on text); [`graph`] (what depends on what), [`layers`]
-//! (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`], [`shares`] (rules on
-//! structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that together).
+//! [`words`], [`shape`], [`clock`], [`frame`], [`walkthrough`], [`mapped_modules`], [`refusals`] (rules on text); [`graph`]
+//! (what depends on what), [`layers`] (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`],
+//! [`shares`] (rules on structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that
+//! together).
 
 mod clock;
 mod cycles;
@@ -16,6 +17,7 @@ mod graph;
 mod known;
 mod layers;
 mod lexis;
+mod mapped_modules;
 mod methods;
 mod modules;
 mod refusals;
@@ -100,6 +102,7 @@ fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
     }
     findings.extend(frame::check(tree, &graph.member_names()));
     findings.extend(walkthrough::check(tree));
+    findings.extend(mapped_modules::check(tree, &graph.member_names()));
     findings.extend(refusals::check(tree));
     findings.extend(layers::check(graph, tree));
     findings.extend(structure::check(graph, tree));
