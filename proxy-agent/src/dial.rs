@@ -91,7 +91,7 @@ impl Dial {
                 Err(error) => {
                     // A name that stopped resolving says nothing about the tunnels that are up.
                     if targets.is_empty() {
-                        warn!(error = &error as &dyn std::error::Error, "proxy-server not found");
+                        warn!(error = &error as &dyn std::error::Error, "cannot resolve the proxy-server");
                         nowhere.get_or_insert_with(|| self.up.route(&server, None)).down(&error);
                     }
                 }
@@ -121,7 +121,7 @@ impl Dial {
             match self.once(&server, &target, &route, &stop).await {
                 Ok(why) => info!(why, "tunnel ended"),
                 Err(error) => {
-                    warn!(error = &error as &dyn std::error::Error, "no tunnel");
+                    warn!(error = &error as &dyn std::error::Error, "cannot establish a tunnel");
                     route.down(&error);
                     if let DialError::Refused { refusal: Refusal { retry_after_seconds: Some(seconds), .. } } = error {
                         at_least = Duration::from_secs(seconds.min(3600));

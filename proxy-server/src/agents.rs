@@ -58,7 +58,7 @@ enum AgentError {
     Certificate(#[source] ops::tls::ClientCertificateError),
     #[error("the certificate's common name is not an agent's identity")]
     NoAgent(#[source] protocol::name::InvalidName),
-    #[error("nothing came for {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    #[error("the agent sent nothing for {} s", HANDSHAKE_TIMEOUT.as_secs())]
     Silent,
     #[error("the connection broke before a registration")]
     Http(#[source] hyper::Error),

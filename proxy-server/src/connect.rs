@@ -120,7 +120,7 @@ impl Connect {
                     match Upgraded::after(upgrade).await {
                         Ok(Upgraded::Socket(io)) => endpoint.serve_tunnelled(io, place, &cluster).await,
                         Ok(Upgraded::Other(io)) => endpoint.serve_tunnelled(ReadAhead::new(io), place, &cluster).await,
-                        Err(error) => debug!(%error, "the client left after CONNECT"),
+                        Err(error) => debug!(%error, "the client disconnected after CONNECT"),
                     }
                 };
                 self.spawn_at(worker, "endpoint", serve.instrument(span));
@@ -193,7 +193,7 @@ impl Passage {
         match Upgraded::after(upgrade).await {
             Ok(Upgraded::Socket(io)) => self.pipe(io).await,
             Ok(Upgraded::Other(io)) => self.pipe(io).await,
-            Err(error) => debug!(%error, "the client left after CONNECT"),
+            Err(error) => debug!(%error, "the client disconnected after CONNECT"),
         }
     }
 

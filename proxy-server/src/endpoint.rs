@@ -135,7 +135,7 @@ impl Endpoint {
             };
             worker = match named {
                 Ok(Ok(name)) => name.and_then(|name| self.worker_of(&name)),
-                Ok(Err(error)) => return debug!(%error, "the client left before TLS"),
+                Ok(Err(error)) => return debug!(%error, "the client disconnected before TLS"),
                 Err(_) => return debug!("no TLS within {} s", TLS_TIMEOUT.as_secs()),
             };
         }
@@ -205,7 +205,7 @@ impl Endpoint {
                 }
                 Some(cluster) => {
                     let config = tls.cluster(cluster.name.as_str()).map_err(std::io::Error::other)?;
-                    let config = config.ok_or_else(|| std::io::Error::other("the cluster is gone"))?;
+                    let config = config.ok_or_else(|| std::io::Error::other("the cluster was removed"))?;
                     (Some(cluster.name.to_string()), config)
                 }
             }

@@ -39,7 +39,7 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
             Ok(())
         })
     };
-    let of_admin = ["who=\"admin\" cluster=\"logged\""];
+    let of_admin = ["user=\"admin\" cluster=\"logged\""];
     logged(&[
         of_admin[0],
         "verb=\"create\" resource=\"configmaps\" namespace=\"default\" status=201",
@@ -51,9 +51,9 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
     let token = admin.ok(&["create", "token", "robot", "-n", "default"])?;
     let robot = mint(&site, "robot", &["--token", token.trim()])?;
     robot.fails(&["get", "secrets", "-n", "default"])?;
-    logged(&["who=\"system:serviceaccount:default:robot\"", "resource=\"secrets\"", "status=403", "fault=\"client\""])?;
+    logged(&["user=\"system:serviceaccount:default:robot\"", "resource=\"secrets\"", "status=403", "fault=\"client\""])?;
     admin.fails(&["get", "nodes", "nobody", "--as=jane"])?;
-    logged(&["who=\"admin\" acting_as=\"jane\"", "resource=\"nodes\" name=\"nobody\" status=403"])?;
+    logged(&["user=\"admin\" acting_as=\"jane\"", "resource=\"nodes\" name=\"nobody\" status=403"])?;
 
     // Of what lasts, when it has ended.
     let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},

@@ -14,7 +14,7 @@ pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 #[derive(Debug, thiserror::Error)]
 pub enum PeerLost {
     /// No answer in time.
-    #[error("no answer to a ping within {} s", PING_TIMEOUT.as_secs())]
+    #[error("no acknowledgement of a PING within {} s", PING_TIMEOUT.as_secs())]
     Silent,
     /// The connection ended by itself.
     #[error("the connection ended")]

@@ -92,19 +92,19 @@ impl Reload {
                     let error: &dyn std::error::Error = &error;
                     error!(%file, error, "the new list of virtual clusters is not in force");
                 }
-                None => warn!(%file, "virtual clusters want a `host`, and that wants a restart"),
+                None => warn!(%file, "virtual clusters need `host`; restart the agent to apply it"),
             }
         }
         if config.shared_objects != self.running.shared_objects {
             self.running.shared_objects = config.shared_objects.clone();
             if let Some(slices) = &self.slices {
                 slices.shared.exchange(&config.shared_objects);
-                info!("what virtual clusters may write of what they share has changed");
+                info!("the new `sharedObjects` are in force");
             }
         }
         let virtual_clusters = self.running.virtual_clusters.clone();
         if (ProxyAgentConfiguration { virtual_clusters, ..config.clone() }) != self.running {
-            warn!(%file, "what has changed besides `virtualClusters` and `sharedObjects` wants a restart");
+            warn!(%file, "only changes of `virtualClusters` and `sharedObjects` are in force; restart the agent to apply the others");
         }
     }
 }

@@ -41,7 +41,7 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
             problems.at(custom, format_args!("`{name}` is not the name of a CustomResourceDefinition, plural.group"));
         }
         if !customs.insert(&custom.resource) {
-            problems.at(custom, format_args!("{} is there twice", custom.resource));
+            problems.at(custom, format_args!("{} is listed twice", custom.resource));
         }
     }
     check_shared(config, problems);
@@ -52,13 +52,13 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     for cluster in &config.virtual_clusters {
         check_nodes(cluster, problems);
         if !names.insert(&cluster.name) {
-            problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
+            problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
         }
     }
     check_endings(&config.virtual_clusters, problems);
     for cluster in &config.physical_clusters {
         if !names.insert(&cluster.name) {
-            problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
+            problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
         }
     }
     match &config.host {

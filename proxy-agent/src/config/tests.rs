@@ -39,13 +39,13 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
     let errors = parse(yaml).unwrap_err().to_string();
     for expect in [
         ":6:3: virtual cluster a has neither",
-        ":7:3: cluster a is there twice",
+        ":7:3: cluster a is listed twice",
         ":8:3: virtual cluster b has an empty nodeGroup",
         ":9:3: virtual cluster c has nodeGroup x and",
         ":10:3: the name of virtual cluster b-c ends with `-c`",
         ":13:16: not a destination",
         ":15:3: `widgets` is not the name of a CustomResourceDefinition",
-        ":16:3: widgets is there twice",
+        ":16:3: widgets is listed twice",
         ":17:3: `objects: shared` lets virtual clusters write gears.example.com",
         ":19:46: virtual clusters cannot write `wheels.example.com`",
         "`servers` is empty",

@@ -33,7 +33,7 @@ pub enum DialError {
     )]
     Certificate(#[source] rustls::Error),
     /// The connection broke before the answer.
-    #[error("the registration broke off")]
+    #[error("the connection ended during the registration")]
     Http(#[source] hyper::Error),
     /// The proxy-server said no.
     #[error("the proxy-server refused the registration ({reason:?}): {refusal}", reason = refusal.reason)]
@@ -42,9 +42,9 @@ pub enum DialError {
         refusal: Refusal,
     },
     /// Nothing came.
-    #[error("no answer within {} s", CONNECT_TIMEOUT.as_secs())]
+    #[error("no response within {} s", CONNECT_TIMEOUT.as_secs())]
     Silent,
     /// HTTP/2 could not begin.
-    #[error("the tunnel could not begin")]
+    #[error("the HTTP/2 handshake of the tunnel failed")]
     Tunnel(#[source] h2::Error),
 }

@@ -127,7 +127,7 @@ pub enum ExplainError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// The operating system provides no random numbers.
-    #[error("no randomness for a key")]
+    #[error("the operating system has no random bytes for a key")]
     Randomness,
 }
 
@@ -153,15 +153,15 @@ struct StaticWatch(Vec<Change>);
 /// Default cluster roles for users, which every host has and all virtual clusters share (`bootstrappolicy`).
 const SHARED_ROLES: [&str; 4] = ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"];
 
-/// Explains a request of `who` to a virtual cluster. It sends nothing. It must be called within a tokio runtime.
+/// Explains a request of `caller` to a virtual cluster. It sends nothing. It must be called within a tokio runtime.
 pub async fn explain(
     config: &ProxyAgentConfiguration,
     cluster: &ClusterName,
-    who: &Identity,
+    caller: &Identity,
     request: Request<Bytes>,
 ) -> Result<Explanation, ExplainError> {
     let (mut head, body) = request.into_parts();
-    who.write(&mut head.headers);
+    caller.write(&mut head.headers);
     let info = match RequestInfo::parse(&head.method, head.uri.path(), head.uri.query()) {
         Ok(info) => info,
         Err(error) => return Ok(Explanation::refused(Vec::new(), Status::from(&error))),

@@ -56,7 +56,7 @@ pub(crate) enum ServicesError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// The operating system provides no random numbers.
-    #[error("no randomness for a key")]
+    #[error("the operating system has no random bytes for a key")]
     Randomness,
 }
 

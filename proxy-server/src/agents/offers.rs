@@ -69,7 +69,7 @@ impl<'a> Offered<'a> {
                     self.look(&mut conversation).await;
                     not_before = Instant::now() + INTERVAL;
                 } else {
-                    debug!(agent = %self.tunnel.agent, "the agent's offers do not change any more");
+                    debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
                     conversation = None;
                 },
                 reloaded = self.reloads.changed() => {
@@ -97,11 +97,11 @@ impl<'a> Offered<'a> {
                 Some(OffersStream { inbound: response.into_body(), outbound, lines: Lines::default() })
             }
             Ok((response, ..)) => {
-                warn!(agent = %self.tunnel.agent, status = %response.status(), "the agent does not say what it offers");
+                warn!(agent = %self.tunnel.agent, status = %response.status(), "the agent refused to send its offers");
                 None
             }
             Err(error) => {
-                debug!(error = &*error as &dyn Error, "the tunnel broke before offers were asked for");
+                debug!(error = &*error as &dyn Error, "cannot request the agent's offers");
                 None
             }
         }
@@ -118,7 +118,7 @@ impl<'a> Offered<'a> {
                 self.in_force.clone_from(&self.last);
             }
             Some(refusal) if self.refused.as_ref() != Some(refusal) => {
-                warn!(agent = %self.tunnel.agent, reason = ?refusal.reason, %refusal, "new offers refused; the old stay");
+                warn!(agent = %self.tunnel.agent, reason = ?refusal.reason, %refusal, "new offers refused; the previous offers stay in force");
             }
             Some(_) => return,
         }
@@ -144,7 +144,7 @@ async fn next(conversation: &mut Option<OffersStream>) -> Option<Offers> {
                 }
             }
             Err(error) => {
-                warn!(%error, "the agent's offers are not understood");
+                warn!(%error, "cannot parse the agent's offers");
                 return None;
             }
         }

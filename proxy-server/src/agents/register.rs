@@ -79,7 +79,7 @@ impl Registration {
             return Err(malformed("this is the agents' listener of an Atoll proxy-server; clients use another port"));
         }
         let body = Limited::new(request.into_body(), MAX_REGISTRATION).collect().await;
-        let body = body.map_err(|_| malformed("the registration broke off or is too large"))?.to_bytes();
+        let body = body.map_err(|_| malformed("the registration is incomplete or too large"))?.to_bytes();
         let registration = protocol::Registration::decode(&body)?;
         ProtocolVersion::CURRENT
             .accepts(registration.protocol)

@@ -153,14 +153,14 @@ impl Reload {
             info!(?before, ?now, leaving = ?names(&self.leaving), "a new list of clusters is in force");
         }
         if config.karmada != self.running.karmada {
-            info!("what is new of `karmada` is in force");
+            info!("the new `karmada` settings are in force");
         }
         self.running.clusters.clone_from(&config.clusters);
         self.running.karmada.clone_from(&config.karmada);
         self.serve(client_cas);
         let (clusters, karmada) = (self.running.clusters.clone(), self.running.karmada.clone());
         if (ProxyServerConfiguration { clusters, karmada, ..config.clone() }) != self.running {
-            warn!(file = %self.path.display(), "what has changed besides `clusters` and `karmada` wants a restart");
+            warn!(file = %self.path.display(), "only changes of `clusters` and `karmada` are in force; restart the proxy-server to apply the others");
         }
     }
 
@@ -186,7 +186,7 @@ impl Reload {
         let config = served(&self.running, &self.leaving);
         self.parts.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
         for tunnel in self.parts.registry.reload(Clusters::of(&config)) {
-            warn!(agent = %tunnel.agent, "no cluster is left to this agent; its tunnel is ended");
+            warn!(agent = %tunnel.agent, "closing the tunnel: the agent may not serve any cluster");
             tunnel.end.cancel();
         }
         let farewells = self.leaving.iter().map(|cluster| cluster.name.clone());

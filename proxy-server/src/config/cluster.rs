@@ -42,7 +42,7 @@ pub(super) fn check(clusters: &[Located<Cluster>], problems: &mut Problems) {
     for cluster in clusters {
         check_cluster(cluster, problems);
         if !names.insert(&cluster.name) {
-            problems.at(cluster, format_args!("cluster {} is there twice", cluster.name));
+            problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
         }
         if let Some(address) = &cluster.api_server
             && let Some(other) = addresses.insert(address, &cluster.name)
@@ -62,7 +62,7 @@ pub(super) fn check(clusters: &[Located<Cluster>], problems: &mut Problems) {
 fn check_cluster(cluster: &Located<Cluster>, problems: &mut Problems) {
     let name = &cluster.name;
     if cluster.agents.is_empty() {
-        problems.at(cluster, format_args!("cluster {name} has no agents, so nobody may serve it"));
+        problems.at(cluster, format_args!("cluster {name} needs at least one agent"));
     }
     match cluster.mode {
         Mode::Virtual => {

@@ -111,7 +111,7 @@ pub(super) fn check(karmada: &Karmada, clusters: &[Located<Cluster>], problems: 
     for pattern in &karmada.clusters {
         let names_nobody = !pattern.contains('*') && !virtuals.iter().any(|cluster| cluster.name.as_str() == **pattern);
         if names_nobody {
-            problems.at(pattern, format_args!("karmada.clusters: `{pattern}` is no virtual cluster of this file"));
+            problems.at(pattern, format_args!("karmada.clusters: `{pattern}` is not a virtual cluster of this file"));
         }
     }
     for cluster in virtuals.iter().filter(|cluster| karmada.wants(&cluster.name)) {
@@ -129,10 +129,10 @@ pub(super) fn check(karmada: &Karmada, clusters: &[Located<Cluster>], problems: 
     for facts in &karmada.members {
         let name = &facts.name;
         if !seen.insert(name) {
-            problems.at(facts, format_args!("karmada.members: {name} is there twice"));
+            problems.at(facts, format_args!("karmada.members: {name} is listed twice"));
         }
         if !virtuals.iter().any(|cluster| cluster.name == *name) || !karmada.wants(name) {
-            problems.at(facts, format_args!("karmada.members: {name} is none of karmada.clusters"));
+            problems.at(facts, format_args!("karmada.members: karmada.clusters does not select {name}"));
         }
         for (key, value) in &facts.labels {
             if key.starts_with("atoll.dev/") || LabelSelector::from_labels([(key.as_str(), value.as_str())]).is_err() {
@@ -157,7 +157,7 @@ fn check_way(karmada: &Karmada, problems: &mut Problems) {
                 .at(url, "karmada.url must be of the form https://HOST:PORT: it leads through the endpoint listener");
         }
         Through::Endpoint if !karmada.proxy_header.is_empty() => {
-            problems.at(url, "karmada.proxyHeader is for a proxy, and there is none through the endpoint listener");
+            problems.at(url, "karmada.proxyHeader needs `through: proxy`");
         }
         _ => {}
     }

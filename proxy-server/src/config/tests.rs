@@ -44,10 +44,10 @@ clusters:
         "7: the proxy listener is plain HTTP beyond loopback",
         "8: the admin listener",
         "10: virtual cluster a needs a clientCA",
-        "11: cluster b has no agents",
+        "11: cluster b needs at least one agent",
         "12: clusters b and c have the same apiServer",
         "13: physical cluster c needs its apiServer",
-        "13: cluster c is there twice",
+        "13: cluster c is listed twice",
     ];
     assert_eq!(found.len(), expect.len(), "{found:#?}");
     for (found, expect) in found.iter().zip(expect) {
@@ -106,12 +106,12 @@ karmada:
     let expect = [
         "8: long",
         "11: karmada.keptBy must be",
-        "12: karmada.clusters: `b` is no virtual cluster",
-        "12: karmada.clusters: `c` is no virtual cluster",
+        "12: karmada.clusters: `b` is not a virtual cluster",
+        "12: karmada.clusters: `c` is not a virtual cluster",
         "14: karmada.url must be of the form https",
-        "16: karmada.members: b is none of",
+        "16: karmada.members: karmada.clusters does not select b",
         "17: karmada.members: `atoll.dev/kept-by: me` cannot be a label",
-        "18: karmada.members: a is there twice",
+        "18: karmada.members: a is listed twice",
         "18: karmada.members: provider, region and zones",
     ];
     assert_eq!(found.len(), expect.len(), "{found:#?}");

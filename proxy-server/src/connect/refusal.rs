@@ -16,7 +16,7 @@ use protocol::Authority;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectRefusal {
     /// 400.
-    #[error("this proxy takes CONNECT only; use it as proxy-url with an https server")]
+    #[error("this proxy accepts only CONNECT; use it as proxy-url with an https server")]
     NotConnect,
     /// 400.
     #[error("the target of CONNECT must be host:port")]
@@ -31,7 +31,7 @@ pub(super) enum ConnectRefusal {
     #[error("{0} is neither a cluster of this proxy-server nor an allowed destination")]
     NotAllowed(Authority),
     /// 403.
-    #[error("{} is reached on port 443, not {}", .0.host(), .0.port())]
+    #[error("{} is served on port 443, not {}", .0.host(), .0.port())]
     Port(Authority),
     /// 503.
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub(super) enum ConnectRefusal {
 impl ConnectRefusal {
     /// The attempt to reach the API server timed out.
     pub(super) fn silent(cluster: &Cluster) -> Self {
-        Self::Dial { cluster: cluster.name.clone(), fault: Some("the agent did not answer in time".to_owned()) }
+        Self::Dial { cluster: cluster.name.clone(), fault: Some("the agent did not respond in time".to_owned()) }
     }
 
     pub(super) fn status(&self) -> StatusCode {

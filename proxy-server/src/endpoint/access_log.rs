@@ -27,7 +27,7 @@ pub(super) struct Entry {
     namespace: Option<String>,
     name: Option<String>,
     cluster: Option<ClusterName>,
-    who: Option<String>,
+    user: Option<String>,
     acting_as: Option<String>,
     pub(super) status: u16,
     pub(super) bytes: u64,
@@ -62,7 +62,7 @@ impl Entry {
             namespace: None,
             name: None,
             cluster: None,
-            who: None,
+            user: None,
             acting_as: None,
             status: 0,
             bytes: 0,
@@ -92,15 +92,15 @@ impl Entry {
 
     /// Adds the user of a certificate.
     pub(super) fn identified(&mut self, user: &str) {
-        self.who = Some(user.to_owned());
+        self.user = Some(user.to_owned());
     }
 
     /// Adds what the agent's response says about the user, and whose fault a failure is.
     pub(super) fn heard(&mut self, headers: &HeaderMap) {
         if let Some(caller) = identity::caller(headers) {
-            match &self.who {
-                None => self.who = Some(caller),
-                Some(who) if *who != caller => self.acting_as = Some(caller),
+            match &self.user {
+                None => self.user = Some(caller),
+                Some(user) if *user != caller => self.acting_as = Some(caller),
                 Some(_) => {}
             }
         }
@@ -140,7 +140,7 @@ impl Drop for Entry {
         };
         info!(
             target: ACCESS,
-            who = self.who.as_deref(),
+            user = self.user.as_deref(),
             acting_as = self.acting_as.as_deref(),
             cluster = self.cluster.as_ref().map(ClusterName::as_str),
             verb = self.verb,
@@ -203,7 +203,7 @@ mod tests {
         name_caller(&mut headers, "jane");
         let mut bearer = entry(&Method::GET, "/api");
         bearer.heard(&headers);
-        assert_eq!((bearer.who.as_deref(), &bearer.acting_as), (Some("jane"), &None));
+        assert_eq!((bearer.user.as_deref(), &bearer.acting_as), (Some("jane"), &None));
         let mut certified = entry(&Method::GET, "/api");
         certified.identified("jane");
         certified.heard(&headers);
@@ -211,6 +211,6 @@ mod tests {
         let mut impersonating = entry(&Method::GET, "/api");
         impersonating.identified("admin");
         impersonating.heard(&headers);
-        assert_eq!((impersonating.who.as_deref(), impersonating.acting_as.as_deref()), (Some("admin"), Some("jane")));
+        assert_eq!((impersonating.user.as_deref(), impersonating.acting_as.as_deref()), (Some("admin"), Some("jane")));
     }
 }

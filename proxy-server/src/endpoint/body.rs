@@ -51,7 +51,7 @@ pub(super) enum BodyError {
     #[error(transparent)]
     Inbound(#[from] InboundError),
     /// The cluster was taken out of the configuration.
-    #[error("the cluster is gone")]
+    #[error("the cluster was removed")]
     Gone,
 }
 

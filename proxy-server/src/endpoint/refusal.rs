@@ -23,7 +23,7 @@ pub(super) enum Refusal {
     #[error("the request target is not a path of the Kubernetes API")]
     BadTarget,
     /// The client's: see `head`.
-    #[error("the Connection header nominates headers that it must not take away")]
+    #[error("the Connection header lists headers that it must not remove")]
     BadConnectionHeader,
     /// The client's: Host, SNI and CONNECT must agree.
     #[error("the Host header names another cluster than the connection")]
@@ -35,7 +35,7 @@ pub(super) enum Refusal {
     #[error("no cluster is named: use https://<cluster>.<domain> or the path /clusters/<cluster>/")]
     NoClusterNamed,
     /// The client's.
-    #[error("there is no virtual cluster {0:?} here")]
+    #[error("virtual cluster {0:?} not found")]
     NoCluster(String),
     /// The client's.
     #[error("Unauthorized")]
@@ -50,7 +50,7 @@ pub(super) enum Refusal {
     #[error(transparent)]
     Tunnel(TunnelError),
     /// The agent's, or the host's.
-    #[error("the agent did not answer in time")]
+    #[error("the agent did not respond in time")]
     Silent,
     /// A limit of the client or of the cluster.
     #[error("{TOO_MANY_REQUESTS}")]

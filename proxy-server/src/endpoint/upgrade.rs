@@ -81,12 +81,12 @@ impl Upgrade {
             let _held = (held, place);
             let io = match switched.await {
                 Ok(io) => TokioIo::new(io),
-                Err(error) => return debug!(%error, "the client left at the upgrade"),
+                Err(error) => return debug!(%error, "the client disconnected at the upgrade"),
             };
             let mut traffic = tunnel::pipe::Traffic::default();
             let piped = tokio::select! {
                 piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => piped,
-                () = end.cancelled() => return debug!("the cluster is gone"),
+                () = end.cancelled() => return debug!("the cluster was removed"),
             };
             if let Err(error) = &piped {
                 debug!(%error, ?traffic, "upgraded connection broke");

@@ -83,7 +83,7 @@ pub enum RouteError {
     #[error("the connection broke")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response is too large.
-    #[error("the answer is larger than {MAX_ANSWER} bytes")]
+    #[error("the response is larger than {MAX_ANSWER} bytes")]
     TooLarge,
 }
 
@@ -105,7 +105,7 @@ pub enum ApiError {
         message: String,
     },
     /// The response is not valid.
-    #[error("{what}: the answer cannot be understood")]
+    #[error("{what}: cannot parse the response")]
     Json {
         /// Method and path.
         what: String,
@@ -113,7 +113,7 @@ pub enum ApiError {
         source: serde_json::Error,
     },
     /// There was no response in time, so the call may have been executed.
-    #[error("{what}: no answer in time")]
+    #[error("{what}: no response in time")]
     Silent {
         /// Method and path.
         what: String,

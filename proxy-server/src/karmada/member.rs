@@ -41,13 +41,13 @@ pub enum MemberError {
     #[error("the cluster is not ready yet")]
     NotReady(#[source] ApiError),
     /// A required object is not valid.
-    #[error("{0} is not of the form that it has in Kubernetes")]
+    #[error("{0} has an unexpected format")]
     Form(&'static str),
     /// It was a member before, and its objects are being deleted.
     #[error("namespace {NAMESPACE} in the cluster is being deleted")]
     Leaving,
     /// The host's token controller has not written a token.
-    #[error("the host has put no token into Secret {NAMESPACE}/{0} yet")]
+    #[error("the host has not written a token to Secret {NAMESPACE}/{0} yet")]
     NoToken(String),
 }
 

@@ -29,7 +29,7 @@ impl Orphans {
     pub(super) fn due(&mut self, there: &BTreeSet<ClusterName>, now: Instant) -> Vec<ClusterName> {
         let since = self.since.get_or_insert_with(|| {
             for name in there {
-                info!(cluster = %name, "the configuration lacks this Cluster of ours in Karmada; it will be deleted");
+                info!(cluster = %name, "this Cluster in Karmada is not in the configuration any more; deleting it");
             }
             there.iter().map(|name| (name.clone(), now)).collect()
         });

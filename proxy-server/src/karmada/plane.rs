@@ -63,7 +63,7 @@ pub(super) enum Taken {
     #[error("Karmada's Cluster {0} is in pull mode; unregister it first")]
     Pull(ClusterName),
     /// A cluster with two names would get everything twice.
-    #[error("Karmada knows this cluster as {as_name} already, by its id; unjoin that one, or leave {name} out")]
+    #[error("this cluster is already a member of Karmada as {as_name} (by its ID); unjoin that member, or remove {name} from `karmada.clusters`")]
     OtherName { name: ClusterName, as_name: String },
     /// It is being deleted.
     #[error("Karmada's Cluster {0} is being deleted")]

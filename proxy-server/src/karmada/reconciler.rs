@@ -124,7 +124,7 @@ impl Reconciler {
     async fn arrange(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
         if self.plane.as_ref().map(|open| &open.at) != wanted.plane.as_ref() {
             if self.plane.take().is_some() {
-                info!("another Karmada, or none: the Clusters in the former one stay as they are");
+                info!("the Karmada control plane has changed; Clusters in the previous one are kept");
             }
             for name in std::mem::take(&mut self.kept).into_keys() {
                 self.forget(&name);
@@ -278,8 +278,8 @@ impl Task {
         self.parts.memberships.note(&self.name, State::Joined, None);
         self.parts.counts.passed(&self.name, outcome, Some(State::Joined));
         match done {
-            Done::Written if before == Some(State::Joined) => info!("the membership was made current"),
-            Done::Written => info!("is a member of Karmada"),
+            Done::Written if before == Some(State::Joined) => info!("updated the membership in Karmada"),
+            Done::Written => info!("joined Karmada"),
             Done::Nothing => {}
         }
     }
@@ -288,7 +288,7 @@ impl Task {
         let message = chain(error).to_string();
         let Some(taken) = error.taken() else {
             if self.note(State::Joining, message.clone(), Outcome::Failed) {
-                warn!(error = message, "the membership in Karmada cannot be seen to");
+                warn!(error = message, "cannot reconcile the membership in Karmada; retrying");
             }
             return;
         };

@@ -221,7 +221,7 @@ async fn a_cluster_has_one_name_in_karmada() {
     let other = "/apis/cluster.karmada.io/v1alpha1/clusters/other";
     world.plane.put(other, json!({"metadata": {"name": "other"}, "spec": {"id": "the-id"}}));
     let refused = world.pass(&wanted(), true).await.unwrap_err();
-    assert!(refused.to_string().contains("as other already"), "{refused}");
+    assert!(refused.to_string().contains("of Karmada as other"), "{refused}");
     assert!(world.plane.get(CLUSTER).is_none());
 }
 

@@ -50,19 +50,19 @@ fn check(events: impl Fn() + Copy) -> (String, String) {
 }
 
 /// The event of the proxy-server.
-fn request(who: Option<&str>, resource: &str, name: Option<&str>, bytes: u64) {
+fn request(user: Option<&str>, resource: &str, name: Option<&str>, bytes: u64) {
     let none: Option<&str> = None;
     let verb = "get".to_owned();
-    info!(target: ACCESS, who, acting_as = none, verb, resource, name, status = 200_u16, bytes, end = "whole");
+    info!(target: ACCESS, user, acting_as = none, verb, resource, name, status = 200_u16, bytes, end = "whole");
 }
 
 #[test]
 fn a_request_is_one_line_as_it_always_was() {
     let (text, json) = check(|| request(Some("jane"), "pods", Some("web-0"), 3_900));
-    let fields = r#"who="jane" verb="get" resource="pods" name="web-0" status=200 bytes=3900 end="whole""#;
+    let fields = r#"user="jane" verb="get" resource="pods" name="web-0" status=200 bytes=3900 end="whole""#;
     assert_eq!(text, format!("2026-05-03T03:09:37.123456Z  INFO access: {fields}\n"));
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&value["who"], &value["bytes"], &value["target"]), (&"jane".into(), &3_900.into(), &"access".into()));
+    assert_eq!((&value["user"], &value["bytes"], &value["target"]), (&"jane".into(), &3_900.into(), &"access".into()));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn colours_are_left_to_the_general_formatter() {
 proptest! {
     /// Clients choose names and paths: quotes, control characters and any letters.
     #[test]
-    fn any_text_is_written_as_before(who in proptest::option::of(".*"), resource in "\\PC*|[ -~]*|(?s:.*)", bytes: u64) {
-        check(|| request(who.as_deref(), &resource, Some(&resource), bytes));
+    fn any_text_is_written_as_before(user in proptest::option::of(".*"), resource in "\\PC*|[ -~]*|(?s:.*)", bytes: u64) {
+        check(|| request(user.as_deref(), &resource, Some(&resource), bytes));
     }
 }

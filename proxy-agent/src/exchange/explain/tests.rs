@@ -21,10 +21,10 @@ async fn explained(method: &str, target: &str, body: &'static str) -> Explanatio
 async fn explained_as(method: &str, target: &str, media_type: &str, body: &'static str) -> Explanation {
     let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
     let groups = vec!["system:masters".to_owned()];
-    let who = Identity { user: "admin".into(), groups, uid: None, credential: None };
+    let caller = Identity { user: "admin".into(), groups, uid: None, credential: None };
     let request = Request::builder().method(method).uri(target).header(header::CONTENT_TYPE, media_type);
     let request = request.body(Bytes::from(body)).unwrap();
-    explain(&config, &"ke-beijing".parse().unwrap(), &who, request).await.unwrap()
+    explain(&config, &"ke-beijing".parse().unwrap(), &caller, request).await.unwrap()
 }
 
 fn sent(explanation: &Explanation) -> (&Method, &str, Option<&str>, &Shown) {
@@ -149,21 +149,21 @@ async fn objects_that_act_on_the_whole_host_are_hidden() {
 async fn a_dependency_on_the_host_is_reported() {
     let patch = r#"[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]"#;
     let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
-    let who = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+    let caller = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
     let request = Request::patch("/apis/apps/v1/namespaces/edge/deployments/web")
         .header(header::CONTENT_TYPE, "application/json-patch+json")
         .body(Bytes::from(patch))
         .unwrap();
-    let said = explain(&config, &"ke-beijing".parse().unwrap(), &who, request).await.unwrap();
+    let said = explain(&config, &"ke-beijing".parse().unwrap(), &caller, request).await.unwrap();
     assert!(said.depends_on_the_host(), "{said:?}");
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_none_is_an_error() {
     let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
-    let who = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+    let caller = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
     let request = Request::get("/api").body(Bytes::new()).unwrap();
-    let error = explain(&config, &"other".parse().unwrap(), &who, request).await.unwrap_err();
+    let error = explain(&config, &"other".parse().unwrap(), &caller, request).await.unwrap_err();
     assert!(matches!(error, ExplainError::NoCluster(_)));
 }
 
