@@ -1,7 +1,7 @@
-//! Who asks, and may they.
+//! Authentication and authorization.
 //!
-//! [`User`] comes from a client certificate or a service account's token ([`authn`]), may become somebody else
-//! ([`impersonate`]), and is measured against the roles and bindings in the store ([`rbac`]).
+//! A client certificate or the token of a service account identifies a [`User`] ([`authn`]), which may impersonate another
+//! one ([`impersonate`]). The roles and bindings in the store authorize it ([`rbac`]).
 
 pub(crate) mod authn;
 pub(crate) mod builtin;
@@ -28,21 +28,20 @@ pub(crate) struct User {
     pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Everybody who said who they are.
+/// The group of all authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-/// Everybody else.
+/// The group of all other users.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// Members may do anything, whatever roles say (apiserver's `privileged group` authoriser).
+/// The group that is authorized for everything without roles (apiserver's privileged group authorizer).
 pub(crate) const MASTERS: &str = "system:masters";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
-/// The groups that only the server itself gives.
 const ANONYMOUS: &str = "system:anonymous";
 
 // === impl User ===
 
 impl User {
-    /// Nobody in particular.
+    /// The user of requests without credentials.
     pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
@@ -56,12 +55,12 @@ impl User {
         }
     }
 
-    /// What every service account of a namespace is in.
+    /// The groups of all service accounts of a namespace.
     pub(crate) fn service_account_groups(namespace: &str) -> [String; 3] {
         [SERVICE_ACCOUNTS.to_owned(), format!("{SERVICE_ACCOUNTS}:{namespace}"), AUTHENTICATED.to_owned()]
     }
 
-    /// Namespace and name, if the name is a service account's.
+    /// Namespace and name, if this is the user name of a service account.
     pub(crate) fn parse_service_account(name: &str) -> Option<(&str, &str)> {
         let (namespace, name) = name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')?;
         (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
@@ -71,11 +70,11 @@ impl User {
         self.groups.iter().any(|one| one == group)
     }
 
-    /// Adds `system:authenticated` where it belongs.
+    /// Adds `system:authenticated`, except to the anonymous user.
     #[must_use]
     pub(crate) fn authenticated(mut self) -> Self {
-        let outside = self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED) || self.name == ANONYMOUS;
-        if !outside {
+        let is_exempt = self.is_in(AUTHENTICATED) || self.is_in(UNAUTHENTICATED) || self.name == ANONYMOUS;
+        if !is_exempt {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self

@@ -1,8 +1,10 @@
-//! What happens by itself: workloads become pods, pods get nodes and run, what has lost its owner goes, namespaces end.
+//! The controllers of kube-controller-manager, a scheduler, and simulated nodes.
 //!
-//! One task does it all. It follows the changes and, for each namespace in which something changed, compares what is
-//! with what should be; its own writes are changes too, so it goes on until nothing is left to do. Everything here looks
-//! at the present state only and may be repeated at any time.
+//! One task runs all of them. It follows the changes in the store and reconciles each namespace that has changed. Its own
+//! writes are changes too, so it continues until the state is stable. Reconciliation depends only on the present state,
+//! and is idempotent.
+//!
+//! Reading order: [`run`], then a controller per file. `status` and `pods` are what they share.
 
 mod account;
 mod budget;
@@ -17,6 +19,7 @@ mod kubelet;
 mod namespace;
 mod node_fit;
 mod pods;
+mod quota;
 mod replica_set;
 mod scheduler;
 mod stateful_set;
@@ -35,7 +38,7 @@ use crate::store::State;
 use account::Issuer;
 use kubelet::Kubelet;
 
-/// Works until the server ends.
+/// Reconciles until the server ends.
 pub(crate) async fn run(api: Arc<Api>) {
     let mut revision = api.store.subscribe();
     let mut kubelet = Kubelet::default();
@@ -70,7 +73,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// The namespaces to look at; all of them if something changed that concerns all.
+/// The namespaces that have changed since a revision. If a node has changed, all.
 fn dirty(state: &State, seen: u64) -> BTreeSet<String> {
     let namespaces = kinds::of("", "namespaces");
     let all = || state.list(namespaces, None).map(|namespace| object::name(namespace).to_owned()).collect();
@@ -92,43 +95,43 @@ fn reconcile(state: &mut State, namespace: &str, issuer: &Issuer<'_>, kubelet: &
     let Some(found) = state.get(kinds::of("", "namespaces"), "", namespace).cloned() else { return };
     garbage::collect(state, namespace);
     if object::is_deleted(&found) {
-        kubelet.run(state, namespace, now);
-        namespace::finish(state, &found);
+        kubelet.sync(state, namespace, now);
+        namespace::delete_content(state, &found);
         return;
     }
     account::ensure(state, namespace, issuer.serving_ca);
-    account::give_tokens(state, namespace, issuer);
-    for (group, resource, control) in CONTROLLERS {
+    account::issue_tokens(state, namespace, issuer);
+    for (group, resource, sync) in CONTROLLERS {
         let owners: Vec<_> = state.list(kinds::of(group, resource), Some(namespace)).cloned().collect();
         for owner in owners.iter().filter(|owner| !object::is_deleted(owner)) {
-            control(state, owner);
+            sync(state, owner);
         }
     }
     scheduler::schedule(state, namespace);
-    kubelet.run(state, namespace, now);
-    endpoints::publish(state, namespace);
-    for (group, resource, control) in COUNTERS {
+    kubelet.sync(state, namespace, now);
+    endpoints::sync(state, namespace);
+    for (group, resource, sync) in COUNTERS {
         let found: Vec<_> = state.list(kinds::of(group, resource), Some(namespace)).cloned().collect();
         for object in &found {
-            control(state, object);
+            sync(state, object);
         }
     }
 }
 
-type Control = fn(&mut State, &Arc<Value>);
+type Sync = fn(&mut State, &Arc<Value>);
 
-/// In the order in which work flows down.
-const CONTROLLERS: [(&str, &str, Control); 5] = [
-    ("apps", "deployments", deployment::control),
-    ("apps", "replicasets", replica_set::control),
-    ("apps", "daemonsets", daemon_set::control),
-    ("apps", "statefulsets", stateful_set::control),
-    ("batch", "jobs", job::control),
+/// The controllers of workloads, owners before dependents.
+const CONTROLLERS: [(&str, &str, Sync); 5] = [
+    ("apps", "deployments", deployment::sync),
+    ("apps", "replicasets", replica_set::sync),
+    ("apps", "daemonsets", daemon_set::sync),
+    ("apps", "statefulsets", stateful_set::sync),
+    ("batch", "jobs", job::sync),
 ];
 
-/// After everything else, since they say what there is.
-const COUNTERS: [(&str, &str, Control); 2] =
-    [("policy", "poddisruptionbudgets", budget::control), ("", "resourcequotas", budget::count)];
+/// The controllers that count objects. They run last.
+const COUNTERS: [(&str, &str, Sync); 2] =
+    [("policy", "poddisruptionbudgets", budget::sync), ("", "resourcequotas", quota::sync)];
 
 #[cfg(test)]
 mod tests;

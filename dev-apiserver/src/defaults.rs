@@ -1,7 +1,7 @@
-//! What the API server says where a client says nothing.
+//! Default values, and fields that the server sets.
 //!
-//! Clients compare what they sent with what is stored: without defaults `kubectl apply` would find a difference each
-//! time, and controllers would have to guess. Only kinds that something here acts upon have them.
+//! Clients compare the stored object with what they sent, and controllers rely on defaults. Only the kinds that this
+//! server acts on have defaults.
 
 mod pod;
 mod service;
@@ -14,12 +14,12 @@ use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;
 
-/// Fills in fields, on every write.
+/// Sets defaults, on every write.
 pub(crate) fn apply(kind: &Kind, object: &mut Value) {
     match (kind.group, kind.resource) {
         ("", "pods") => {
             pod::spec(&mut object["spec"]);
-            // A template does not say it.
+            // Not set in pod templates.
             object::default(&mut object["spec"], "enableServiceLinks", true);
         }
         ("", "services") => service::apply(&mut object["spec"]),
@@ -36,18 +36,18 @@ pub(crate) fn apply(kind: &Kind, object: &mut Value) {
     object::drop_nulls(object);
 }
 
-/// Gives a new object what depends on others: an address, a service account, a status.
-pub(crate) fn born(state: &State, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+/// Sets the fields of a new object that depend on other objects, and its initial status.
+pub(crate) fn on_create(state: &State, kind: &Kind, object: &mut Value) -> Result<(), Status> {
     match (kind.group, kind.resource) {
-        ("", "pods") => pod::born(state, object)?,
-        ("", "services") => service::born(state, object)?,
+        ("", "pods") => pod::on_create(state, object)?,
+        ("", "services") => service::on_create(state, object)?,
         ("", "namespaces") => {
             object["status"] = json!({"phase": "Active"});
             object::map(object, "spec").entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
         }
         ("", "persistentvolumeclaims") => object["status"] = json!({"phase": "Pending"}),
         ("networking.k8s.io", "ingresses") => object["status"] = json!({"loadBalancer": {}}),
-        ("batch", "jobs") => workload::job_born(object),
+        ("batch", "jobs") => workload::job_on_create(object),
         ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") | ("batch", "cronjobs") => {
             object["status"] = json!({});
         }
@@ -57,8 +57,8 @@ pub(crate) fn born(state: &State, kind: &Kind, object: &mut Value) -> Result<(),
     Ok(())
 }
 
-/// Keeps what an update leaves out although it was given away when the object was born.
-pub(crate) fn keep(kind: &Kind, found: &Value, object: &mut Value) {
+/// Keeps fields that the server has allocated and that an update leaves out.
+pub(crate) fn on_update(kind: &Kind, found: &Value, object: &mut Value) {
     let fields: &[&str] = match (kind.group, kind.resource) {
         ("", "pods") => &["nodeName", "serviceAccountName", "serviceAccount"],
         ("", "services") => {

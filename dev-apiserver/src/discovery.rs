@@ -1,4 +1,4 @@
-//! Which resources there are, in the old form (a document per group) and the new one (KEP-3352, one for all).
+//! Discovery: the legacy form with one document for each group version, and the aggregated form (KEP-3352).
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ pub(crate) fn paths() -> Value {
     json!({"paths": paths})
 }
 
-/// `GET /api`, in the old form.
+/// `GET /api`, in the legacy form.
 pub(crate) fn core_versions(address: SocketAddr) -> Value {
     json!({
         "kind": "APIVersions",
@@ -25,7 +25,7 @@ pub(crate) fn core_versions(address: SocketAddr) -> Value {
     })
 }
 
-/// `GET /apis`, in the old form.
+/// `GET /apis`, in the legacy form.
 pub(crate) fn groups() -> Value {
     let named = kinds::groups().filter(|(group, _)| !group.is_empty());
     let groups: Vec<_> = named.map(|(group, version)| group_entry(group, version)).collect();
@@ -90,7 +90,7 @@ pub(crate) fn resources(group: &str, version: &str) -> Option<Value> {
     })
 }
 
-/// `GET /api` and `GET /apis`, in the new form.
+/// `GET /api` and `GET /apis`, in the aggregated form.
 pub(crate) fn aggregated(core: bool) -> Value {
     let mut items = Vec::new();
     for (group, version) in kinds::groups().filter(|(group, _)| group.is_empty() == core) {
@@ -109,7 +109,7 @@ pub(crate) fn aggregated(core: bool) -> Value {
 fn aggregated_resource(kind: &Kind) -> Value {
     let mut resource = json!({
         "resource": kind.resource,
-        // Built-in resources leave group and version empty: those of the document.
+        // Built-in resources leave group and version empty if they are those of the document.
         "responseKind": {"group": "", "version": "", "kind": kind.kind},
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular(),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_name_the_same_resources() {
+    fn both_forms_have_the_same_resources() {
         let core = aggregated(true);
         let new = core["items"][0]["versions"][0]["resources"].as_array().unwrap();
         let old = resources("", "v1").unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_group_is_no_named_group() {
+    fn the_core_group_is_not_a_named_group() {
         assert!(group("").is_none() && group("apps").is_some());
         assert!(resources("", "v2").is_none() && resources("autoscaling", "v2").is_some());
     }

@@ -1,30 +1,29 @@
-//! The kinds that are served: what discovery says, what a path may name and what may be done with it.
+//! The kinds that this server has, with their resources, verbs and subresources.
 //!
-//! The table is static. There are no custom resources: a CustomResourceDefinition could be stored but not obeyed, and
-//! an API server that takes one and serves nothing is worse than one that says no.
+//! The table is static, so there are no custom resources, and CustomResourceDefinitions are refused.
 
 mod kind;
 mod table;
 
 pub(crate) use kind::{Handling, Kind, Subresource};
 
-/// Every kind, sorted by group and version in the order in which discovery names them.
+/// All kinds in the order of discovery. The kinds of a group are consecutive.
 pub(crate) fn all() -> &'static [Kind] {
     table::KINDS
 }
 
-/// The kind that a path names.
+/// The kind of a resource in a path.
 pub(crate) fn find(group: &str, version: &str, resource: &str) -> Option<&'static Kind> {
     all().iter().find(|kind| kind.group == group && kind.version == version && kind.resource == resource)
 }
 
-/// The kind of this resource, which must be in the table: a literal of ours.
+/// The kind of a resource. The arguments are literals that are in the table.
 pub(crate) fn of(group: &'static str, resource: &'static str) -> &'static Kind {
     let found = all().iter().find(|kind| kind.group == group && kind.resource == resource);
-    found.expect("a literal that a test compares with the table")
+    found.expect("callers pass only resources of the table")
 }
 
-/// Groups with their version, each once, in order.
+/// All groups with their versions, in order.
 pub(crate) fn groups() -> impl Iterator<Item = (&'static str, &'static str)> {
     let all = all();
     let is_first = |at: usize| at == 0 || all[at - 1].group != all[at].group;
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_s_kinds_stand_together() {
+    fn the_kinds_of_a_group_are_consecutive() {
         let groups: Vec<_> = groups().collect();
         let mut once = groups.clone();
         once.sort_unstable();

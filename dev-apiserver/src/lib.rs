@@ -1,19 +1,18 @@
-//! A small Kubernetes API server in memory: for trying Atoll in five minutes and for fast tests. **Never for
-//! production**: it keeps nothing, replicates nothing, limits little, runs no containers and answers in JSON only.
+//! A Kubernetes API server in memory, for trying Atoll and for fast tests. **Never use it in production**: it persists
+//! nothing, has few limits, runs no containers and responds in JSON only.
 //!
-//! What it does it does as kube-apiserver does it, so that kubectl and the proxy-agent work with it unmodified:
-//! discovery, CRUD with versions and conflicts, lists in pages, watches, patches, Tables, namespaces that end, RBAC that
-//! is enforced, impersonation, reviews and tokens. Controllers, a scheduler and make-believe nodes bring workloads to
-//! `Running`. What it does not do it refuses with a `Status`: custom resources, webhooks, admission policies,
-//! port-forward, SPDY, CBOR. `exec` of a command that it would have to run ends with exit code 126.
+//! kubectl and the proxy-agent work with it unmodified. It has discovery, resource versions and conflicts, paginated
+//! lists, watches, patches, Tables, deletion of namespaces, RBAC, impersonation, reviews and tokens. Controllers, a
+//! scheduler and simulated nodes bring workloads to `Running`. It refuses what it does not support with a `Status`: custom
+//! resources, webhooks, admission policies, port-forward, SPDY and CBOR. `exec` answers a few commands itself; all others
+//! end with exit code 126.
 //!
-//! It knows nothing of virtual clusters: to it the agent is a client like any other.
+//! It does not know virtual clusters. The agent is a client like any other.
 //!
-//! Reading order: [`DevApiserver`], `serve` (the path of a request), `access` (who may), `rest` (what is done), `store`
-//! (where it is), `kinds` (what there is), `controllers` (what happens by itself).
+//! Reading order: [`DevApiserver`], `serve` (the path of a request), `access` (authentication and authorization), `rest`
+//! (the verbs), `write` (the rules of writes), `store` (the objects), `kinds` (the resources), `controllers`.
 
 mod access;
-mod answer;
 mod api;
 mod body;
 mod controllers;
@@ -25,6 +24,7 @@ mod object;
 mod openapi;
 mod patch;
 mod protobuf;
+mod response;
 mod rest;
 mod seed;
 mod serve;
@@ -36,6 +36,6 @@ mod write;
 
 pub use server::{DevApiserver, Options, Unlistened};
 
-/// What a person who starts one has to know.
+/// The warning for whoever starts this server.
 pub const WARNING: &str =
-    "dev-apiserver is a toy: everything is in memory and nothing is safe. Never use it in production.";
+    "dev-apiserver keeps everything in memory and is not secure. Never use it in production.";

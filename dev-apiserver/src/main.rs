@@ -1,6 +1,6 @@
-//! `dev-apiserver --dir DIR --port N`: a toy cluster, and a kubeconfig for it.
+//! `dev-apiserver --dir DIR --port N`: a cluster in memory, and a kubeconfig of its administrator.
 //!
-//! Everything is made anew at each start, certificates too.
+//! Each start creates a new cluster with new certificates.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroUsize;
@@ -20,22 +20,22 @@ use ops::pki::Authority;
 use ops::tls::ClientCa;
 use rustls_pki_types::ServerName;
 
-/// A Kubernetes API server in memory, for trying things and for tests. Never for production.
+/// A Kubernetes API server in memory, for trials and tests. Never use it in production.
 #[derive(Debug, Parser)]
 #[command(name = "dev-apiserver", version)]
 struct Cli {
-    /// Where to write host.kubeconfig.
+    /// The folder in which to write host.kubeconfig.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// The port on 127.0.0.1; 0 picks a free one.
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
 }
 
-/// Certificates live as long as anybody leaves a toy running.
+/// The lifetime of the certificates. No test server runs for longer.
 const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
-/// What is in flight when the program is asked to end.
+/// The time that requests in flight get to complete after a signal.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 #[tokio::main]
@@ -56,22 +56,22 @@ async fn main() -> anyhow::Result<()> {
     };
     let tasks = Tasks::new();
     let server = DevApiserver::start(options, &tasks);
-    let kubeconfig = kubeconfig(&authority, server.address()).context("making a kubeconfig")?;
+    let kubeconfig = kubeconfig(&authority, server.address()).context("cannot create the kubeconfig")?;
     let path = cli.dir.join("host.kubeconfig");
     write(&path, kubeconfig.as_bytes(), Secrecy::Secret, Existing::Replace)?;
     tracing::info!(address = %server.address(), kubeconfig = %path.display(), "serving");
     let signal = signals.recv().await;
-    tracing::info!(%signal, "ending");
+    tracing::info!(%signal, "shutting down");
     tasks.drain(DEADLINE, signals.recv()).await;
     Ok(())
 }
 
-#[expect(clippy::print_stderr, reason = "the person at the terminal is who has to know")]
+#[expect(clippy::print_stderr, reason = "the warning is for the person at the terminal")]
 fn warn() {
     eprintln!("{WARNING}");
 }
 
-/// JSON is YAML.
+/// The kubeconfig of an administrator, in JSON, which is also YAML.
 fn kubeconfig(authority: &Authority, address: std::net::SocketAddr) -> anyhow::Result<String> {
     let admin = authority.issue_client("dev-admin", &["system:masters"], LIFETIME)?;
     let document = serde_json::json!({

@@ -1,5 +1,5 @@
-//! OpenAPI, as little of it as kubectl needs: that a kind exists, that writes take `fieldValidation` and `dryRun`, and
-//! nothing about fields. Without merge keys in it, kubectl computes its patches from the types that it was built with.
+//! The OpenAPI documents that kubectl needs. They have the kinds and the parameters `fieldValidation` and `dryRun`, but
+//! no fields. As they have no merge keys, kubectl computes patches from the types that are compiled into it.
 
 use kube_wire::proto::Writer;
 use serde_json::{Map, Value, json};
@@ -11,13 +11,13 @@ const TITLE: &str = "dev-apiserver";
 /// The media type of version 2 in gnostic's protobuf.
 pub(crate) const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// `GET /openapi/v2` in JSON: nothing about any kind.
+/// `GET /openapi/v2` in JSON, without any kind.
 pub(crate) fn v2() -> Value {
     json!({"swagger": "2.0", "info": {"title": TITLE, "version": env!("CARGO_PKG_VERSION")}, "paths": {}})
 }
 
-/// The same in protobuf (`openapi_v2.Document` of google/gnostic-models). kubectl asks for it whenever it is given a
-/// List, and validates only what it finds there.
+/// The same in protobuf (`openapi_v2.Document` of google/gnostic-models). kubectl requests it to validate a List, and does
+/// not validate kinds that the document does not have.
 pub(crate) fn v2_protobuf() -> Vec<u8> {
     let mut info = Writer::new();
     info.bytes(1, TITLE.as_bytes());

@@ -1,4 +1,4 @@
-//! Patches: three kinds that say what to change, and apply, which says what should be.
+//! Patches: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 mod apply;
 mod fields;
@@ -11,32 +11,35 @@ use kube_wire::Status;
 use kube_wire::media::BodyType;
 use serde_json::Value;
 
-pub(crate) use apply::{Applied, apply, first_apply};
-pub(crate) use managed::note;
+pub(crate) use apply::{ApplyOptions, apply, first_apply};
+pub(crate) use managed::record;
 
-/// `MaxJSONPatchOperations` in apiserver's `patch.go`.
-const MOST_OPERATIONS: usize = 10_000;
+/// The maximum number of operations in a JSON patch (`maxJSONPatchOperations` in apiserver's `patch.go`).
+const MAX_OPERATIONS: usize = 10_000;
 
-/// Applies a patch that is no server-side apply.
+/// Applies a patch of another type than server-side apply.
 pub(crate) fn patched(patch_type: BodyType, live: &Value, patch: &Value) -> Result<Value, Status> {
     let mut patched = live.clone();
     match patch_type {
         BodyType::JsonPatch => {
             let Some(operations) = patch.as_array() else {
-                return Err(Status::bad_request("a JSON patch is a list of operations"));
+                return Err(Status::bad_request("a JSON patch must be a list of operations"));
             };
-            if operations.len() > MOST_OPERATIONS {
-                let message = format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}");
+            if operations.len() > MAX_OPERATIONS {
+                let message = format!(
+                    "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                    operations.len()
+                );
                 return Err(Status::request_entity_too_large(&message));
             }
             json::patch(&mut patched, operations).map_err(|json::NotApplicable| Status::patch_does_not_apply())?;
         }
         BodyType::MergePatch if patch.is_object() => json::merge(&mut patched, patch),
         BodyType::StrategicMergePatch if patch.is_object() => strategic::merge(&mut patched, patch),
-        _ => return Err(Status::bad_request("the patch is no object")),
+        _ => return Err(Status::bad_request("the patch must be an object")),
     }
     if !patched.is_object() {
-        return Err(Status::bad_request("the patch leaves no object"));
+        return Err(Status::bad_request("the result of the patch must be an object"));
     }
     Ok(patched)
 }

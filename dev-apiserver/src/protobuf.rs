@@ -1,13 +1,13 @@
-//! Request bodies in protobuf, read into JSON: kubectl's `create` and `auth` commands send nothing else. Answers are
-//! always JSON.
+//! Request bodies in protobuf, converted to JSON. kubectl's `create` and `auth` commands send protobuf. Responses are always
+//! JSON.
 //!
-//! `fields.txt` says which field is what; `generate.py` made it. A field that is not in it is refused: it is newer than
-//! the table, and dropping it would store something else than was sent.
+//! `generate.py` generates the schema in `fields.txt`. A field that is not in it is refused, because the object would be
+//! stored without it.
 
 mod conform;
+mod error;
 mod fields;
 mod special;
-mod unreadable;
 
 use kube_wire::Status;
 use kube_wire::envelope::Envelope;
@@ -15,28 +15,30 @@ use kube_wire::proto::{Field, Reader};
 use serde_json::{Map, Value};
 
 pub(crate) use conform::conform;
+use error::DecodeError;
 use fields::{Count, Entry, Kind, Message, Schema};
-use unreadable::Unreadable;
 
-/// Reads an object in its envelope.
+/// Reads an object in an envelope.
 pub(crate) fn object(bytes: &[u8]) -> Result<Value, Status> {
-    let unreadable = |why: String| Status::bad_request(format!("the body cannot be read: {why}"));
-    let envelope = Envelope::decode(bytes).map_err(|error| unreadable(error.to_string()))?;
+    let undecodable = |why: String| Status::bad_request(format!("the body of the request cannot be decoded: {why}"));
+    let envelope = Envelope::decode(bytes).map_err(|error| undecodable(error.to_string()))?;
     let (version, kind) = (envelope.api_version, envelope.kind);
     let schema = Schema::get();
-    let message = schema.root(version, kind).ok_or_else(|| unreadable(format!("{kind} of {version} is not known")))?;
-    let read = read(schema, message, Reader::new(envelope.raw)).map_err(|error| unreadable(error.to_string()))?;
+    let message = schema
+        .root(version, kind)
+        .ok_or_else(|| undecodable(format!("no kind {kind:?} is registered for version {version:?}")))?;
+    let read = read(schema, message, Reader::new(envelope.raw)).map_err(|error| undecodable(error.to_string()))?;
     let mut object = read;
     object.insert("apiVersion".to_owned(), version.into());
     object.insert("kind".to_owned(), kind.into());
     Ok(Value::Object(object))
 }
 
-fn read(schema: &Schema, message: &Message, mut reader: Reader<'_>) -> Result<Map<String, Value>, Unreadable> {
+fn read(schema: &Schema, message: &Message, mut reader: Reader<'_>) -> Result<Map<String, Value>, DecodeError> {
     let mut object = Map::new();
     while let Some(field) = reader.next_field()? {
         let number = field.number;
-        let entry = message.field(number).ok_or(Unreadable::Field { message: message.name, number })?;
+        let entry = message.field(number).ok_or(DecodeError::Field { message: message.name, number })?;
         let name = entry.name.to_owned();
         match entry.count {
             Count::Inline => {
@@ -58,7 +60,7 @@ fn read(schema: &Schema, message: &Message, mut reader: Reader<'_>) -> Result<Ma
             }
             Count::One | Count::Pointer => {
                 let value = value(schema, entry.kind, &field, &reader)?;
-                // Go writes every field that is no pointer, whether anybody has set it or not.
+                // Go writes all fields that are not pointers, even if they are zero.
                 if entry.count == Count::Pointer || !is_zero(&value) {
                     object.insert(name, value);
                 }
@@ -68,7 +70,7 @@ fn read(schema: &Schema, message: &Message, mut reader: Reader<'_>) -> Result<Ma
     Ok(object)
 }
 
-fn value(schema: &Schema, kind: Kind, field: &Field<'_>, within: &Reader<'_>) -> Result<Value, Unreadable> {
+fn value(schema: &Schema, kind: Kind, field: &Field<'_>, within: &Reader<'_>) -> Result<Value, DecodeError> {
     Ok(match kind {
         Kind::Text => field.text()?.into(),
         // Negative numbers are sign-extended to 64 bits.
@@ -77,14 +79,14 @@ fn value(schema: &Schema, kind: Kind, field: &Field<'_>, within: &Reader<'_>) ->
         Kind::Bytes => special::base64(field.bytes()?),
         Kind::Special(name) => special::read(name, within.nested(field.bytes()?)?)?,
         Kind::Message(name) => {
-            let message = schema.message(name).ok_or(Unreadable::Special(name))?;
+            let message = schema.message(name).ok_or(DecodeError::Special(name))?;
             Value::Object(read(schema, message, within.nested(field.bytes()?)?)?)
         }
     })
 }
 
-/// A map's entry is a message of a key and a value.
-fn pair(schema: &Schema, entry: &Entry, mut reader: Reader<'_>) -> Result<(String, Value), Unreadable> {
+/// Reads an entry of a map: a message with a key and a value.
+fn pair(schema: &Schema, entry: &Entry, mut reader: Reader<'_>) -> Result<(String, Value), DecodeError> {
     let (mut key, mut item) = (String::new(), Value::Null);
     while let Some(field) = reader.next_field()? {
         match field.number {
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_read_as_its_json() {
+    fn an_object_is_converted_to_json() {
         let metadata = message(&[(1, b"a"), (3, b""), (8, b""), (11, &message(&[(1, b"k"), (2, b"v")]))]);
         let raw = message(&[(1, &metadata), (2, &message(&[(1, b"x"), (2, b"1")]))]);
         let read = object(&wrapped("v1", "ConfigMap", &raw)).unwrap();
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn options_to_delete_come_in_every_group() {
+    fn every_group_has_delete_options() {
         let raw = message(&[(2, &message(&[(1, b"u")]))]);
         let read = object(&wrapped("rbac.authorization.k8s.io/v1", "DeleteOptions", &raw)).unwrap();
         assert_eq!(read["preconditions"]["uid"], "u");
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_kinds_and_fields_are_refused() {
         for body in [
             b"k8s".to_vec(),
             wrapped("v1", "Unknown", b""),

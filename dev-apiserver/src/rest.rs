@@ -1,7 +1,7 @@
-//! What is done with resources, verb by verb.
+//! Requests for resources, one module for each verb or subresource.
 //!
-//! Reading order: [`serve`] decides which; `shape` (what the client sees), `read`, `watch`, then the writers: `create`,
-//! `update`, `delete`. [`crate::write`] has the rules of writes.
+//! Reading order: [`serve`] (dispatch), `request`, `shape` (the form of the response), `read`, `list`, `watch`, then the
+//! writes: `decode`, `create`, `update`, `patch`, `delete`. [`crate::write`] has the rules of writes.
 
 mod create;
 mod decode;
@@ -25,13 +25,13 @@ mod watch;
 use http::Response;
 use kube_wire::{Status, Verb};
 
-use crate::answer::Body;
 use crate::body::RequestBody;
 use crate::kinds::Handling;
+use crate::response::Body;
 use crate::write::Part;
 pub(crate) use request::ApiRequest;
 
-/// Serves a request for a resource, which its caller may make.
+/// Executes an authorized request.
 pub(crate) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let (kind, resource) = (request.kind, request.resource);
     let inside = request.namespace();
@@ -47,10 +47,9 @@ pub(crate) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result
         }
         return subresource::serve(request, subresource, body).await;
     }
-    // kubectl asks the reviews of a namespace there, and all others everywhere.
-    let is_homeless = kind.namespaced && inside.is_none() && !matches!(verb, Verb::List | Verb::Watch);
-    let is_nameless = matches!(verb, Verb::Update | Verb::Patch) && resource.path_name().is_none();
-    if is_homeless || is_nameless || !kind.allows(verb) {
+    let lacks_namespace = kind.namespaced && inside.is_none() && !matches!(verb, Verb::List | Verb::Watch);
+    let lacks_name = matches!(verb, Verb::Update | Verb::Patch) && resource.path_name().is_none();
+    if lacks_namespace || lacks_name || !kind.allows(verb) {
         return Err(Status::method_not_allowed_here());
     }
     match verb {

@@ -1,4 +1,4 @@
-//! What a new cluster has: the namespaces of the system, four nodes, the built-in roles, the API server's own Service.
+//! The objects of a new cluster: system namespaces, four nodes, built-in roles, the Service of the API server.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kinds::{self, Kind};
 use crate::object;
 use crate::store::{State, Store};
 
-/// The nodes, and their label `location`.
+/// The nodes, and the values of their label `location`.
 const NODES: [(&str, &str); 4] =
     [("beijing-1", "beijing"), ("beijing-2", "beijing"), ("hangzhou-1", "hangzhou"), ("hangzhou-2", "hangzhou")];
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -33,7 +33,7 @@ pub(crate) fn seed(store: &Store) {
         for (name, value) in [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)] {
             let class = json!({
                 "metadata": {"name": name}, "value": value, "preemptionPolicy": "PreemptLowerPriority",
-                "description": "Used for pods of the cluster itself.",
+                "description": "Used for system critical pods.",
             });
             put(state, kinds::of("scheduling.k8s.io", "priorityclasses"), class);
         }
@@ -55,7 +55,7 @@ fn put(state: &mut State, kind: &'static Kind, mut object: Value) {
     state.put(kind, object);
 }
 
-/// Where pods would look for the API server, if they ran.
+/// The Service of the API server.
 fn api_service() -> Value {
     json!({
         "metadata": {"name": "kubernetes", "namespace": "default", "labels": {
@@ -70,7 +70,7 @@ fn api_service() -> Value {
     })
 }
 
-/// That the node was there when the server began; nobody renews it, since nobody looks.
+/// The Lease of a node. Nothing renews it, because no controller checks it.
 fn lease(node: &str) -> Value {
     json!({
         "metadata": {"name": node, "namespace": "kube-node-lease"},
@@ -78,7 +78,7 @@ fn lease(node: &str) -> Value {
     })
 }
 
-/// What the node controller says of a new node.
+/// The event that the node controller records for a new node.
 fn registered(node: &str) -> Value {
     let now = object::now();
     json!({
@@ -94,7 +94,7 @@ fn node(name: &str, location: &str) -> Value {
     let now = object::now();
     let condition = |kind: &str, status: &str, reason: &str| {
         json!({
-            "type": kind, "status": status, "reason": reason, "message": "a node of dev-apiserver's imagination",
+            "type": kind, "status": status, "reason": reason, "message": "simulated by dev-apiserver",
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         })
     };

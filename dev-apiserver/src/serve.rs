@@ -1,4 +1,4 @@
-//! The path of a request: what is asked, who asks, as whom, may they, do it.
+//! The path of a request: parse, authenticate, impersonate, authorize, execute.
 
 mod non_resource;
 
@@ -12,10 +12,10 @@ use tracing::debug;
 
 use crate::access::rbac::{self, RequestAttributes};
 use crate::access::{authn, impersonate};
-use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::body::RequestBody;
 use crate::kinds;
+use crate::response::{self, Body};
 use crate::rest::{self, ApiRequest};
 
 /// Responds to a request. `chain` is the client's certificate chain, which is empty if the client has no certificate.
@@ -27,8 +27,8 @@ pub(crate) async fn respond(
     match exchange(api, request, chain).await {
         Ok(response) => response,
         Err(status) => {
-            debug!(%status, "refused");
-            answer::refuse(&status)
+            debug!(%status, "request refused");
+            response::refuse(&status)
         }
     }
 }
@@ -53,7 +53,7 @@ async fn exchange(
     })?;
     let resource = match info.target() {
         Target::NonResource(request) => return non_resource::respond(request, &head.headers, api.address),
-        // A stored object has no head without it (apiserver's installer registers no HEAD).
+        // apiserver's installer registers no HEAD for resources.
         Target::Resource(_) if head.method == Method::HEAD => return Err(Status::method_not_allowed_here()),
         Target::Resource(request) => request,
     };

@@ -1,4 +1,4 @@
-//! Connections: TLS with client certificates, HTTP/1.1 and HTTP/2, every request into [`crate::serve`].
+//! Connections: TLS with client certificates, HTTP/1.1 and HTTP/2. [`crate::serve`] responds to the requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,42 +22,42 @@ use tracing::debug;
 use crate::api::Api;
 use crate::{controllers, seed, serve};
 
-/// For a TLS handshake.
+/// The timeout of a TLS handshake.
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
-/// From an accepted connection, or the last answer, to the next request's head (as kube-apiserver).
+/// The timeout from an accepted connection, or the last response, to the head of the next request, as in kube-apiserver.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// What a server is made of.
+/// The parts of a server.
 #[derive(Debug)]
 pub struct Options {
-    /// Where clients come in. Keep it on loopback.
+    /// The listener. Keep it on loopback.
     pub listener: Listener,
-    /// What clients are shown.
+    /// The serving certificate.
     pub certificate: CertifiedKey,
-    /// Who signed that, in PEM: what `kube-root-ca.crt` holds.
+    /// The authority that signed the serving certificate, in PEM: the content of `kube-root-ca.crt`.
     pub serving_ca: String,
-    /// Who signs client certificates; `O=system:masters` may do anything.
+    /// The authority that signs client certificates. Those with `O=system:masters` are allowed everything.
     pub client_ca: ClientCa,
 }
 
-/// A running server; it ends with the tasks that it was given.
+/// A running server. It ends when its tasks are cancelled.
 #[derive(Debug)]
 pub struct DevApiserver {
     address: std::net::SocketAddr,
 }
 
-/// A running server without a listener, for tests in one process. Clones are the same.
+/// A running server without a listener, for tests in the same process. A clone is the same server.
 #[derive(Clone, Debug)]
 pub struct Unlistened(Arc<Api>);
 
-/// One certificate for all clients, by name or by address.
+/// The same certificate for all server names.
 #[derive(Debug)]
 struct Only(Arc<CertifiedKey>);
 
 // === impl DevApiserver ===
 
 impl DevApiserver {
-    /// Fills the store with what a new cluster has, and serves until `tasks` are cancelled. Clients can connect at once.
+    /// Creates the objects of a new cluster, and serves until `tasks` are cancelled. Clients can connect at once.
     pub fn start(options: Options, tasks: &Tasks) -> Self {
         let Options { listener, certificate, serving_ca, client_ca } = options;
         let address = listener.bound();
@@ -80,7 +80,7 @@ impl DevApiserver {
         Self { address }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> std::net::SocketAddr {
         self.address
     }
@@ -89,7 +89,7 @@ impl DevApiserver {
 // === impl Unlistened ===
 
 impl Unlistened {
-    /// Fills the store with what a new cluster has. The parameters are those of [`Options`]; discovery names `address`.
+    /// Creates the objects of a new cluster. The parameters are those of [`Options`]; discovery shows `address`.
     pub fn start(client_ca: ClientCa, serving_ca: String, address: std::net::SocketAddr, tasks: &Tasks) -> Self {
         let api = Arc::new(Api::new(client_ca, serving_ca, address, tasks.clone()));
         seed::seed(&api.store);
@@ -97,7 +97,7 @@ impl Unlistened {
         Self(api)
     }
 
-    /// Serves HTTP/2 on a connection whose client has proved that it has these certificates.
+    /// Serves HTTP/2 on a connection whose client has authenticated with this certificate chain.
     pub async fn serve<S>(&self, io: S, chain: Arc<[CertificateDer<'static>]>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -107,7 +107,7 @@ impl Unlistened {
 }
 
 async fn serve_connection(api: &Arc<Api>, acceptor: TlsAcceptor, stream: TcpStream) {
-    // A failure costs latency only.
+    // Failure only increases latency.
     let _ = stream.set_nodelay(true);
     let stream = match timeout(TLS_TIMEOUT, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
@@ -142,7 +142,7 @@ where
         }
     };
     if let Err(error) = ended {
-        debug!(error, "connection ended");
+        debug!(error, "connection failed");
     }
 }
 

@@ -1,7 +1,8 @@
-//! All objects, one counter for their versions, and what happened lately.
+//! All objects, their resource versions, and the latest changes.
 //!
-//! Everything is behind one lock, held only for synchronous work: whoever writes sees what they decide upon, so inside
-//! there are no conflicts and no retries. Watches follow the [`Change`]s, of which the last [`MEMORY`] are kept.
+//! One lock protects everything. It is held only for synchronous work, so a read and the write that depends on it are
+//! atomic, and there are no conflicts and retries inside. Watches read the [`Change`]s, of which the last [`LOG_LENGTH`]
+//! are kept.
 
 mod change;
 mod state;
@@ -10,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-pub(crate) use change::{Change, Place};
+pub(crate) use change::{Change, ObjectKey};
 pub(crate) use state::{State, TooOld};
 
-/// So many changes are remembered: a watch that is further behind has to list again.
-const MEMORY: usize = 4096;
+/// The number of changes that are kept. A watch that is further behind gets 410.
+const LOG_LENGTH: usize = 4096;
 
 /// All objects.
 #[derive(Debug)]
@@ -27,16 +28,16 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new() -> Self {
-        let state = State::new(MEMORY);
+        let state = State::new(LOG_LENGTH);
         Self { revision: watch::Sender::new(state.revision()), state: Mutex::new(state) }
     }
 
-    /// Reads, all in one moment.
+    /// Reads under the lock.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         read(&self.lock())
     }
 
-    /// Reads and writes, all in one moment. What was written before an error stays: check first, write last.
+    /// Reads and writes under the lock. An error does not undo writes, so check before you write.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let outcome = write(&mut state);
@@ -46,13 +47,13 @@ impl Store {
         outcome
     }
 
-    /// Tells when the revision moves on.
+    /// Notifies of new revisions.
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
         self.revision.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A write that panicked has stored whole objects or none; the state is usable.
+        // A write that panicked has stored only complete objects, so the state is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

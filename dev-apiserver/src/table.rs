@@ -1,5 +1,5 @@
-//! Objects as rows for `kubectl get` (`meta.k8s.io` Table): the columns of kube-apiserver for the common kinds, name and
-//! age for the others.
+//! Tables (`meta.k8s.io`), which `kubectl get` shows. Common kinds have the columns of kube-apiserver, and all others have
+//! name and age.
 
 mod age;
 mod cell;
@@ -20,7 +20,7 @@ use crate::object;
 use column::Column;
 use columns::columns;
 
-/// What the rows carry of their object (`includeObject`).
+/// The part of the object in each row (`includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -28,12 +28,12 @@ pub(crate) enum Include {
     Object,
 }
 
-/// Definitions of the columns.
+/// The column definitions of a kind.
 pub(crate) fn definitions(kind: &Kind) -> Value {
     columns(kind).iter().map(Column::definition).collect()
 }
 
-/// One object's row.
+/// The row of an object.
 pub(crate) fn row(kind: &Kind, object: &Value, include: Include) -> Value {
     let cells = cells(kind, object);
     let object = match include {

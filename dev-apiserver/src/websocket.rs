@@ -1,16 +1,16 @@
-//! As much of RFC 6455 as exec needs: the handshake, frames of a client, frames to it. No I/O.
+//! The part of RFC 6455 that exec needs: the handshake, and frames in both directions. It does no I/O.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// What both ends append to the key (section 1.3).
+/// The text that both peers append to the key (section 1.3).
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// A client's frame may be as long as this.
-const LONGEST: usize = 1024 * 1024;
+/// The maximum length of a client's payload.
+const MAX_PAYLOAD: usize = 1024 * 1024;
 
-/// What a frame is.
+/// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opcode {
     Continuation,
@@ -20,32 +20,32 @@ pub(crate) enum Opcode {
     Pong,
 }
 
-/// One frame of a client, unmasked.
+/// A frame of a client, unmasked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClientFrame {
     pub(crate) opcode: Opcode,
     pub(crate) payload: Vec<u8>,
 }
 
-/// The client breaks the protocol.
+/// The client violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a WebSocket frame of a client, or too long a one")]
+#[error("invalid WebSocket frame, or payload longer than 1 MiB")]
 pub(crate) struct NotAFrame;
 
-/// The answer to a client's `Sec-WebSocket-Key`.
+/// `Sec-WebSocket-Accept` for a client's `Sec-WebSocket-Key`.
 pub(crate) fn accept(key: &str) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{GUID}").as_bytes()))
 }
 
-/// Takes a frame off the front of what has arrived; `None` if it is not whole yet.
-pub(crate) fn take(arrived: &mut Vec<u8>) -> Result<Option<ClientFrame>, NotAFrame> {
-    let [first, second, ..] = *arrived.as_slice() else { return Ok(None) };
+/// Removes the first frame from the received bytes; `None` if it is incomplete.
+pub(crate) fn take(received: &mut Vec<u8>) -> Result<Option<ClientFrame>, NotAFrame> {
+    let [first, second, ..] = *received.as_slice() else { return Ok(None) };
     if second & 0x80 == 0 {
-        // Section 5.1: a client masks every frame.
+        // A client must mask every frame (section 5.1).
         return Err(NotAFrame);
     }
     let bytes = |from: usize, count: usize| -> Option<u64> {
-        let slice = arrived.get(from..from + count)?;
+        let slice = received.get(from..from + count)?;
         Some(slice.iter().fold(0, |length, byte| length << 8 | u64::from(*byte)))
     };
     let (length, head) = match second & 0x7f {
@@ -54,9 +54,9 @@ pub(crate) fn take(arrived: &mut Vec<u8>) -> Result<Option<ClientFrame>, NotAFra
         short => (Some(u64::from(short)), 2),
     };
     let Some(length) = length else { return Ok(None) };
-    let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST).ok_or(NotAFrame)?;
+    let length = usize::try_from(length).ok().filter(|length| *length <= MAX_PAYLOAD).ok_or(NotAFrame)?;
     let start = head + 4;
-    if arrived.len() < start + length {
+    if received.len() < start + length {
         return Ok(None);
     }
     let opcode = match first & 0x0f {
@@ -67,14 +67,14 @@ pub(crate) fn take(arrived: &mut Vec<u8>) -> Result<Option<ClientFrame>, NotAFra
         10 => Opcode::Pong,
         _ => return Err(NotAFrame),
     };
-    let rest = arrived.split_off(start + length);
-    let frame = std::mem::replace(arrived, rest);
+    let rest = received.split_off(start + length);
+    let frame = std::mem::replace(received, rest);
     let mask = &frame[head..start];
     let payload = frame[start..].iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
     Ok(Some(ClientFrame { opcode, payload }))
 }
 
-/// A frame of ours: whole and not masked.
+/// A frame of the server: not fragmented and not masked.
 pub(crate) fn frame(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     let code = match opcode {
         Opcode::Continuation => 0,
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_the_rfc_has_the_answer_of_the_rfc() {
+    fn the_example_of_the_rfc_is_accepted() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
-    fn frames_arrive_however_they_are_cut() {
+    fn frames_can_be_split_anywhere() {
         let long = vec![7; 300];
         let all = [masked(2, b"abc"), masked(2, &long), masked(8, b"")].concat();
         let (mut arrived, mut taken) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_masked_or_too_long_is_refused() {
+    fn unmasked_and_long_frames_are_refused() {
         assert_eq!(take(&mut vec![0x82, 0x01, 0]), Err(NotAFrame));
         let mut long = vec![0x82, 0xff];
         long.extend(u64::MAX.to_be_bytes());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_written_as_short_as_they_go() {
+    fn lengths_have_the_shortest_encoding() {
         assert_eq!(frame(Opcode::Data, b"a"), [0x82, 1, b'a']);
         assert_eq!(&frame(Opcode::Data, &[0; 200])[..4], [0x82, 126, 0, 200]);
         assert_eq!(&frame(Opcode::Data, &vec![0; 70_000])[..2], [0x82, 127]);

@@ -1,4 +1,6 @@
-//! Writes: the rules for what is stored, whoever writes it. Requests and controllers both write with these functions.
+//! The rules for writes. Requests and controllers both write to the store with these functions.
+//!
+//! Reading order: [`create`], [`update`], [`delete`], [`bind`], then what they check and fill in.
 
 mod bind;
 mod create;

@@ -1,5 +1,5 @@
-//! The roles and bindings that every API server is born with, in our own words: what `bootstrappolicy` grants for the
-//! kinds that are served here.
+//! The roles and bindings of a new cluster (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`), reduced to the kinds that
+//! this server has.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
 const ALL: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The roles.
+/// The default ClusterRoles.
 pub(crate) fn cluster_roles() -> Vec<Value> {
     let everything = json!([
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
@@ -36,7 +36,7 @@ pub(crate) fn cluster_roles() -> Vec<Value> {
     ]
 }
 
-/// Who has them.
+/// The default ClusterRoleBindings.
 pub(crate) fn cluster_role_bindings() -> Vec<Value> {
     vec![
         binding("cluster-admin", &[super::MASTERS]),
@@ -138,7 +138,7 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the rules are made for it")]
+#[expect(clippy::needless_pass_by_value, reason = "callers create the rules for this call")]
 fn role(name: &str, rules: Value) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
@@ -160,7 +160,7 @@ fn binding(role: &str, groups: &[&str]) -> Value {
     })
 }
 
-/// The label is how the agent of a virtual cluster finds what is built in.
+/// The agent of a virtual cluster finds built-in roles by this label.
 fn metadata(name: &str) -> Value {
     json!({
         "name": name,

@@ -1,5 +1,5 @@
-//! `Impersonate-*` headers: who the caller wants to be, and whether they may (`WithImpersonation` in
-//! apiserver/pkg/endpoints/filters).
+//! Impersonation: the `Impersonate-*` headers, and the rights that they require (`WithImpersonation` in
+//! `apiserver/pkg/endpoints/filters`).
 
 use http::HeaderMap;
 use kube_wire::Status;
@@ -14,7 +14,7 @@ const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Who the request is to be done as.
+/// The user with whose rights the request is executed.
 pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Result<User, Status> {
     let texts = |name: &str| headers.get_all(name).iter().map(text).collect::<Result<Vec<_>, Status>>();
     let mut extra = std::collections::BTreeMap::<String, Vec<String>>::new();
@@ -36,19 +36,19 @@ pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Res
     let account = User::parse_service_account(&name);
     match account {
         Some((namespace, account)) => {
-            may(state, &caller, &RequestAttributes::impersonate("", "serviceaccounts", account).within(namespace))?;
+            check(state, &caller, &RequestAttributes::impersonate("", "serviceaccounts", account).within(namespace))?;
         }
-        None => may(state, &caller, &RequestAttributes::impersonate("", "users", &name))?,
+        None => check(state, &caller, &RequestAttributes::impersonate("", "users", &name))?,
     }
     for group in &groups {
-        may(state, &caller, &RequestAttributes::impersonate("", "groups", group))?;
+        check(state, &caller, &RequestAttributes::impersonate("", "groups", group))?;
     }
     if !uid.is_empty() {
-        may(state, &caller, &RequestAttributes::impersonate(AUTHENTICATION, "uids", &uid))?;
+        check(state, &caller, &RequestAttributes::impersonate(AUTHENTICATION, "uids", &uid))?;
     }
     for (key, values) in &extra {
         for value in values {
-            may(state, &caller, &RequestAttributes::impersonate(AUTHENTICATION, "userextras", value).below(key))?;
+            check(state, &caller, &RequestAttributes::impersonate(AUTHENTICATION, "userextras", value).below(key))?;
         }
     }
 
@@ -57,7 +57,7 @@ pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Res
         _ => groups,
     };
     let mut user = User { name, uid, groups: implied, extra }.authenticated();
-    // Order is what an access log or a review shows; kube-apiserver puts this one last.
+    // kube-apiserver appends this group as the last one. The order is visible in reviews.
     if let Some(at) = user.groups.iter().position(|group| group == AUTHENTICATED) {
         let group = user.groups.remove(at);
         user.groups.push(group);
@@ -65,15 +65,18 @@ pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Res
     Ok(user)
 }
 
-fn may(state: &State, caller: &User, attributes: &RequestAttributes<'_>) -> Result<(), Status> {
+fn check(state: &State, caller: &User, attributes: &RequestAttributes<'_>) -> Result<(), Status> {
     rbac::allows(state, caller, attributes).then_some(()).ok_or_else(|| attributes.forbidden(caller))
 }
 
 fn text(value: &http::HeaderValue) -> Result<String, Status> {
-    value.to_str().map(str::to_owned).map_err(|_| Status::bad_request("an Impersonate header is not text"))
+    value
+        .to_str()
+        .map(str::to_owned)
+        .map_err(|_| Status::bad_request("the value of an Impersonate header must be text"))
 }
 
-/// Keys of extra fields are percent-encoded (KEP-541); what does not decode is taken as it is.
+/// Decodes the key of an extra field (`unescapeExtraKey` in apiserver). A key that cannot be decoded is used unchanged.
 fn decoded(key: &str) -> String {
     let mut out = Vec::with_capacity(key.len());
     let bytes = key.as_bytes();
@@ -106,21 +109,22 @@ mod tests {
     }
 
     #[test]
-    fn groups_given_replace_those_implied() {
+    fn requested_groups_replace_implied_ones() {
         let store = Store::new();
         let master = User { name: "m".to_owned(), groups: vec![MASTERS.to_owned()], ..User::default() };
-        let become_ = |pairs: &[_]| store.read(|state| acting_as(state, master.clone(), &headers(pairs)));
-        let account = become_(&[(USER, "system:serviceaccount:a:b")]).unwrap();
+        let impersonated = |pairs: &[_]| store.read(|state| acting_as(state, master.clone(), &headers(pairs)));
+        let account = impersonated(&[(USER, "system:serviceaccount:a:b")]).unwrap();
         assert_eq!(account.groups, User::service_account_groups("a"));
-        let grouped = become_(&[(USER, "system:serviceaccount:a:b"), (GROUP, "g"), ("impersonate-extra-a%2fb", "c")]);
+        let grouped =
+            impersonated(&[(USER, "system:serviceaccount:a:b"), (GROUP, "g"), ("impersonate-extra-a%2fb", "c")]);
         let grouped = grouped.unwrap();
         assert_eq!(grouped.groups, ["g", AUTHENTICATED]);
         assert_eq!(grouped.extra["a/b"], ["c"]);
-        assert_eq!(become_(&[(GROUP, "g")]).unwrap_err().code, 500);
+        assert_eq!(impersonated(&[(GROUP, "g")]).unwrap_err().code, 500);
     }
 
     #[test]
-    fn nobody_becomes_somebody_unallowed() {
+    fn impersonation_requires_rights() {
         let store = Store::new();
         let refused = store.read(|state| acting_as(state, User::anonymous(), &headers(&[(USER, "x")]))).unwrap_err();
         assert_eq!(refused.code, 403);

@@ -1,4 +1,4 @@
-//! Role-based access control over the roles and bindings in the store, as `plugin/pkg/auth/authorizer/rbac` does it.
+//! Role-based access control with the roles and bindings in the store (`plugin/pkg/auth/authorizer/rbac`).
 
 mod attributes;
 mod escalation;
@@ -16,12 +16,12 @@ pub(crate) use attributes::RequestAttributes;
 pub(crate) use escalation::check_grant;
 pub(crate) use rule::PolicyRule;
 
-/// Whether a user may.
+/// Whether RBAC allows a request.
 pub(crate) fn allows(state: &State, user: &User, attributes: &RequestAttributes<'_>) -> bool {
     reason(state, user, attributes).is_some()
 }
 
-/// Why a user may; the text that a SubjectAccessReview shows.
+/// The reason why RBAC allows a request, as SubjectAccessReviews show it. `None` if it does not.
 pub(crate) fn reason(state: &State, user: &User, attributes: &RequestAttributes<'_>) -> Option<String> {
     if user.is_in(MASTERS) {
         return Some(String::new());
@@ -30,12 +30,12 @@ pub(crate) fn reason(state: &State, user: &User, attributes: &RequestAttributes<
         .find_map(|grant| grant.rules.iter().any(|rule| rule.allows(attributes)).then(|| grant.why()))
 }
 
-/// All rules that hold for a user, in a namespace or, without one, everywhere.
+/// All rules that apply to a user in a namespace, or, without one, in the cluster.
 pub(crate) fn rules(state: &State, user: &User, namespace: Option<&str>) -> Vec<PolicyRule> {
     grants(state, user, namespace).flat_map(|grant| grant.rules).collect()
 }
 
-/// A binding that is a user's, with the rules of its role.
+/// A binding whose subjects include the user, with the rules of its role.
 struct Grant {
     binding: Arc<Value>,
     subject: Value,

@@ -1,5 +1,5 @@
-//! Service accounts' tokens: JWTs in form, since clients read their claims, and looked up in a table rather than
-//! verified, so that there is no key to lose.
+//! Tokens of service accounts. They have the form of JWTs, because clients read their claims. The server does not sign
+//! them, but looks them up in a table.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,13 +16,13 @@ use crate::kinds::{self, Kind};
 use crate::object;
 use crate::store::Store;
 
-/// The issuer that tokens name, and the only audience that is served.
+/// The issuer of the tokens, and the audience of this server.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// So many tokens are valid at a time; the oldest makes room.
-const MOST: usize = 10_000;
+/// The maximum number of valid tokens. A further one replaces the oldest.
+const MAX_TOKENS: usize = 10_000;
 
-/// All tokens that were issued.
+/// The issued tokens.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     store: Arc<Store>,
@@ -44,13 +44,13 @@ struct Token {
     audiences: Vec<String>,
     /// Seconds since the epoch.
     expires: u64,
-    /// The object whose end is the token's: kind, name, uid.
+    /// The object whose deletion invalidates the token: kind, name, uid.
     bound: Option<(&'static Kind, String, String)>,
 }
 
-/// A token, and what its holder learns of it.
+/// A new token.
 #[derive(Debug)]
-pub(crate) struct Minted {
+pub(crate) struct IssuedToken {
     pub(crate) token: String,
     /// Seconds since the epoch.
     pub(crate) expires: u64,
@@ -63,14 +63,14 @@ impl Tokens {
         Self { store, issued: Mutex::default() }
     }
 
-    /// Issues a token for a service account (the object); `bound` is a Pod, Secret or Node.
+    /// Issues a token for a service account. `bound` is a Pod, Secret or Node.
     pub(crate) fn issue(
         &self,
         account: &Value,
         audiences: Vec<String>,
         lifetime: u64,
         bound: Option<(&'static Kind, &Value)>,
-    ) -> Result<Minted, Status> {
+    ) -> Result<IssuedToken, Status> {
         let (namespace, name) = (object::namespace(account), object::name(account));
         let id = object::new_uid();
         let mut user = User::service_account(namespace, name);
@@ -106,29 +106,29 @@ impl Tokens {
             bound,
         };
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
-        if issued.in_order.len() == MOST
+        if issued.in_order.len() == MAX_TOKENS
             && let Some(oldest) = issued.in_order.pop_front()
         {
             issued.by_token.remove(&oldest);
         }
         issued.in_order.push_back(token.clone());
         issued.by_token.insert(token.clone(), held);
-        Ok(Minted { token, expires })
+        Ok(IssuedToken { token, expires })
     }
 
-    /// Whose token it is, for requests to this server.
+    /// The user of a token that is valid for this server.
     pub(crate) fn user(&self, token: &str) -> Option<User> {
         self.review(token, &[]).map(|(user, _)| user)
     }
 
-    /// Whose token it is, and for which of these audiences; none asked for means this server.
+    /// The user of a token, and for which of these audiences it is valid. No audiences mean this server.
     pub(crate) fn review(&self, token: &str, audiences: &[String]) -> Option<(User, Vec<String>)> {
         let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         let held = issued.by_token.get(token)?.clone();
         drop(issued);
-        let ours = [ISSUER.to_owned()];
-        let asked = if audiences.is_empty() { &ours } else { audiences };
-        let common: Vec<_> = asked.iter().filter(|one| held.audiences.contains(one)).cloned().collect();
+        let own = [ISSUER.to_owned()];
+        let requested = if audiences.is_empty() { &own } else { audiences };
+        let common: Vec<_> = requested.iter().filter(|one| held.audiences.contains(one)).cloned().collect();
         if common.is_empty() || held.expires <= seconds_now() {
             return None;
         }
@@ -153,10 +153,10 @@ fn part(claims: &Value) -> String {
     URL_SAFE_NO_PAD.encode(claims.to_string())
 }
 
-/// What stands where a signature would: nobody can guess it.
+/// Random bytes in the place of the signature.
 fn secret() -> Result<String, Status> {
     let mut bytes = [0; 32];
-    rand::fill(&mut bytes).map_err(|_| Status::internal_error("no random bytes"))?;
+    rand::fill(&mut bytes).map_err(|_| Status::internal_error("cannot generate random bytes"))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_lives_as_long_as_its_account() {
+    fn a_token_is_invalid_without_its_account() {
         let store = Arc::new(Store::new());
         let accounts = kinds::of("", "serviceaccounts");
         let account = json!({"metadata": {"namespace": "a", "name": "b", "uid": "u"}});

@@ -1,4 +1,4 @@
-//! DaemonSets: one pod on every node that takes it.
+//! DaemonSets: one pod on each node that fits.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::history;
 use super::node_fit::fits;
-use super::pods::{active, is_ready, make, remove};
+use super::pods::{active, create_pod, is_ready, remove};
 use super::status::put_status;
 use crate::kinds;
 use crate::object;
@@ -14,13 +14,13 @@ use crate::store::State;
 
 const HASH: &str = "controller-revision-hash";
 
-pub(super) fn control(state: &mut State, set: &Arc<Value>) {
+pub(super) fn sync(state: &mut State, set: &Arc<Value>) {
     let hash = object::hash(&set["spec"]["template"]);
-    history::keep(state, set, &hash);
+    history::sync(state, set, &hash);
     let spec = &set["spec"]["template"]["spec"];
     let nodes: Vec<String> = state
         .list(kinds::of("", "nodes"), None)
-        // A cordoned node keeps and gets daemons: they tolerate it.
+        // DaemonSets tolerate cordoned nodes.
         .filter(|node| fits(spec, node).is_ok())
         .map(|node| object::name(node).to_owned())
         .collect();
@@ -28,14 +28,14 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
     let on = |node: &str| pods.iter().find(|pod| pod["spec"]["nodeName"] == node);
     let is_current = |pod: &Value| pod["metadata"]["labels"][HASH] == hash;
     for node in nodes.iter().filter(|node| on(node).is_none()) {
-        make(state, set, |pod| {
+        create_pod(state, set, |pod| {
             pod["spec"]["nodeName"] = node.as_str().into();
             object::map(object::metadata_value(pod), "labels").insert(HASH.to_owned(), hash.as_str().into());
         });
     }
-    let is_elsewhere = |pod: &Value| !nodes.iter().any(|node| pod["spec"]["nodeName"] == node.as_str());
-    remove(state, pods.iter().filter(|pod| is_elsewhere(pod)));
-    // One at a time, and only when all others are ready.
+    let is_misplaced = |pod: &Value| !nodes.iter().any(|node| pod["spec"]["nodeName"] == node.as_str());
+    remove(state, pods.iter().filter(|pod| is_misplaced(pod)));
+    // A rolling update replaces one pod at a time, while all others are ready.
     let is_rolling = set["spec"]["updateStrategy"]["type"] != "OnDelete";
     if is_rolling && pods.len() == nodes.len() && pods.iter().all(|pod| is_ready(pod)) {
         remove(state, pods.iter().find(|pod| !is_current(pod)));

@@ -1,4 +1,4 @@
-//! Deployments: one ReplicaSet per template, and a rollout from the old ones to the new one.
+//! Deployments: one ReplicaSet for each template, and rollouts from the old ones to the new one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::write::{Writer, create};
 const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
+pub(super) fn sync(state: &mut State, deployment: &Arc<Value>) {
     let sets = kinds::of("apps", "replicasets");
     let mut all = owned(state, sets, deployment);
     let hash = object::hash(&deployment["spec"]["template"]);
@@ -25,11 +25,11 @@ pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
     match all.iter().find(|set| is_new(set)) {
         None if is_paused => {}
         None => {
-            make(state, deployment, &hash, revision);
+            create_set(state, deployment, &hash, revision);
             all = owned(state, sets, deployment);
         }
         Some(set) => {
-            // Rolled back: what was old is the latest again.
+            // After a rollback, an old ReplicaSet is the latest again.
             let mut latest = Value::clone(set);
             *object::map(object::metadata_value(&mut latest), "annotations") =
                 annotations(deployment, revision.max(revision_of(set)));
@@ -40,11 +40,11 @@ pub(super) fn control(state: &mut State, deployment: &Arc<Value>) {
     let wanted = number(&deployment["spec"]["replicas"]);
     let (new, old): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|set| is_new(set));
     if let Some(new) = new.first() {
-        note_revision(state, deployment, revision_of(new).max(revision));
+        set_revision(state, deployment, revision_of(new).max(revision));
         if !is_paused || old.iter().all(|set| number(&set["spec"]["replicas"]) == 0) {
-            roll(state, deployment, wanted, new, &old);
+            rollout(state, deployment, wanted, new, &old);
         }
-        forget_history(state, deployment, &old);
+        remove_history(state, deployment, &old);
     }
     let Some(deployment) =
         state.get(kinds::of("apps", "deployments"), object::namespace(deployment), object::name(deployment)).cloned()
@@ -64,7 +64,7 @@ fn revision_of(set: &Value) -> u64 {
     set["metadata"]["annotations"][REVISION].as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn make(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
+fn create_set(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
     let mut template = deployment["spec"]["template"].clone();
     object::map(object::metadata_value(&mut template), "labels").insert(HASH.to_owned(), hash.into());
     let mut selector = deployment["spec"]["selector"].clone();
@@ -81,12 +81,13 @@ fn make(state: &mut State, deployment: &Value, hash: &str, revision: u64) {
             "minReadySeconds": deployment["spec"]["minReadySeconds"],
         },
     });
-    // It is refused only if the template is, which was looked at when the Deployment was written.
+    // This fails only if the namespace is terminating. The template was validated with the Deployment.
     let _ =
         create(state, kinds::of("apps", "replicasets"), object::namespace(deployment), set, Writer::CONTROLLER, false);
 }
 
-/// Those of the Deployment, among them the cause of a change, but for what speaks of the Deployment itself.
+/// The annotations of a ReplicaSet: those of the Deployment, without those that `skipCopyAnnotation` in
+/// `deployment_util.go` lists.
 fn annotations(deployment: &Value, revision: u64) -> Map<String, Value> {
     let all = object::texts(&deployment["metadata"]["annotations"]).into_iter();
     let own = all.filter(|(key, _)| *key != REVISION && *key != "kubectl.kubernetes.io/last-applied-configuration");
@@ -95,19 +96,19 @@ fn annotations(deployment: &Value, revision: u64) -> Map<String, Value> {
     annotations
 }
 
-fn note_revision(state: &mut State, deployment: &Value, revision: u64) {
-    let mut noted = deployment.clone();
-    object::map(object::metadata_value(&mut noted), "annotations")
+fn set_revision(state: &mut State, deployment: &Value, revision: u64) {
+    let mut changed = deployment.clone();
+    object::map(object::metadata_value(&mut changed), "annotations")
         .insert(REVISION.to_owned(), revision.to_string().into());
-    put_if_changed(state, kinds::of("apps", "deployments"), deployment, noted);
+    put_if_changed(state, kinds::of("apps", "deployments"), deployment, changed);
 }
 
-/// One step: as many new pods as the surge allows, as few old ones as availability allows.
-fn roll(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, old: &[Arc<Value>]) {
+/// One step of a rollout, within `maxSurge` and `maxUnavailable`.
+fn rollout(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, old: &[Arc<Value>]) {
     let strategy = &deployment["spec"]["strategy"];
-    let asked = |set: &Value| number(&set["spec"]["replicas"]);
-    let there = |set: &Value| number(&set["status"]["replicas"]);
-    let is_old_left = old.iter().any(|set| asked(set) > 0 || there(set) > 0);
+    let desired = |set: &Value| number(&set["spec"]["replicas"]);
+    let current = |set: &Value| number(&set["status"]["replicas"]);
+    let is_old_left = old.iter().any(|set| desired(set) > 0 || current(set) > 0);
     if strategy["type"] == "Recreate" {
         for set in old {
             scale(state, deployment, set, 0);
@@ -123,18 +124,18 @@ fn roll(state: &mut State, deployment: &Value, wanted: u64, new: &Arc<Value>, ol
         0 if surge == 0 => 1,
         share => share,
     };
-    let old_asked: u64 = old.iter().map(|set| asked(set)).sum();
-    let room = (wanted + surge).saturating_sub(old_asked + asked(new));
-    let target = if is_old_left { wanted.min(asked(new) + room) } else { wanted };
+    let old_desired: u64 = old.iter().map(|set| desired(set)).sum();
+    let room = (wanted + surge).saturating_sub(old_desired + desired(new));
+    let target = if is_old_left { wanted.min(desired(new) + room) } else { wanted };
     scale(state, deployment, new, target);
     let available: u64 = old.iter().chain([new]).map(|set| number(&set["status"]["availableReplicas"])).sum();
     let mut spare = available.saturating_sub(wanted.saturating_sub(unavailable));
     for set in old {
-        // Pods that never became available are in nobody's way.
-        let broken = asked(set).saturating_sub(number(&set["status"]["availableReplicas"]));
-        let go = (spare + broken).min(asked(set));
-        spare = spare.saturating_sub(go.saturating_sub(broken));
-        scale(state, deployment, set, asked(set) - go);
+        // Pods that are not available can always be removed (`cleanupUnhealthyReplicas`).
+        let broken = desired(set).saturating_sub(number(&set["status"]["availableReplicas"]));
+        let surplus = (spare + broken).min(desired(set));
+        spare = spare.saturating_sub(surplus.saturating_sub(broken));
+        scale(state, deployment, set, desired(set) - surplus);
     }
 }
 
@@ -148,12 +149,12 @@ fn scale(state: &mut State, deployment: &Value, set: &Arc<Value>, replicas: u64)
     scaled["metadata"]["generation"] = generation.into();
     let before = number(&set["spec"]["replicas"]);
     state.put(kinds::of("apps", "replicasets"), scaled);
-    let (way, name) = (if replicas > before { "up" } else { "down" }, object::name(set));
-    let message = format!("Scaled {way} replica set {name} from {before} to {replicas}");
+    let (direction, name) = (if replicas > before { "up" } else { "down" }, object::name(set));
+    let message = format!("Scaled {direction} replica set {name} from {before} to {replicas}");
     event::record(state, deployment, "Normal", "ScalingReplicaSet", &message, "deployment-controller");
 }
 
-fn forget_history(state: &mut State, deployment: &Value, old: &[Arc<Value>]) {
+fn remove_history(state: &mut State, deployment: &Value, old: &[Arc<Value>]) {
     let limit =
         usize::try_from(deployment["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(10)).unwrap_or(usize::MAX);
     let mut empty: Vec<_> = old

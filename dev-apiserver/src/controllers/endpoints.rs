@@ -1,4 +1,4 @@
-//! Services with a selector get Endpoints and an EndpointSlice: the addresses of their pods that are ready.
+//! Endpoints and EndpointSlices of Services with a selector.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::write::{Writer, create};
 const NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
-pub(super) fn publish(state: &mut State, namespace: &str) {
+pub(super) fn sync(state: &mut State, namespace: &str) {
     let services: Vec<_> = state.list(kinds::of("", "services"), Some(namespace)).cloned().collect();
     for service in services.iter().filter(|service| !object::is_deleted(service)) {
         let Some(selector) = object::map_selector(&service["spec"]["selector"]) else { continue };
@@ -59,7 +59,7 @@ fn slice(state: &mut State, service: &Value, pods: &[Arc<Value>]) {
         },
         "addressType": "IPv4", "endpoints": endpoints, "ports": ports,
     });
-    // Only an ending namespace refuses it.
+    // This fails only if the namespace is terminating.
     let _ = create(state, kind, object::namespace(service), slice, Writer::CONTROLLER, false);
 }
 

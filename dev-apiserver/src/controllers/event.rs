@@ -1,4 +1,4 @@
-//! Events: what was done, for `kubectl describe`.
+//! Events of the controllers, which `kubectl describe` shows.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,10 @@ use crate::object;
 use crate::store::State;
 use crate::write::{Writer, create};
 
-/// So many are kept in a namespace.
-const MOST: usize = 200;
+/// The maximum number of events in a namespace.
+const MAX_EVENTS: usize = 200;
 
+/// Records an event about an object. It replaces the oldest one if the namespace has too many.
 pub(super) fn record(state: &mut State, about: &Value, kind: &str, reason: &str, message: &str, component: &str) {
     let events = kinds::of("", "events");
     let namespace = object::namespace(about);
@@ -24,13 +25,13 @@ pub(super) fn record(state: &mut State, about: &Value, kind: &str, reason: &str,
         "type": kind, "reason": reason, "message": message, "count": 1, "firstTimestamp": now, "lastTimestamp": now,
         "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
     });
-    let told: Vec<_> = state.list(events, Some(namespace)).cloned().collect();
-    if told.len() >= MOST
+    let recorded: Vec<_> = state.list(events, Some(namespace)).cloned().collect();
+    if recorded.len() >= MAX_EVENTS
         && let Some(oldest) =
-            told.iter().min_by_key(|event| event["lastTimestamp"].as_str().unwrap_or_default().to_owned())
+            recorded.iter().min_by_key(|event| event["lastTimestamp"].as_str().unwrap_or_default().to_owned())
     {
         state.remove(events, namespace, object::name(oldest));
     }
-    // An event that cannot be told is no reason to stop what it tells of.
+    // This fails only if the namespace is terminating.
     let _ = create(state, events, namespace, event, Writer::CONTROLLER, false);
 }

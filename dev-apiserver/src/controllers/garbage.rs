@@ -1,4 +1,4 @@
-//! What has lost its owner goes; what is deleted in the foreground waits for what it owns; what is orphaned is let go.
+//! Garbage collection: deletes dependents without owners, and handles the finalizers `foregroundDeletion` and `orphan`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,12 +16,13 @@ const ORPHAN: &str = "orphan";
 
 type Owned = Vec<(&'static Kind, Arc<Value>)>;
 
+/// Collects garbage in a namespace.
 pub(super) fn collect(state: &mut State, namespace: &str) {
     let inside = all(state, |kind| kind.namespaced, Some(namespace));
-    let is_idle = inside.iter().all(|(_, object)| {
+    let has_no_owners = inside.iter().all(|(_, object)| {
         object::items(&object["metadata"]["ownerReferences"]).is_empty() && !object::has_finalizers(object)
     });
-    if is_idle {
+    if has_no_owners {
         return;
     }
     let outside = all(state, |kind| !kind.namespaced, None);
@@ -33,7 +34,7 @@ pub(super) fn collect(state: &mut State, namespace: &str) {
         } else if has_finalizer(object, ORPHAN) && object::is_deleted(object) {
             orphan(state, &inside, kind, object);
         } else if !object::is_deleted(object) && is_abandoned(object, &alive) {
-            // It was read in this very moment, so nothing can have changed.
+            // This cannot fail: the object was read under the same lock.
             let _ = delete(state, kind, object, &Deletion::default());
         }
     }
@@ -44,7 +45,7 @@ fn all(state: &State, which: impl Fn(&Kind) -> bool, namespace: Option<&str>) ->
     kinds.flat_map(|kind| state.list(kind, namespace).map(move |object| (kind, Arc::clone(object)))).collect()
 }
 
-/// Owners of kinds that are not served here may exist somewhere else.
+/// Whether all owners are gone. An owner of a kind that this server does not have counts as existing.
 fn is_abandoned(object: &Value, alive: &HashSet<String>) -> bool {
     let owners = object::items(&object["metadata"]["ownerReferences"]);
     let is_known = |owner: &Value| {

@@ -1,4 +1,4 @@
-//! `ControllerRevisions`: what `kubectl rollout history` and `undo` know of StatefulSets and DaemonSets.
+//! ControllerRevisions of StatefulSets and DaemonSets, for `kubectl rollout history` and `undo`.
 
 use serde_json::{Value, json};
 
@@ -10,8 +10,8 @@ use crate::write::{Writer, create};
 
 const HASH: &str = "controller-revision-hash";
 
-/// Keeps the template's revision the latest one, and no more old ones than the owner wants.
-pub(super) fn keep(state: &mut State, owner: &Value, hash: &str) {
+/// Makes the present template the latest revision, and removes revisions beyond `revisionHistoryLimit`.
+pub(super) fn sync(state: &mut State, owner: &Value, hash: &str) {
     let kind = kinds::of("apps", "controllerrevisions");
     let mut all = owned(state, kind, owner);
     all.sort_by_key(|revision| number(revision));
@@ -19,12 +19,12 @@ pub(super) fn keep(state: &mut State, owner: &Value, hash: &str) {
     match all.iter().find(|revision| revision["metadata"]["labels"][HASH] == hash) {
         Some(found) if number(found) == latest => {}
         Some(found) => {
-            // Rolled back.
+            // The present template was rolled back to an old one.
             let mut found = Value::clone(found);
             found["revision"] = (latest + 1).into();
             state.put(kind, found);
         }
-        None => make(state, owner, hash, latest + 1),
+        None => create_revision(state, owner, hash, latest + 1),
     }
     let limit = usize::try_from(owner["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(10)).unwrap_or(usize::MAX);
     let old = all.iter().filter(|revision| revision["metadata"]["labels"][HASH] != hash);
@@ -38,7 +38,7 @@ fn number(revision: &Value) -> u64 {
     revision["revision"].as_u64().unwrap_or(0)
 }
 
-fn make(state: &mut State, owner: &Value, hash: &str, number: u64) {
+fn create_revision(state: &mut State, owner: &Value, hash: &str, number: u64) {
     let mut template = owner["spec"]["template"].clone();
     object::map_of(&mut template).insert("$patch".to_owned(), "replace".into());
     let mut labels = owner["spec"]["template"]["metadata"]["labels"].clone();
@@ -54,7 +54,7 @@ fn make(state: &mut State, owner: &Value, hash: &str, number: u64) {
         "data": {"spec": {"template": template}},
         "revision": number,
     });
-    // It is refused only if the namespace is ending.
+    // This fails only if the namespace is terminating.
     let kind = kinds::of("apps", "controllerrevisions");
     let _ = create(state, kind, object::namespace(owner), revision, Writer::CONTROLLER, false);
 }

@@ -1,21 +1,21 @@
-//! Jobs: pods that end.
+//! Jobs.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::event;
-use super::pods::{is_active, is_ready, make, owned, remove};
+use super::pods::{create_pod, is_active, is_ready, owned, remove};
 use super::status::{condition, put_status};
 use crate::kinds;
 use crate::object;
 use crate::store::State;
 
-pub(super) fn control(state: &mut State, job: &Arc<Value>) {
-    let is_over = object::items(&job["status"]["conditions"]).iter().any(|condition| {
+pub(super) fn sync(state: &mut State, job: &Arc<Value>) {
+    let is_finished = object::items(&job["status"]["conditions"]).iter().any(|condition| {
         matches!(condition["type"].as_str(), Some("Complete" | "Failed")) && condition["status"] == "True"
     });
-    if is_over {
+    if is_finished {
         return;
     }
     let number = |field: &str, default: u64| job["spec"][field].as_u64().unwrap_or(default);
@@ -32,7 +32,7 @@ pub(super) fn control(state: &mut State, job: &Arc<Value>) {
     } else {
         let needed = parallel.min(wanted - succeeded);
         for _ in active.len() as u64..needed {
-            make(state, job, |_| {});
+            create_pod(state, job, |_| {});
         }
     }
     let pods = owned(state, kinds::of("", "pods"), job);

@@ -1,5 +1,5 @@
-//! Make-believe nodes: a pod with a node runs and is ready at once, one that is deleted is gone at once, and one of a
-//! Job ends well after half a second. No container is started.
+//! Simulated nodes. A pod on a node is `Running` and ready at once, and a deleted pod stops at once. Pods of Jobs succeed
+//! after half a second. No container is started.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::kinds;
 use crate::object;
 use crate::store::State;
 
-/// How long pods of Jobs run.
-const RUN: Duration = Duration::from_millis(500);
+/// The time that pods of Jobs run.
+const JOB_DURATION: Duration = Duration::from_millis(500);
 
-/// What the nodes remember.
+/// The state of all nodes.
 #[derive(Debug, Default)]
 pub(super) struct Kubelet {
-    /// When pods of Jobs end, by uid; and where they are.
+    /// The end times and namespaces of the pods of Jobs, by uid.
     ends: HashMap<String, (Instant, String)>,
     addresses: u32,
 }
@@ -27,31 +27,32 @@ pub(super) struct Kubelet {
 // === impl Kubelet ===
 
 impl Kubelet {
-    /// Namespaces with pods whose time is up.
+    /// The namespaces with pods that end by now.
     pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
         self.ends.values().filter(|(end, _)| *end <= now).map(|(_, namespace)| namespace.clone()).collect()
     }
 
-    /// When to look again.
+    /// The next end time.
     pub(super) fn next(&self) -> Option<Instant> {
         self.ends.values().map(|(end, _)| *end).min()
     }
 
-    pub(super) fn run(&mut self, state: &mut State, namespace: &str, now: Instant) {
+    /// Starts, stops and ends the pods of a namespace.
+    pub(super) fn sync(&mut self, state: &mut State, namespace: &str, now: Instant) {
         let pods: Vec<_> = state.list(kinds::of("", "pods"), Some(namespace)).cloned().collect();
         let alive: BTreeSet<_> = pods.iter().map(|pod| object::uid(pod)).collect();
         self.ends.retain(|uid, (_, home)| home != namespace || alive.contains(uid.as_str()));
         for pod in &pods {
             let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
             if object::is_deleted(pod) {
-                end(state, pod);
+                stop(state, pod);
             } else if has_node {
-                self.keep(state, pod, now);
+                self.sync_pod(state, pod, now);
             }
         }
     }
 
-    fn keep(&mut self, state: &mut State, pod: &Arc<Value>, now: Instant) {
+    fn sync_pod(&mut self, state: &mut State, pod: &Arc<Value>, now: Instant) {
         let kind = kinds::of("", "pods");
         let uid = object::uid(pod).to_owned();
         match pod["status"]["phase"].as_str() {
@@ -66,12 +67,12 @@ impl Kubelet {
                 let address = format!("10.244.{}.{}", self.addresses / 250 % 250, self.addresses % 250 + 2);
                 state.put(kind, running(pod, &node, &address));
                 if is_of_job(pod) {
-                    self.ends.insert(uid, (now + RUN, object::namespace(pod).to_owned()));
+                    self.ends.insert(uid, (now + JOB_DURATION, object::namespace(pod).to_owned()));
                 }
             }
             Some("Running") if self.ends.get(&uid).is_some_and(|(end, _)| *end <= now) => {
                 self.ends.remove(&uid);
-                put_if_changed(state, kind, pod, ended(pod));
+                put_if_changed(state, kind, pod, succeeded(pod));
             }
             _ => {}
         }
@@ -83,8 +84,8 @@ fn is_of_job(pod: &Value) -> bool {
     owners.iter().any(|owner| owner["kind"] == "Job" && owner["controller"] == true)
 }
 
-/// A deleted pod has stopped; finalizers may keep the object.
-fn end(state: &mut State, pod: &Arc<Value>) {
+/// Removes a terminating pod, unless it has finalizers.
+fn stop(state: &mut State, pod: &Arc<Value>) {
     if !object::has_finalizers(pod) {
         state.remove(kinds::of("", "pods"), object::namespace(pod), object::name(pod));
         return;
@@ -126,7 +127,7 @@ fn running(pod: &Value, node: &Value, address: &str) -> Value {
     running
 }
 
-fn ended(pod: &Value) -> Value {
+fn succeeded(pod: &Value) -> Value {
     let now = object::now();
     let mut ended = pod.clone();
     ended["status"]["phase"] = "Succeeded".into();

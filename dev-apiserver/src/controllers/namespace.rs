@@ -1,4 +1,4 @@
-//! A namespace that is being deleted: first everything in it, then itself.
+//! Namespaces that are terminating: deletes their content, and then removes them.
 
 use serde_json::{Value, json};
 
@@ -8,19 +8,20 @@ use crate::object;
 use crate::store::State;
 use crate::write::{Deletion, delete};
 
-pub(super) fn finish(state: &mut State, namespace: &Value) {
+/// Deletes the content of a terminating namespace, and removes the namespace once it is empty.
+pub(super) fn delete_content(state: &mut State, namespace: &Value) {
     let name = object::name(namespace).to_owned();
     let mut remaining = Vec::new();
     let mut finalizers = Vec::new();
     for kind in kinds::all().iter().filter(|kind| kind.namespaced && kind.handling == Handling::Stored) {
         let found: Vec<_> = state.list(kind, Some(&name)).cloned().collect();
         for object in found.iter().filter(|object| !object::is_deleted(object)) {
-            // What cannot be deleted stays and is counted below.
+            // Objects that cannot be deleted are counted below.
             let _ = delete(state, kind, object, &Deletion::default());
         }
         let left: Vec<_> = state.list(kind, Some(&name)).cloned().collect();
         if !left.is_empty() {
-            // The dot stands there for the core group too (`namespaced_resources_deleter.go`).
+            // Kubernetes writes the dot also for the core group (`namespaced_resources_deleter.go`).
             remaining.push(format!("{}.{} has {} resource instances", kind.resource, kind.group, left.len()));
             finalizers.extend(left.iter().flat_map(|object| object::text_list(&object["metadata"]["finalizers"])));
         }

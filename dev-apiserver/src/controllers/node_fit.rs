@@ -1,18 +1,18 @@
-//! Whether a pod may run on a node.
+//! Whether a pod fits a node.
 
 use kube_wire::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use crate::object;
 
-/// Why not, in the scheduler's words.
+/// The reason why a pod does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Misfit {
     Selector,
     Taint,
 }
 
-/// Looks at node selector, required node affinity and taints.
+/// Checks the node selector, the required node affinity and the taints.
 pub(super) fn fits(spec: &Value, node: &Value) -> Result<(), Misfit> {
     let labels = object::texts(&node["metadata"]["labels"]);
     let wanted = object::texts(&spec["nodeSelector"]);
@@ -27,7 +27,7 @@ pub(super) fn fits(spec: &Value, node: &Value) -> Result<(), Misfit> {
     if taints.iter().all(|taint| is_tolerated(&taint)) { Ok(()) } else { Err(Misfit::Taint) }
 }
 
-/// Terms are alternatives, the expressions of one all hold.
+/// Whether the required node affinity matches. One term must match, and all expressions of this term.
 fn is_affine(spec: &Value, node: &Value) -> bool {
     let required = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let terms = object::items(&required["nodeSelectorTerms"]);

@@ -1,4 +1,4 @@
-//! Pods that belong to something: finding, making and removing them.
+//! Pods of workloads: finding, creating and removing them.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::object;
 use crate::store::State;
 use crate::write::{Deletion, Writer, create, delete};
 
-/// What a controller owns of a kind.
+/// The objects of a kind whose controller is `owner`.
 pub(super) fn owned(state: &State, kind: &'static Kind, owner: &Value) -> Vec<Arc<Value>> {
     let uid = object::uid(owner);
     let all = state.list(kind, Some(object::namespace(owner)));
     all.filter(|object| object::controller(object) == Some(uid)).cloned().collect()
 }
 
-/// Its pods that have not ended and are not ending.
+/// The pods of `owner` that are neither finished nor terminating.
 pub(super) fn active(state: &State, owner: &Value) -> Vec<Arc<Value>> {
     let mut pods = owned(state, kinds::of("", "pods"), owner);
     pods.retain(|pod| is_active(pod));
@@ -33,7 +33,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-/// The reference that makes `owner` the controller of something.
+/// The owner reference of an object whose controller is `owner`.
 pub(super) fn owner_reference(owner: &Value) -> Value {
     json!({
         "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
@@ -41,8 +41,8 @@ pub(super) fn owner_reference(owner: &Value) -> Value {
     })
 }
 
-/// A pod of the owner's template; `edit` gives it what is its own.
-pub(super) fn make(state: &mut State, owner: &Value, edit: impl FnOnce(&mut Value)) {
+/// Creates a pod from the owner's template, after `edit` has changed it.
+pub(super) fn create_pod(state: &mut State, owner: &Value, edit: impl FnOnce(&mut Value)) {
     let template = &owner["spec"]["template"];
     let mut pod = json!({
         "metadata": {
@@ -55,22 +55,22 @@ pub(super) fn make(state: &mut State, owner: &Value, edit: impl FnOnce(&mut Valu
     });
     edit(&mut pod);
     object::drop_nulls(&mut pod);
-    // What the template gets wrong is told where the template is written; a namespace that ends takes no new pods.
+    // The template was validated with its owner, so this fails only if the namespace is terminating.
     if let Err(status) = create(state, kinds::of("", "pods"), object::namespace(owner), pod, Writer::CONTROLLER, false)
     {
-        tracing::debug!(owner = object::name(owner), %status, "no pod");
+        tracing::debug!(owner = object::name(owner), %status, "cannot create a pod");
     }
 }
 
-/// Removes pods.
+/// Deletes pods.
 pub(super) fn remove<'p>(state: &mut State, pods: impl IntoIterator<Item = &'p Arc<Value>>) {
     for pod in pods {
-        // Nothing can have changed since it was read.
+        // This cannot fail: the pod was read under the same lock.
         let _ = delete(state, kinds::of("", "pods"), pod, &Deletion::default());
     }
 }
 
-/// `n`, or `n%` of a whole; percentages are rounded up for a surge and down otherwise.
+/// The value of an `IntOrString`: a number, or a percentage of `whole`.
 pub(super) fn share(value: &Value, whole: u64, round_up: bool) -> u64 {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%')).and_then(|text| text.parse::<u64>().ok());
     match percent {

@@ -1,27 +1,27 @@
-//! ReplicaSets: so many pods.
+//! ReplicaSets.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::pods::{active, is_ready, make, remove};
+use super::pods::{active, create_pod, is_ready, remove};
 use super::status::put_status;
 use crate::kinds;
 use crate::object;
 use crate::store::State;
 
-/// A toy makes no more at a time; the rest follows in the next round.
-const BURST: usize = 500;
+/// The maximum number of pods that one reconciliation creates (`BurstReplicas`).
+const BURST_REPLICAS: usize = 500;
 
-pub(super) fn control(state: &mut State, set: &Arc<Value>) {
+pub(super) fn sync(state: &mut State, set: &Arc<Value>) {
     let wanted = usize::try_from(set["spec"]["replicas"].as_u64().unwrap_or(1)).unwrap_or(usize::MAX);
     let mut pods = active(state, set);
     if pods.len() < wanted {
-        for _ in 0..(wanted - pods.len()).min(BURST) {
-            make(state, set, |_| {});
+        for _ in 0..(wanted - pods.len()).min(BURST_REPLICAS) {
+            create_pod(state, set, |_| {});
         }
     } else if pods.len() > wanted {
-        // First what is not ready, then what is youngest.
+        // Pods that are not ready go first, then the youngest.
         pods.sort_by_key(|pod| (is_ready(pod), std::cmp::Reverse(pod["metadata"]["creationTimestamp"].to_string())));
         remove(state, pods.iter().take(pods.len() - wanted));
     }

@@ -1,4 +1,4 @@
-//! Pods get nodes: the one with the fewest pods of those that fit. Resources are not counted.
+//! The scheduler. It picks the fitting node with the fewest pods, and ignores resource requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::object;
 use crate::store::State;
 use crate::write::bind;
 
+/// Assigns the pending pods of a namespace to nodes.
 pub(super) fn schedule(state: &mut State, namespace: &str) {
     let pods = kinds::of("", "pods");
     let is_waiting = |pod: &&Arc<Value>| {
@@ -47,9 +48,9 @@ pub(super) fn schedule(state: &mut State, namespace: &str) {
                 let mut scheduled = condition(&pod, "PodScheduled", false, "Unschedulable", &why);
                 object::map_of(&mut scheduled).remove("lastUpdateTime");
                 set_condition(&mut refused, &scheduled);
-                let is_news = refused != *pod;
+                let is_new = refused != *pod;
                 put_if_changed(state, pods, &pod, refused);
-                if is_news {
+                if is_new {
                     event::record(state, &pod, "Warning", "FailedScheduling", &why, "default-scheduler");
                 }
             }
@@ -71,9 +72,9 @@ fn choose(pod: &Value, nodes: &[Arc<Value>], load: &HashMap<String, usize>) -> R
         match fit {
             Ok(()) => {
                 let name = object::name(node);
-                let burden = load.get(name).copied().unwrap_or_default();
-                if best.as_ref().is_none_or(|(least, _)| burden < *least) {
-                    best = Some((burden, name.to_owned()));
+                let pods = load.get(name).copied().unwrap_or_default();
+                if best.as_ref().is_none_or(|(least, _)| pods < *least) {
+                    best = Some((pods, name.to_owned()));
                 }
             }
             Err(why) => *misfits.entry(why).or_default() += 1,
@@ -86,7 +87,7 @@ fn choose(pod: &Value, nodes: &[Arc<Value>], load: &HashMap<String, usize>) -> R
     })
 }
 
-/// Puts a condition in the place of the one of its type.
+/// Sets a condition, in the place of one with the same type.
 pub(super) fn set_condition(object: &mut Value, condition: &Value) {
     let conditions = object::map(object, "status").entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };

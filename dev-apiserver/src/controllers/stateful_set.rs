@@ -1,11 +1,11 @@
-//! StatefulSets: pods with numbers, one after the other. Volume claims are not made.
+//! StatefulSets. Volume claim templates are ignored.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::history;
-use super::pods::{is_active, is_ready, make, owned, remove};
+use super::pods::{create_pod, is_active, is_ready, owned, remove};
 use super::status::put_status;
 use crate::kinds;
 use crate::object;
@@ -13,19 +13,19 @@ use crate::store::State;
 
 const HASH: &str = "controller-revision-hash";
 
-pub(super) fn control(state: &mut State, set: &Arc<Value>) {
+pub(super) fn sync(state: &mut State, set: &Arc<Value>) {
     let (name, namespace) = (object::name(set).to_owned(), object::namespace(set).to_owned());
     let wanted = set["spec"]["replicas"].as_u64().unwrap_or(1);
     let is_parallel = set["spec"]["podManagementPolicy"] == "Parallel";
     let revision = format!("{name}-{}", object::hash(&set["spec"]["template"]));
-    history::keep(state, set, &revision);
+    history::sync(state, set, &revision);
     let pods_kind = kinds::of("", "pods");
     for ordinal in 0..wanted {
         let pod_name = format!("{name}-{ordinal}");
         match state.get(pods_kind, &namespace, &pod_name) {
             Some(pod) if is_ready(pod) => continue,
             Some(_) => {}
-            None => make(state, set, |pod| {
+            None => create_pod(state, set, |pod| {
                 object::metadata(pod).remove("generateName");
                 object::metadata(pod).insert("name".to_owned(), pod_name.as_str().into());
                 let labels = object::map(object::metadata_value(pod), "labels");
@@ -42,7 +42,7 @@ pub(super) fn control(state: &mut State, set: &Arc<Value>) {
     }
     let mut pods = owned(state, pods_kind, set);
     pods.sort_by_key(|pod| ordinal(pod));
-    // The last one goes first, one at a time; the same for an update.
+    // Scaling down and rolling updates remove one pod at a time, the one with the largest ordinal first.
     let surplus = pods.iter().rev().find(|pod| is_active(pod) && ordinal(pod) >= wanted);
     let outdated = pods.iter().rev().find(|pod| is_active(pod) && pod["metadata"]["labels"][HASH] != revision.as_str());
     if surplus.is_some() {

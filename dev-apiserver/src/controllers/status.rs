@@ -1,4 +1,4 @@
-//! Writing statuses and their conditions.
+//! Statuses and conditions.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;
 
-/// Stores an object if it differs from what is there.
+/// Stores an object if it has changed.
 pub(super) fn put_if_changed(state: &mut State, kind: &'static Kind, found: &Value, mut object: Value) {
     object::drop_nulls(&mut object);
     if object != *found {
@@ -14,14 +14,14 @@ pub(super) fn put_if_changed(state: &mut State, kind: &'static Kind, found: &Val
     }
 }
 
-/// Stores a status if it differs.
+/// Stores an object with this status if the status has changed.
 pub(super) fn put_status(state: &mut State, kind: &'static Kind, found: &Value, status: Value) {
     let mut object = found.clone();
     object["status"] = status;
     put_if_changed(state, kind, found, object);
 }
 
-/// A condition, whose transition time is that of the last change of its status.
+/// A condition. Its transition time changes only if its status does.
 pub(super) fn condition(found: &Value, kind: &str, status: bool, reason: &str, message: &str) -> Value {
     let status = if status { "True" } else { "False" };
     let before = object::items(&found["status"]["conditions"]).iter().find(|condition| condition["type"] == kind);

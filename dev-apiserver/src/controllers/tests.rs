@@ -8,7 +8,7 @@ use crate::access::tokens::Tokens;
 use crate::store::Store;
 use crate::write::{Deletion, Writer, create, delete};
 
-fn world() -> Store {
+fn new_cluster() -> Store {
     let store = Store::new();
     crate::seed::seed(&store);
     settle(&store);
@@ -37,7 +37,7 @@ fn settle(store: &Store) {
             store.write(|state| reconcile(state, &namespace, &issuer, &mut kubelet, now));
         }
     }
-    panic!("the controllers do not come to rest");
+    panic!("the state does not become stable");
 }
 
 fn make(store: &Store, group: &'static str, resource: &'static str, object: Value) -> Arc<Value> {
@@ -62,7 +62,7 @@ fn deployment(image: &str) -> Value {
 
 #[tokio::test]
 async fn a_deployment_becomes_pods_on_the_right_nodes() {
-    let store = world();
+    let store = new_cluster();
     make(&store, "apps", "deployments", deployment("a:1"));
     settle(&store);
     let status = list(&store, "apps", "deployments")[0]["status"].clone();
@@ -73,8 +73,8 @@ async fn a_deployment_becomes_pods_on_the_right_nodes() {
 }
 
 #[tokio::test]
-async fn a_new_template_replaces_the_pods_and_the_old_set_stays_empty() {
-    let store = world();
+async fn a_new_template_replaces_all_pods_and_keeps_the_old_set() {
+    let store = new_cluster();
     make(&store, "apps", "deployments", deployment("a:1"));
     settle(&store);
     store.write(|state| {
@@ -92,8 +92,8 @@ async fn a_new_template_replaces_the_pods_and_the_old_set_stays_empty() {
 }
 
 #[tokio::test]
-async fn what_a_deployment_owns_goes_with_it() {
-    let store = world();
+async fn dependents_of_a_deployment_are_deleted_with_it() {
+    let store = new_cluster();
     let made = make(&store, "apps", "deployments", deployment("a:1"));
     settle(&store);
     store.write(|state| {
@@ -107,8 +107,8 @@ async fn what_a_deployment_owns_goes_with_it() {
 }
 
 #[tokio::test]
-async fn jobs_daemons_and_stateful_sets_do_what_they_are_for() {
-    let store = world();
+async fn jobs_daemon_sets_and_stateful_sets_create_pods() {
+    let store = new_cluster();
     let template = |name: &str| json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let set = |name: &str| json!({"metadata": {"name": name}, "spec": {"replicas": 2, "serviceName": "s", "selector": {"matchLabels": {"app": name}}, "template": template(name)}});
     make(&store, "apps", "daemonsets", set("d"));
@@ -126,8 +126,8 @@ async fn jobs_daemons_and_stateful_sets_do_what_they_are_for() {
 }
 
 #[tokio::test]
-async fn a_service_knows_the_addresses_of_its_pods() {
-    let store = world();
+async fn a_service_has_the_addresses_of_its_pods() {
+    let store = new_cluster();
     make(&store, "apps", "deployments", deployment("a:1"));
     let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
     make(&store, "", "services", service);
@@ -138,8 +138,8 @@ async fn a_service_knows_the_addresses_of_its_pods() {
 }
 
 #[tokio::test]
-async fn a_namespace_ends_when_nothing_is_left_in_it() {
-    let store = world();
+async fn a_namespace_is_removed_once_it_is_empty() {
+    let store = new_cluster();
     let namespaces = kinds::of("", "namespaces");
     store.write(|state| {
         create(state, namespaces, "", json!({"metadata": {"name": "gone"}}), Writer::CONTROLLER, false).unwrap();
@@ -171,8 +171,8 @@ async fn a_namespace_ends_when_nothing_is_left_in_it() {
 }
 
 #[test]
-fn a_stateful_set_remembers_its_templates() {
-    let store = world();
+fn a_stateful_set_has_a_revision_for_each_template() {
+    let store = new_cluster();
     let spec = |image: &str| {
         json!({"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": {
             "metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": image}]},
@@ -216,8 +216,8 @@ fn first_template(template: &Value) -> Value {
 }
 
 #[test]
-fn a_secret_gets_the_token_it_asks_for() {
-    let store = world();
+fn a_secret_gets_a_token_of_its_service_account() {
+    let store = new_cluster();
     make(&store, "", "serviceaccounts", json!({"metadata": {"name": "robot"}}));
     let secret = |name: &str, account: &str| {
         json!({"type": "kubernetes.io/service-account-token", "metadata": {"name": name, "annotations": {
@@ -236,8 +236,8 @@ fn a_secret_gets_the_token_it_asks_for() {
 }
 
 #[test]
-fn a_budget_counts_what_may_go() {
-    let store = world();
+fn budgets_and_quotas_count_pods() {
+    let store = new_cluster();
     for name in ["a", "b"] {
         let pod = json!({
             "metadata": {"name": name, "labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},

@@ -10,7 +10,7 @@ use crate::store::State;
 /// The time that a pod stays on a failed node, in seconds (the admission plugin `DefaultTolerationSeconds`).
 const DEFAULT_TOLERATION_SECONDS: u32 = 300;
 
-/// The spec of a pod or of a template.
+/// Sets the defaults of a pod's spec, or of that of a template.
 pub(super) fn spec(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -64,8 +64,8 @@ fn container(container: &mut Value) {
     }
 }
 
-/// What admission gives a new pod.
-pub(super) fn born(state: &State, pod: &mut Value) -> Result<(), Status> {
+/// Sets what admission plugins and the registry set in a new pod.
+pub(super) fn on_create(state: &State, pod: &mut Value) -> Result<(), Status> {
     let namespace = object::namespace(pod).to_owned();
     let name = object::name(pod).to_owned();
     let is_owned = object::controller(pod).is_some();
@@ -102,7 +102,7 @@ pub(super) fn born(state: &State, pod: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// The volume that the `ServiceAccount` admission adds.
+/// Adds the volume of the admission plugin `ServiceAccount`.
 fn mount_token(spec: &mut Value) {
     const AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
     let name = format!("kube-api-access-{}", object::suffix(5));
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_given_once() {
+    fn defaults_are_idempotent() {
         let mut first = json!({"containers": [{"name": "c", "image": "nginx:1.27", "ports": [{"containerPort": 80}]}]});
         spec(&mut first);
         object::drop_nulls(&mut first);

@@ -1,4 +1,4 @@
-//! Services: addresses and ports.
+//! Services: addresses and node ports.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::store::State;
 /// `--service-node-port-range`
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30000..=32767;
 
-/// On every write.
+/// Sets the defaults of a Service's spec.
 pub(super) fn apply(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -39,8 +39,8 @@ pub(super) fn apply(spec: &mut Value) {
     }
 }
 
-/// A new Service gets an address, and node ports if it is of such a type.
-pub(super) fn born(state: &State, service: &mut Value) -> Result<(), Status> {
+/// Allocates the address and, depending on the type, the node ports of a new Service.
+pub(super) fn on_create(state: &State, service: &mut Value) -> Result<(), Status> {
     service["status"] = json!({"loadBalancer": {}});
     let name = object::name(service).to_owned();
     let services = kinds::of("", "services");
@@ -73,7 +73,7 @@ pub(super) fn born(state: &State, service: &mut Value) -> Result<(), Status> {
 
 fn free_address(taken: &HashSet<&str>) -> String {
     let candidates = (0..65_000).map(|_| format!("10.96.{}.{}", fastrand::u8(1..=254), fastrand::u8(1..=254)));
-    // A toy that has 65,000 Services has other worries than two with the same address.
+    // With this many Services, two may have the same address.
     candidates.into_iter().find(|address| !taken.contains(address.as_str())).unwrap_or_else(|| "10.96.0.2".to_owned())
 }
 
@@ -114,7 +114,7 @@ fn node_ports(state: &State, name: &str, spec: &mut Value) -> Result<(), Status>
     Ok(())
 }
 
-/// An update that names no node port keeps the one of the same port.
+/// Keeps the node ports that an update leaves out.
 pub(super) fn keep_node_ports(found: &Value, object: &mut Value) {
     let known = found["spec"]["ports"].clone();
     for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {

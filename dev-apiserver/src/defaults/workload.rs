@@ -1,11 +1,11 @@
-//! Deployments and the other kinds that make pods.
+//! Deployments and the other kinds that create pods.
 
 use serde_json::{Value, json};
 
 use super::pod;
 use crate::object::{self, default};
 
-/// A kind of the group `apps`.
+/// Sets the defaults of a kind in the group `apps`.
 pub(super) fn apply(resource: &str, spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -45,7 +45,7 @@ pub(super) fn apply(resource: &str, spec: &mut Value) {
     }
 }
 
-/// A Job.
+/// Sets the defaults of a Job.
 pub(super) fn job(spec: &mut Value) {
     if !spec.is_object() {
         return;
@@ -60,8 +60,8 @@ pub(super) fn job(spec: &mut Value) {
     default(spec, "podReplacementPolicy", "TerminatingOrFailed");
 }
 
-/// A new Job selects the pods that carry its uid.
-pub(super) fn job_born(job: &mut Value) {
+/// Generates the selector of a new Job.
+pub(super) fn job_on_create(job: &mut Value) {
     let (uid, name) = (object::uid(job).to_owned(), object::name(job).to_owned());
     let labels = json!({
         "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
@@ -84,7 +84,7 @@ pub(super) fn job_born(job: &mut Value) {
     job["status"] = json!({});
 }
 
-/// A CronJob. It is stored and never fires.
+/// Sets the defaults of a CronJob.
 pub(super) fn cron_job(spec: &mut Value) {
     if !spec.is_object() {
         return;

@@ -1,44 +1,44 @@
-//! A kind, and how it is handled.
+//! Kinds and subresources.
 
 use kube_wire::Verb;
 use kube_wire::gvr::{GroupKind, GroupResource};
 
 #[expect(clippy::struct_field_names, reason = "Kubernetes calls the field kind")]
-/// A kind of object, or of question (`SubjectAccessReview`).
+/// A kind of object or of review.
 #[derive(Debug)]
 pub(crate) struct Kind {
     /// API group; empty for the core group.
     pub(crate) group: &'static str,
-    /// The one version that is served.
+    /// The only version.
     pub(crate) version: &'static str,
-    /// Plural, lower case.
+    /// The resource: the plural in lower case.
     pub(crate) resource: &'static str,
-    /// Camel case.
+    /// The kind.
     pub(crate) kind: &'static str,
     /// The short names for kubectl.
     pub(crate) short: &'static [&'static str],
     /// Whether it is namespaced.
     pub(crate) namespaced: bool,
-    /// Whether `kubectl get all` shows it.
+    /// Whether it has the category `all`.
     pub(crate) in_all: bool,
-    /// How it is handled.
+    /// How requests are handled.
     pub(crate) handling: Handling,
     /// The subresources of its objects.
     pub(crate) subresources: &'static [Subresource],
 }
 
-/// How objects of a kind are handled.
+/// How requests for a kind are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handling {
-    /// They are stored, and all verbs are served.
+    /// Objects are stored, and all verbs are supported.
     Stored,
-    /// They are stored, and all verbs are served except the deletion of a collection, which Namespaces do not have.
+    /// Objects are stored, and all verbs except `deletecollection` are supported, as for Namespaces.
     OneByOne,
-    /// A review: it is answered and not stored.
+    /// A review. It can only be created, and is not stored.
     Review,
 }
 
-/// A subresource: `status`, `scale`, `log`.
+/// A subresource, such as `status`, `scale` or `log`.
 #[derive(Debug)]
 pub(crate) struct Subresource {
     /// The name in the path.
@@ -56,7 +56,7 @@ const CREATE: &[&str] = &["create"];
 // === impl Kind ===
 
 impl Kind {
-    /// What `apiVersion` says.
+    /// The value of `apiVersion`.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
@@ -69,12 +69,12 @@ impl Kind {
         GroupKind { group: self.group, kind: self.kind }
     }
 
-    /// Lower case, as kubectl takes it.
+    /// The singular for kubectl.
     pub(crate) fn singular(&self) -> String {
         self.kind.to_lowercase()
     }
 
-    /// Verbs in discovery's order.
+    /// The verbs in the order of discovery.
     pub(crate) fn verbs(&self) -> &'static [&'static str] {
         match self.handling {
             Handling::Stored => ALL_VERBS,
@@ -92,7 +92,7 @@ impl Kind {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Whether `status` is written apart from the rest.
+    /// Whether it has the subresource `status`.
     pub(crate) fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }

@@ -1,4 +1,4 @@
-//! The table of kinds. A row is a kind; names and short names are those of Kubernetes.
+//! The table of kinds. Names and short names are those of Kubernetes.
 
 use super::kind::{Handling, Kind, Subresource};
 

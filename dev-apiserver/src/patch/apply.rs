@@ -1,7 +1,7 @@
-//! Server-side apply (KEP-555), as far as one needs it: who applied which fields is remembered, fields that a manager no
-//! longer applies go, and two managers that apply one field differently are in conflict.
+//! Server-side apply (KEP-555). Each manager owns the fields that it applies. Fields that it no longer applies are removed,
+//! and applying a different value to a field of another manager is a conflict.
 //!
-//! What plain writes own is noted in [`super::managed`].
+//! [`super::managed`] tracks the fields of other writes.
 
 use kube_wire::Status;
 use kube_wire::status::{Cause, Details, Reason};
@@ -12,30 +12,30 @@ use super::keys::{ListType, is_same, list_type};
 use crate::kinds::Kind;
 use crate::object;
 
-/// Who applies, and how.
+/// The options of an apply.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Applied<'a> {
+pub(crate) struct ApplyOptions<'a> {
     /// `fieldManager`
     pub(crate) manager: &'a str,
-    /// Whether fields of others are taken over.
+    /// Whether it takes over fields of other managers.
     pub(crate) force: bool,
-    /// `status`, if only that is applied.
+    /// `status` for the subresource, or empty.
     pub(crate) subresource: &'a str,
 }
 
 /// The annotation of `kubectl apply`, as a JSON pointer.
 const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// What the first apply makes.
-pub(crate) fn first_apply(kind: &Kind, applied: Applied<'_>, config: &Value) -> Value {
+/// The object that an apply creates.
+pub(crate) fn first_apply(kind: &Kind, applied: ApplyOptions<'_>, config: &Value) -> Value {
     let mut object = config.clone();
     let entry = entry(kind, applied, &fields::of(config));
     object::metadata(&mut object).insert("managedFields".to_owned(), json!([entry]));
     object
 }
 
-/// What an apply makes of an object.
-pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Value) -> Result<Value, Status> {
+/// The result of an apply to an existing object.
+pub(crate) fn apply(kind: &Kind, applied: ApplyOptions<'_>, live: &Value, config: &Value) -> Result<Value, Status> {
     let wanted = fields::of(config);
     let paths = fields::paths(&wanted);
     let mut entries = live["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
@@ -44,22 +44,22 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
             && entry["operation"] == "Apply"
             && entry["subresource"].as_str().unwrap_or_default() == applied.subresource
     };
-    let excused = excused(applied, live);
-    let is_excused = |path: &Path| excused.contains(path);
+    let migrated = migrated(applied, live);
+    let is_migrated = |path: &Path| migrated.contains(path);
     let mut conflicts = Vec::new();
     for entry in entries.iter_mut().filter(|entry| !is_own(entry)) {
-        let theirs = fields::paths(&entry["fieldsV1"]);
+        let owned = fields::paths(&entry["fieldsV1"]);
         let contested: Vec<_> = paths
             .iter()
             .filter(|path| {
-                !path.is_item() && theirs.contains(path) && fields::value(live, path) != fields::value(config, path)
+                !path.is_item() && owned.contains(path) && fields::value(live, path) != fields::value(config, path)
             })
             .collect();
-        for path in contested.iter().filter(|path| applied.force || is_excused(path)) {
-            fields::forget(&mut entry["fieldsV1"], path);
+        for path in contested.iter().filter(|path| applied.force || is_migrated(path)) {
+            fields::subtract(&mut entry["fieldsV1"], path);
         }
         let manager = entry["manager"].as_str().unwrap_or_default().to_owned();
-        let disputed = contested.into_iter().filter(|path| !is_excused(path));
+        let disputed = contested.into_iter().filter(|path| !is_migrated(path));
         conflicts.extend(disputed.map(|path| (manager.clone(), path.clone())));
     }
     if !conflicts.is_empty() && !applied.force {
@@ -74,10 +74,10 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
         }
     }
     merge(&mut object, config);
-    note_last_applied(applied, &mut object, config);
+    set_last_applied(applied, &mut object, config);
     let mut entry = entry(kind, applied, &wanted);
     match entries.iter().position(is_own) {
-        // The time is that of the last change.
+        // The time of an entry is that of its last change.
         Some(at) if entries[at]["fieldsV1"] == wanted && same_but_for_managers(&object, live) => {
             entry = entries[at].clone();
             entries[at] = entry;
@@ -89,9 +89,9 @@ pub(crate) fn apply(kind: &Kind, applied: Applied<'_>, live: &Value, config: &Va
     Ok(object)
 }
 
-/// What kubectl itself applied on the client, and nobody has changed since, is no conflict when it begins to apply on the
-/// server (apiserver's `lastAppliedManager`).
-fn excused(applied: Applied<'_>, live: &Value) -> Vec<Path> {
+/// The fields that kubectl has applied on the client side, and that have not changed since. They cause no conflict when
+/// kubectl switches to server-side apply (`lastAppliedManager` in apimachinery's `managedfields`).
+fn migrated(applied: ApplyOptions<'_>, live: &Value) -> Vec<Path> {
     let last = live.pointer(LAST_APPLIED).and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
     let Some(last) = last.filter(|_: &Value| applied.manager == "kubectl") else { return Vec::new() };
     let mut paths = fields::paths(&fields::of(&last));
@@ -99,8 +99,9 @@ fn excused(applied: Applied<'_>, live: &Value) -> Vec<Path> {
     paths
 }
 
-/// Who applied on the client before and goes back to it finds what was applied last (apiserver's `lastAppliedUpdater`).
-fn note_last_applied(applied: Applied<'_>, object: &mut Value, config: &Value) {
+/// Updates the annotation of client-side apply, so that kubectl can switch back (`lastAppliedUpdater` in apimachinery's
+/// `managedfields`).
+fn set_last_applied(applied: ApplyOptions<'_>, object: &mut Value, config: &Value) {
     if let Some(text) = object.pointer_mut(LAST_APPLIED)
         && applied.manager == "kubectl"
     {
@@ -117,7 +118,7 @@ fn same_but_for_managers(one: &Value, other: &Value) -> bool {
     without(one) == without(other)
 }
 
-fn entry(kind: &Kind, applied: Applied<'_>, wanted: &Value) -> Value {
+fn entry(kind: &Kind, applied: ApplyOptions<'_>, wanted: &Value) -> Value {
     let mut entry = json!({
         "manager": applied.manager,
         "operation": "Apply",
@@ -132,7 +133,7 @@ fn entry(kind: &Kind, applied: Applied<'_>, wanted: &Value) -> Value {
     entry
 }
 
-/// 409, one cause per field, as kubectl explains it.
+/// 409, with one cause for each field.
 fn conflict(conflicts: &[(String, Path)]) -> Status {
     let count = conflicts.len();
     let lines: Vec<_> =
@@ -149,7 +150,7 @@ fn conflict(conflicts: &[(String, Path)]) -> Status {
     status
 }
 
-/// The applied configuration over the object: maps are joined, lists with keys by key, everything else is exchanged.
+/// Merges the configuration into the object. Maps and lists with keys are merged, and everything else is replaced.
 fn merge(live: &mut Value, config: &Value) {
     let Some(changes) = config.as_object() else {
         *live = config.clone();

@@ -1,14 +1,14 @@
-//! Sets of fields: `fieldsV1`, and the places in an object that it names.
+//! Sets of fields in the format `FieldsV1`, and paths in an object.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{ListType, field, is_atomic_map, list_type};
 
-/// A place in an object, as the keys of `fieldsV1` on the way to it.
+/// The path of a field, as the keys of `FieldsV1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path(Vec<String>);
 
-/// The set of fields that a configuration says something about.
+/// The set of the fields of an applied configuration.
 pub(super) fn of(config: &Value) -> Value {
     let mut fields = Map::new();
     for (name, value) in config.as_object().into_iter().flatten() {
@@ -75,7 +75,7 @@ fn collect(set: &Value, way: &mut Vec<String>, found: &mut Vec<Path>) {
     }
 }
 
-/// What stands at a place.
+/// The value at a path.
 pub(super) fn value<'v>(object: &'v Value, path: &Path) -> Option<&'v Value> {
     path.0.iter().try_fold(object, |value, step| match step.split_once(':') {
         Some(("f", name)) => value.get(name),
@@ -85,7 +85,7 @@ pub(super) fn value<'v>(object: &'v Value, path: &Path) -> Option<&'v Value> {
     })
 }
 
-/// Takes a place out of an object; maps and lists that become empty go too, and so do items of which only keys remain.
+/// Removes a field from an object, with maps and lists that become empty.
 pub(super) fn remove(object: &mut Value, path: &Path) {
     remove_at(object, &path.0);
 }
@@ -103,7 +103,7 @@ fn remove_at(value: &mut Value, way: &[String]) -> bool {
         }
         Some(("k", key)) => {
             if let Some(items) = value.as_array_mut() {
-                // The item itself is in the set as ".", which comes with its removal.
+                // The path of the item itself ends with ".".
                 if let Some(at) = items.iter().position(|item| is_item(item, key)) {
                     let is_whole = rest.first().is_some_and(|step| step == ".");
                     if is_whole || remove_at(&mut items[at], rest) {
@@ -124,21 +124,21 @@ fn remove_at(value: &mut Value, way: &[String]) -> bool {
     false
 }
 
-/// Takes a place out of a set.
-pub(super) fn forget(set: &mut Value, path: &Path) {
-    forget_at(set, &path.0);
+/// Removes a path from a set.
+pub(super) fn subtract(set: &mut Value, path: &Path) {
+    subtract_at(set, &path.0);
 }
 
-fn forget_at(set: &mut Value, way: &[String]) -> bool {
+fn subtract_at(set: &mut Value, way: &[String]) -> bool {
     let Some((step, rest)) = way.split_first() else { return true };
     let Some(fields) = set.as_object_mut() else { return true };
-    if fields.get_mut(step).is_some_and(|below| forget_at(below, rest)) {
+    if fields.get_mut(step).is_some_and(|below| subtract_at(below, rest)) {
         fields.remove(step);
     }
     fields.is_empty()
 }
 
-/// Whether a value is written like this.
+/// Whether a value has this JSON text.
 fn is_text(value: &Value, text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
 }
@@ -151,12 +151,12 @@ fn is_item(item: &Value, key: &str) -> bool {
 // === impl Path ===
 
 impl Path {
-    /// Whether it stands for an item of a list as such, about which nobody can disagree.
+    /// Whether it is the path of an item itself. Such a path never causes a conflict.
     pub(super) fn is_item(&self) -> bool {
         self.0.last().is_some_and(|step| step == ".")
     }
 
-    /// `.spec.replicas`, as Kubernetes names fields in conflicts.
+    /// The form in conflicts, such as `.spec.replicas`.
     pub(super) fn dotted(&self) -> String {
         let mut text = String::new();
         for step in &self.0 {

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-/// An operation cannot be done. Nothing says which: kube-apiserver does not either.
+/// An operation cannot be applied. As in kube-apiserver, the error does not say which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotApplicable;
 
-/// Does the operations one after the other.
+/// Applies the operations in order.
 pub(super) fn patch(document: &mut Value, operations: &[Value]) -> Result<(), NotApplicable> {
     operations.iter().try_for_each(|operation| one(document, operation))
 }
@@ -22,7 +22,7 @@ fn one(document: &mut Value, operation: &Value) -> Result<(), NotApplicable> {
             *document.pointer_mut(path).ok_or(NotApplicable)? = value()?;
             Ok(())
         }
-        // What a move takes away cannot be put into itself: by then it is not there.
+        // The value is removed first, so it cannot be moved into itself.
         Some("move") => {
             let moved = remove(document, from()?)?;
             add(document, path, moved)
@@ -69,7 +69,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, NotApplicable> {
     }
 }
 
-/// The place above, and the last token (RFC 6901); `None` is the whole document.
+/// The pointer of the parent, and the last token (RFC 6901). `None` for the whole document.
 fn split(path: &str) -> Result<Option<(&str, String)>, NotApplicable> {
     if path.is_empty() {
         return Ok(None);
@@ -78,7 +78,7 @@ fn split(path: &str) -> Result<Option<(&str, String)>, NotApplicable> {
     Ok(Some((parent, last.replace("~1", "/").replace("~0", "~"))))
 }
 
-/// Without leading zeros.
+/// Parses an index, which has no leading zeros.
 fn index(token: &str) -> Result<usize, NotApplicable> {
     if token.len() > 1 && token.starts_with('0') {
         return Err(NotApplicable);
@@ -86,7 +86,7 @@ fn index(token: &str) -> Result<usize, NotApplicable> {
     token.parse().map_err(|_| NotApplicable)
 }
 
-/// Merges; null removes.
+/// Applies a merge patch. Null removes a field.
 pub(super) fn merge(document: &mut Value, patch: &Value) {
     let Some(changes) = patch.as_object() else {
         *document = patch.clone();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_does_what_the_rfc_says() {
+    fn every_operation_conforms_to_the_rfc() {
         let document = json!({"a": [1, 2], "b/c": {"~": 1}});
         for (operation, expected) in [
             (json!({"op": "add", "path": "/a/1", "value": 9}), json!({"a": [1, 9, 2], "b/c": {"~": 1}})),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused() {
+    fn inapplicable_operations_are_refused() {
         for operation in [
             json!({"op": "remove", "path": "/b"}),
             json!({"op": "add", "path": "/a/3", "value": 1}),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_joins_objects_and_nulls_remove() {
+    fn a_merge_patch_merges_objects_and_null_removes() {
         let mut document = json!({"a": {"b": 1, "c": 2}, "l": [1]});
         merge(&mut document, &json!({"a": {"b": null, "d": {"e": null, "f": 3}}, "l": [2]}));
         assert_eq!(document, json!({"a": {"c": 2, "d": {"f": 3}}, "l": [2]}));

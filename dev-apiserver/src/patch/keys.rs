@@ -1,20 +1,20 @@
-//! Which lists are merged by a key: `patchMergeKey` and `listMapKey` of the built-in types. Field names mean the same in
-//! all of them, so the name is enough.
+//! Merge keys of lists: `patchMergeKey` and `listMapKey` of the built-in types. A field name has the same meaning in all
+//! types, so these functions need only the name.
 
 use serde_json::Value;
 
 /// How a list is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListType {
-    /// By these fields of its items.
+    /// Items are merged by these fields.
     Map(&'static [&'static str]),
-    /// As a set of values.
+    /// A set of values.
     Set,
-    /// Not at all: the new one takes the place of the old one.
+    /// The list is replaced.
     Atomic,
 }
 
-/// The list of this name, whose items look like these.
+/// The type of a list with this name and items like these.
 pub(super) fn list_type(field: &str, items: &[Value]) -> ListType {
     ListType::Map(match field {
         "containers"
@@ -40,7 +40,7 @@ pub(super) fn list_type(field: &str, items: &[Value]) -> ListType {
     })
 }
 
-/// Maps that are one value to server-side apply (`x-kubernetes-map-type: atomic`).
+/// Whether server-side apply replaces the map (`x-kubernetes-map-type: atomic`).
 pub(super) fn is_atomic_map(field: &str) -> bool {
     matches!(
         field,
@@ -60,12 +60,12 @@ pub(super) fn is_atomic_map(field: &str) -> bool {
     )
 }
 
-/// Whether two items of a list are the same one.
+/// Whether two items have the same key.
 pub(super) fn is_same(keys: &[&str], one: &Value, other: &Value) -> bool {
     keys.iter().all(|key| field(one, key) == field(other, key))
 }
 
-/// A key field, with the default that the API server would fill in.
+/// A field of the key, with its default value.
 pub(super) fn field(item: &Value, key: &str) -> Value {
     match &item[key] {
         Value::Null if key == "protocol" => "TCP".into(),

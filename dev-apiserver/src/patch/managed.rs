@@ -1,5 +1,5 @@
-//! `metadata.managedFields` of plain writes: whoever changes a field owns it, and nobody else does any more
-//! (structured-merge-diff, `Updater.Update`).
+//! `metadata.managedFields` of all writes except server-side apply. The manager that changes a field becomes its only owner
+//! (`Updater.Update` in structured-merge-diff).
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::keys::{ListType, field, is_atomic_map, is_same, list_type};
 use crate::kinds::Kind;
 use crate::object;
 
-/// Fields of `metadata` that nobody owns.
+/// The fields of `metadata` that have no owner (`stripMeta` in apimachinery's `managedfields`).
 const UNOWNED: [&str; 10] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -22,14 +22,14 @@ const UNOWNED: [&str; 10] = [
     "uid",
 ];
 
-/// Fields that are there in every object of their type, empty if they say nothing (no pointer and no `omitempty` in Go):
-/// there is nobody who put them there.
+/// The fields that Go always writes, because they are not pointers and have no `omitempty`. Nobody owns them while they
+/// are empty.
 const ALWAYS: [&str; 9] =
     ["containers", "loadBalancer", "metadata", "source", "spec", "status", "strategy", "template", "updateStrategy"];
 
-/// Notes in `object` what `manager` changed of `live`; of a new object that is all.
-pub(crate) fn note(kind: &Kind, manager: &str, subresource: &str, live: Option<&Value>, object: &mut Value) {
-    // Who sends entries has changed them on purpose (kubectl, when it begins to apply on the server), or not at all.
+/// Records in `object` that `manager` owns what differs from `live`, or everything if the object is new.
+pub(crate) fn record(kind: &Kind, manager: &str, subresource: &str, live: Option<&Value>, object: &mut Value) {
+    // Entries in the object replace those in the store: kubectl changes them when it switches to server-side apply.
     let mut entries = object::items(&object["metadata"]["managedFields"]).to_vec();
     if let (Some(live), true) = (live, entries.is_empty()) {
         entries = object::items(&live["metadata"]["managedFields"]).to_vec();
@@ -45,11 +45,11 @@ pub(crate) fn note(kind: &Kind, manager: &str, subresource: &str, live: Option<&
     let paths = fields::paths(&changed);
     for entry in &mut entries {
         for gone in fields::paths(&entry["fieldsV1"]).iter().filter(|path| fields::value(object, path).is_none()) {
-            fields::forget(&mut entry["fieldsV1"], gone);
+            fields::subtract(&mut entry["fieldsV1"], gone);
         }
         if !is_own(entry) {
             for path in paths.iter().filter(|path| !path.is_item()) {
-                fields::forget(&mut entry["fieldsV1"], path);
+                fields::subtract(&mut entry["fieldsV1"], path);
             }
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn note(kind: &Kind, manager: &str, subresource: &str, live: Option<&
                 "fieldsType": "FieldsV1", "fieldsV1": {},
             }),
         };
-        join(&mut entry["fieldsV1"], changed);
+        union(&mut entry["fieldsV1"], changed);
         if !subresource.is_empty() {
             entry["subresource"] = subresource.into();
         }
@@ -73,7 +73,7 @@ pub(crate) fn note(kind: &Kind, manager: &str, subresource: &str, live: Option<&
     store(object, entries);
 }
 
-/// Puts entries in their order (apimachinery's `sortEncodedManagedFields`); those without a field go.
+/// Stores the entries in an object, in order (apimachinery's `sortEncodedManagedFields`), without empty ones.
 pub(crate) fn store(object: &mut Value, mut entries: Vec<Value>) {
     entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
     let key = |entry: &Value| {
@@ -104,7 +104,7 @@ fn top(live: &Value, object: &Value) -> Value {
     Value::Object(changed)
 }
 
-/// What was there, as far as it is known that something was.
+/// The previous value of a field. `None` if the field is new.
 fn before<'v>(name: &str, live: &'v Value) -> Option<&'v Value> {
     match live.get(name) {
         None if ALWAYS.contains(&name) => Some(&Value::Null),
@@ -112,7 +112,7 @@ fn before<'v>(name: &str, live: &'v Value) -> Option<&'v Value> {
     }
 }
 
-/// The set of what is new or has another value. A map or list that was not there is itself new.
+/// The set of fields that are new or have changed. It contains new maps and lists themselves, too.
 fn difference(name: &str, live: Option<&Value>, value: &Value) -> Option<Value> {
     let is_new = live.is_none();
     let found = live.unwrap_or(&Value::Null);
@@ -147,12 +147,12 @@ fn difference(name: &str, live: Option<&Value>, value: &Value) -> Option<Value> 
     (is_new || !set.is_empty()).then_some(Value::Object(set))
 }
 
-/// Both sets in one.
-fn join(set: &mut Value, more: Value) {
+/// Adds a set to another one.
+fn union(set: &mut Value, more: Value) {
     let (Value::Object(set), Value::Object(more)) = (set, more) else { return };
     for (name, below) in more {
         match set.get_mut(&name) {
-            Some(known) => join(known, below),
+            Some(known) => union(known, below),
             None => {
                 set.insert(name, below);
             }
@@ -165,8 +165,8 @@ mod tests {
     use super::*;
     use crate::kinds;
 
-    fn noted(live: Option<&Value>, mut object: Value, manager: &str) -> Value {
-        note(kinds::of("apps", "deployments"), manager, "", live, &mut object);
+    fn recorded(live: Option<&Value>, mut object: Value, manager: &str) -> Value {
+        record(kinds::of("apps", "deployments"), manager, "", live, &mut object);
         object
     }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_object_is_its_makers() {
+    fn the_creator_owns_all_fields() {
         let object = json!({
             "metadata": {"name": "a", "labels": {"x": "y"}},
             "spec": {"replicas": 1, "strategy": {"rollingUpdate": {"maxSurge": 1}}, "template": {"spec": {"containers": [
@@ -192,21 +192,22 @@ mod tests {
                 }}}},
             },
         });
-        assert_eq!(owned(&noted(None, object, "one")), [("one".to_owned(), expect)]);
+        assert_eq!(owned(&recorded(None, object, "one")), [("one".to_owned(), expect)]);
     }
 
     #[test]
-    fn who_changes_a_field_owns_it_alone() {
-        let first = noted(None, json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1}}), "one");
+    fn a_manager_that_changes_a_field_is_its_only_owner() {
+        let first =
+            recorded(None, json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1}}), "one");
         let mut object = first.clone();
         object["metadata"]["labels"] = json!({"a": "2"});
-        let second = noted(Some(&first), object, "two");
+        let second = recorded(Some(&first), object, "two");
         let labels = |fields: Value| json!({"f:metadata": {"f:labels": fields}});
         let expect = [
             ("one".to_owned(), json!({"f:metadata": {"f:labels": {".": {}}}, "f:spec": {"f:replicas": {}}})),
             ("two".to_owned(), labels(json!({"f:a": {}}))),
         ];
         assert_eq!(owned(&second), expect);
-        assert_eq!(owned(&noted(Some(&second), second.clone(), "three")), expect, "nothing was changed");
+        assert_eq!(owned(&recorded(Some(&second), second.clone(), "three")), expect, "nothing has changed");
     }
 }

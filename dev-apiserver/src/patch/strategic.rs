@@ -1,4 +1,4 @@
-//! Strategic merge patches (`strategicpatch` in apimachinery): a merge that knows list keys, with directives.
+//! Strategic merge patches (`strategicpatch` in apimachinery): merge patches with merge keys for lists, and directives.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ pub(super) fn merge(live: &mut Value, patch: &Value) {
     };
     match changes.get(PATCH).and_then(Value::as_str) {
         Some("replace") => {
-            *live = cleaned(patch);
+            *live = without_directives(patch);
             return;
         }
         Some("delete") => {
@@ -68,7 +68,7 @@ fn merge_field(fields: &mut Map<String, Value>, name: &str, change: &Value) {
             let live = fields.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             let merged = live.as_array_mut().map(|live| merge_list(name, live, items));
             if merged.is_none() {
-                *live = cleaned(change);
+                *live = without_directives(change);
             }
         }
         plain => {
@@ -83,14 +83,14 @@ fn merge_list(name: &str, live: &mut Vec<Value>, changes: &[Value]) {
     match list_type(name, known) {
         ListType::Map(keys) if !is_replaced => {
             for change in changes {
-                let at = live.iter().position(|item| is_same_loosely(keys, item, change));
+                let at = live.iter().position(|item| matches_key(keys, item, change));
                 match (change[PATCH].as_str(), at) {
                     (Some("delete"), Some(at)) => {
                         live.remove(at);
                     }
                     (Some("delete"), None) => {}
                     (_, Some(at)) => merge(&mut live[at], change),
-                    (_, None) => live.push(cleaned(change)),
+                    (_, None) => live.push(without_directives(change)),
                 }
             }
         }
@@ -101,21 +101,21 @@ fn merge_list(name: &str, live: &mut Vec<Value>, changes: &[Value]) {
                 }
             }
         }
-        _ => *live = changes.iter().filter(|item| item.get(PATCH).is_none()).map(cleaned).collect(),
+        _ => *live = changes.iter().filter(|item| item.get(PATCH).is_none()).map(without_directives).collect(),
     }
 }
 
-/// The first key is the patch's; the second tells two protocols of one port apart if the patch says which.
-fn is_same_loosely(keys: &[&str], item: &Value, change: &Value) -> bool {
-    let said: Vec<_> = keys.iter().copied().filter(|key| !change[*key].is_null()).collect();
-    !said.is_empty() && is_same(&said, item, change)
+/// Whether an item has the key in a patch. The patch may leave out a part of the key, such as the protocol of a port.
+fn matches_key(keys: &[&str], item: &Value, change: &Value) -> bool {
+    let given: Vec<_> = keys.iter().copied().filter(|key| !change[*key].is_null()).collect();
+    !given.is_empty() && is_same(&given, item, change)
 }
 
-/// In the order that the patch gives; what it does not name stays behind what it names.
+/// Sorts items in the order of the patch. The others follow in their order.
 fn sort(name: &str, items: &mut [Value], order: &[Value]) {
     let place = |item: &Value| {
         let found = match list_type(name, order) {
-            ListType::Map(keys) => order.iter().position(|one| is_same_loosely(keys, item, one)),
+            ListType::Map(keys) => order.iter().position(|one| matches_key(keys, item, one)),
             _ => order.iter().position(|one| one == item),
         };
         found.unwrap_or(order.len())
@@ -123,14 +123,16 @@ fn sort(name: &str, items: &mut [Value], order: &[Value]) {
     items.sort_by_key(place);
 }
 
-/// Without directives.
-fn cleaned(value: &Value) -> Value {
+/// A value of a patch without directives and nulls.
+fn without_directives(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
-            Value::Object(kept.map(|(name, value)| (name.clone(), cleaned(value))).collect())
+            Value::Object(kept.map(|(name, value)| (name.clone(), without_directives(value))).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().filter(|item| item[PATCH] != "delete").map(cleaned).collect()),
+        Value::Array(items) => {
+            Value::Array(items.iter().filter(|item| item[PATCH] != "delete").map(without_directives).collect())
+        }
         plain => plain.clone(),
     }
 }
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_are_replaced_and_nulls_remove() {
+    fn tolerations_are_replaced_and_null_removes() {
         let live = json!({"tolerations": [{"key": "a"}], "nodeName": "n"});
         assert_eq!(
             merged(live, &json!({"tolerations": [{"key": "b"}], "nodeName": null})),
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_obeyed_and_not_stored() {
+    fn directives_are_applied_and_not_stored() {
         let live = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}}});
         let patch = json!({"strategy": {"$retainKeys": ["type"], "type": "Recreate"}});
         assert_eq!(merged(live, &patch), json!({"strategy": {"type": "Recreate"}}));
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_the_patch() {
+    fn items_have_the_order_of_the_patch() {
         let live = json!({"env": [{"name": "x"}, {"name": "y"}]});
         let patch =
             json!({"$setElementOrder/env": [{"name": "z"}, {"name": "y"}, {"name": "x"}], "env": [{"name": "z"}]});
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn service_ports_are_told_apart_by_number() {
+    fn ports_of_services_are_merged_by_number() {
         let live = json!({"ports": [{"port": 80, "protocol": "TCP", "nodePort": 30000}]});
         let patch = json!({"ports": [{"port": 80, "name": "http"}, {"port": 81}]});
         assert_eq!(

@@ -1,14 +1,12 @@
-//! Whether an object in JSON has the form of its kind: the table of fields knows every field and what it holds.
-//!
-//! As kube-apiserver does it, a wrong type is an error, and a field that is not known is dropped; whoever asks for
-//! strictness (`fieldValidation=Strict`, as kubectl does) is told instead.
+//! Checks objects in JSON against the schema. As in kube-apiserver, a wrong type is an error, and an unknown field is
+//! dropped, or an error with `fieldValidation=Strict`.
 
 use kube_wire::Status;
 use serde_json::Value;
 
 use super::fields::{Count, Entry, Kind, Message, Schema};
 
-/// Drops what is not known and returns where it was.
+/// Drops unknown fields and returns their paths.
 pub(crate) fn conform(api_version: &str, kind: &str, object: &mut Value) -> Result<Vec<String>, Status> {
     let schema = Schema::get();
     let Some(message) = schema.root(api_version, kind) else { return Ok(Vec::new()) };
@@ -20,7 +18,7 @@ pub(crate) fn conform(api_version: &str, kind: &str, object: &mut Value) -> Resu
     Ok(unknown)
 }
 
-/// Where, and what is due there.
+/// A path, and the expected type.
 type Wrong = (String, &'static str);
 
 fn fields(
@@ -39,7 +37,7 @@ fn fields(
         let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
         match message.named(schema, name) {
             Some(entry) => self::entry(schema, entry, value, &at, unknown)?,
-            // Type and version of the object itself are in its envelope.
+            // The object itself has them, but its message has not.
             None if !at.contains('.') && matches!(name.as_str(), "apiVersion" | "kind") => {}
             None => {
                 dropped.push(name.clone());

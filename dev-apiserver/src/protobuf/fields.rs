@@ -1,51 +1,51 @@
-//! The table of fields.
+//! The schema: the messages of all kinds, with their fields.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 const TABLE: &str = include_str!("fields.txt");
 
-/// The kinds whose JSON is not an object of their fields.
+/// The messages whose JSON is not an object with their fields.
 const SPECIAL: [&str; 8] =
     ["Time", "MicroTime", "Quantity", "IntOrString", "FieldsV1", "RawExtension", "Duration", "ExtraValue"];
 
-/// All messages, and which kind is which.
+/// All messages, and the message of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     messages: HashMap<&'static str, Message>,
     roots: HashMap<(&'static str, &'static str), &'static str>,
 }
 
-/// One message.
+/// A message.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     pub(super) name: &'static str,
     fields: HashMap<u32, Entry>,
 }
 
-/// One field.
+/// A field.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// In JSON.
+    /// The name in JSON.
     pub(super) name: &'static str,
     pub(super) count: Count,
     pub(super) kind: Kind,
 }
 
-/// How often a field is there, and what zero means.
+/// How a field is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// Always; zero is nothing.
+    /// A value. Zero is the same as absent.
     One,
-    /// If it was set; zero is zero.
+    /// A pointer, so zero differs from absent.
     Pointer,
     Many,
     Map,
-    /// Its fields are the object's own.
+    /// A message whose fields are fields of the object in JSON.
     Inline,
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -59,7 +59,7 @@ pub(super) enum Kind {
 // === impl Schema ===
 
 impl Schema {
-    /// The table, read when it is first needed.
+    /// The schema, which is parsed on first use.
     pub(super) fn get() -> &'static Self {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| Self::parse(TABLE))
@@ -77,13 +77,13 @@ impl Schema {
     }
 
     pub(super) fn root(&self, api_version: &str, kind: &str) -> Option<&Message> {
-        // Options are part of every group (`metav1.AddToGroupVersion`): a client of a group sends them in its version.
+        // Every group version has DeleteOptions (`metav1.AddToGroupVersion`).
         let api_version = if kind == "DeleteOptions" { "v1" } else { api_version };
         let found = self.roots.iter().find(|((version, name), _)| *version == api_version && *name == kind);
         self.message(found?.1)
     }
 
-    /// `@ VERSION KIND MESSAGE`, `= MESSAGE`, `NUMBER NAME TYPE`; what has another form is not there.
+    /// Parses lines `@ VERSION KIND MESSAGE`, `= MESSAGE` and `NUMBER NAME TYPE`.
     fn parse(table: &'static str) -> Self {
         let mut schema = Self::default();
         let mut current = "";
@@ -115,7 +115,7 @@ impl Message {
         self.fields.get(&number)
     }
 
-    /// The field of this name in JSON, those of inline messages included.
+    /// The field with this name in JSON. It may be part of an inline message.
     pub(super) fn named<'s>(&'s self, schema: &'s Schema, name: &str) -> Option<&'s Entry> {
         let own = self.fields.values().find(|entry| entry.name == name && entry.count != Count::Inline);
         own.or_else(|| {
@@ -150,7 +150,7 @@ mod tests {
     use crate::kinds;
 
     #[test]
-    fn every_kind_that_is_served_is_in_the_table() {
+    fn the_schema_has_all_kinds() {
         let schema = Schema::get();
         for kind in kinds::all() {
             assert!(schema.root(&kind.api_version(), kind.kind).is_some(), "{}", kind.kind);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_that_is_named_is_there() {
+    fn the_schema_has_all_messages() {
         let schema = Schema::get();
         for message in schema.messages.values() {
             for entry in message.fields.values() {

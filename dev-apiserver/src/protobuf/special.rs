@@ -1,4 +1,4 @@
-//! Messages whose JSON is a text, a number or a list.
+//! Messages whose JSON is a string, a number or a list.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,15 +6,15 @@ use jiff::Timestamp;
 use kube_wire::proto::Reader;
 use serde_json::Value;
 
-use super::unreadable::Unreadable;
+use super::error::DecodeError;
 
-/// Bytes as Go's JSON has them.
+/// The JSON of bytes.
 pub(super) fn base64(bytes: &[u8]) -> Value {
     STANDARD.encode(bytes).into()
 }
 
-/// Reads one; null if nothing is in it.
-pub(super) fn read(name: &'static str, mut reader: Reader<'_>) -> Result<Value, Unreadable> {
+/// Reads a message. Null if it is empty.
+pub(super) fn read(name: &'static str, mut reader: Reader<'_>) -> Result<Value, DecodeError> {
     let (mut numbers, mut texts) = ([0_i64; 4], Vec::new());
     while let Some(field) = reader.next_field()? {
         let slot = numbers.get_mut(usize::try_from(field.number).unwrap_or(usize::MAX));
@@ -27,25 +27,25 @@ pub(super) fn read(name: &'static str, mut reader: Reader<'_>) -> Result<Value, 
     Ok(match name {
         "Time" | "MicroTime" => time(name, numbers[1], numbers[2])?,
         "Quantity" => text().unwrap_or("0").into(),
-        // `Type` 1 is a text.
+        // Type 1 is a string.
         "IntOrString" if numbers[1] == 1 => text().unwrap_or_default().into(),
         "IntOrString" => numbers[2].into(),
         "ExtraValue" => texts.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()).collect(),
         "FieldsV1" | "RawExtension" => match texts.first() {
-            Some(json) => serde_json::from_slice(json).map_err(|_| Unreadable::Special(name))?,
+            Some(json) => serde_json::from_slice(json).map_err(|_| DecodeError::Special(name))?,
             None => Value::Null,
         },
         "Duration" => format!("{}ns", numbers[1]).into(),
-        _ => return Err(Unreadable::Special(name)),
+        _ => return Err(DecodeError::Special(name)),
     })
 }
 
-fn time(name: &'static str, seconds: i64, nanoseconds: i64) -> Result<Value, Unreadable> {
+fn time(name: &'static str, seconds: i64, nanoseconds: i64) -> Result<Value, DecodeError> {
     if (seconds, nanoseconds) == (0, 0) {
         return Ok(Value::Null);
     }
-    let nanoseconds = i32::try_from(nanoseconds).map_err(|_| Unreadable::Special(name))?;
-    let time = Timestamp::new(seconds, nanoseconds).map_err(|_| Unreadable::Special(name))?;
+    let nanoseconds = i32::try_from(nanoseconds).map_err(|_| DecodeError::Special(name))?;
+    let time = Timestamp::new(seconds, nanoseconds).map_err(|_| DecodeError::Special(name))?;
     let format = if name == "Time" { "%Y-%m-%dT%H:%M:%SZ" } else { "%Y-%m-%dT%H:%M:%S.%6fZ" };
     Ok(time.strftime(format).to_string().into())
 }
@@ -56,7 +56,7 @@ mod tests {
     use kube_wire::proto::Writer;
 
     #[test]
-    fn they_are_what_go_makes_of_them() {
+    fn they_have_the_json_of_go() {
         let mut port = Writer::new();
         port.varint(1, 0);
         port.varint(2, 80);

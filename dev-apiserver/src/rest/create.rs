@@ -1,4 +1,4 @@
-//! New objects.
+//! Creating objects (POST).
 
 use http::{HeaderValue, Response, StatusCode, header};
 use kube_wire::Status;
@@ -6,9 +6,9 @@ use kube_wire::Status;
 use super::decode;
 use super::request::ApiRequest;
 use super::shape::respond;
-use crate::answer::Body;
 use crate::body::RequestBody;
 use crate::kinds::Kind;
+use crate::response::Body;
 use crate::store::State;
 use crate::write;
 
@@ -22,15 +22,15 @@ pub(super) async fn create(request: &ApiRequest<'_>, body: RequestBody) -> Resul
         |state: &mut State| write::create(state, kind, namespace, object, request.writer(&manager), options.dry_run);
     let created = request.api.store.write(write)?;
     let mut response = respond(request, StatusCode::CREATED, &created)?;
-    if let Some(warning) = idle(kind) {
+    if let Some(warning) = inert(kind) {
         response.headers_mut().insert(header::WARNING, warning);
     }
     Ok(response)
 }
 
-/// A warning (RFC 7234 section 5.5, which Kubernetes keeps up) for kinds that are stored and that nothing acts upon.
-fn idle(kind: &Kind) -> Option<HeaderValue> {
-    let is_idle = matches!(
+/// A warning (RFC 7234 section 5.5, as Kubernetes uses it) for kinds that no controller acts on.
+fn inert(kind: &Kind) -> Option<HeaderValue> {
+    let is_inert = matches!(
         kind.resource,
         "cronjobs"
             | "horizontalpodautoscalers"
@@ -42,5 +42,5 @@ fn idle(kind: &Kind) -> Option<HeaderValue> {
             | "resourcequotas"
     );
     let text = format!("299 - \"dev-apiserver stores a {} and does nothing with it\"", kind.kind);
-    is_idle.then(|| HeaderValue::from_str(&text).ok()).flatten()
+    is_inert.then(|| HeaderValue::from_str(&text).ok()).flatten()
 }

@@ -17,7 +17,7 @@ pub(super) async fn object(request: &ApiRequest<'_>, body: RequestBody) -> Resul
     Ok(object)
 }
 
-/// Drops fields that the kind does not have, or refuses them if the client is strict.
+/// Drops fields that the kind does not have, or refuses them with `fieldValidation=Strict`.
 pub(super) fn conform(request: &ApiRequest<'_>, object: &mut Value) -> Result<(), Status> {
     let kind = request.kind;
     let unknown = protobuf::conform(&kind.api_version(), kind.kind, object)?;

@@ -1,4 +1,4 @@
-//! Deleting one object, or those of a collection.
+//! Deleting an object or a collection.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::read::find;
 use super::request::ApiRequest;
 use super::selection::Selection;
 use super::shape::{ListMeta, respond, respond_list};
-use crate::answer::{self, Body};
 use crate::body::{RequestBody, parse_json};
 use crate::kinds::Kind;
 use crate::object;
 use crate::protobuf;
+use crate::response::{self, Body};
 use crate::write::{self, Deleted, Deletion};
 
 pub(super) async fn delete(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
@@ -28,7 +28,7 @@ pub(super) async fn delete(request: &ApiRequest<'_>, body: RequestBody) -> Resul
     match deleted {
         Deleted::Going(object) => respond(request, StatusCode::OK, &object),
         Deleted::Gone(object) if kind.is_pod() => respond(request, StatusCode::OK, &object),
-        Deleted::Gone(object) => Ok(answer::json(StatusCode::OK, &success(kind, &object))),
+        Deleted::Gone(object) => Ok(response::json(StatusCode::OK, &success(kind, &object))),
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn delete_collection(request: &ApiRequest<'_>, body: RequestBod
     respond_list(request, &ListMeta { resource_version: revision, ..ListMeta::default() }, &items)
 }
 
-/// The body, if there is one, says it all; else the query does.
+/// The options: those in the body if it is not empty, else those in the query.
 async fn deletion(request: &ApiRequest<'_>, body: RequestBody) -> Result<Deletion, Status> {
     let query = DeleteOptions::parse(request.query).map_err(|error| Status::bad_request(error.to_string()))?;
     let content_type = request.header(header::CONTENT_TYPE).unwrap_or_default();
@@ -66,7 +66,7 @@ async fn deletion(request: &ApiRequest<'_>, body: RequestBody) -> Result<Deletio
     Deletion::parse(&options)
 }
 
-/// The `Status` that says it is gone.
+/// The `Status` for an object that no longer exists.
 fn success(kind: &Kind, object: &Value) -> Value {
     let mut details = json!({"name": object::name(object), "kind": kind.resource, "uid": object::uid(object)});
     if !kind.group.is_empty() {

@@ -1,8 +1,8 @@
-//! Lists, in pages if the client wants.
+//! Lists, in pages if the client sets a limit.
 //!
-//! There is one state and no history of it, so later pages show what is there when they are asked for, under the version
-//! of the first page: a watch from that version tells again what changed meanwhile, and an informer ends up right. When
-//! that version can no longer be watched from, the next page is 410, as in Kubernetes.
+//! The store has no history. So each page shows the present objects, with the resource version of the first page. A watch
+//! from that version sends what changed since then, so informers are consistent afterwards. Once a watch cannot start at
+//! that version, the next page is 410, as in Kubernetes.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 use super::request::ApiRequest;
 use super::selection::Selection;
 use super::shape::{ListMeta, respond_list};
-use crate::answer::Body;
 use crate::kinds::Kind;
-use crate::store::{Place, State, TooOld};
+use crate::response::Body;
+use crate::store::{ObjectKey, State, TooOld};
 
-/// Where a page begins.
+/// The start of a page: the content of a continue token.
 struct From {
     revision: u64,
-    after: Place,
+    after: ObjectKey,
 }
 
 pub(super) fn list(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
@@ -53,13 +53,13 @@ fn page(
     let mut selected = state.list_after(kind, namespace, after).filter(|(_, object)| selection.selects(object));
     let mut items = Vec::new();
     let mut last = None;
-    for (place, object) in selected.by_ref().take(limit) {
+    for (key, object) in selected.by_ref().take(limit) {
         items.push(Arc::clone(object));
-        last = Some(place);
+        last = Some(key);
     }
     let remaining = selected.count();
     let next = last.filter(|_| remaining > 0).map(|after| From { revision, after: after.clone() }.token());
-    // With a selector Kubernetes does not count what remains.
+    // Kubernetes sets remainingItemCount only without selectors.
     let remaining = (next.is_some() && selection.is_empty()).then_some(remaining);
     Ok((ListMeta { resource_version: revision, next, remaining }, items))
 }
@@ -94,13 +94,13 @@ fn check_version(state: &State, options: &ListOptions<'_>, from: Option<&From>) 
     Ok(())
 }
 
-/// Options that do not go together (`ValidateListOptions` in apimachinery).
+/// Refuses a combination of options (`ValidateListOptions` in apimachinery).
 pub(super) fn forbid(field: &str, why: &str) -> Result<(), Status> {
     let kind = GroupKind { group: "meta.k8s.io", kind: "ListOptions" };
     Err(Status::invalid(kind, "", &[FieldError::forbidden(field, why)]))
 }
 
-/// A resource version; the empty text is 0.
+/// Parses a resource version. The empty string is 0.
 pub(super) fn parse_version(text: &str) -> Result<u64, Status> {
     if text.is_empty() {
         return Ok(0);
@@ -108,7 +108,7 @@ pub(super) fn parse_version(text: &str) -> Result<u64, Status> {
     text.parse().map_err(|_| Status::bad_request(format!("invalid resource version {text:?}")))
 }
 
-/// 410
+/// 410: a watch cannot start at this resource version any more.
 pub(super) fn too_old(version: u64, TooOld { oldest }: TooOld) -> Status {
     Status::expired(format!("too old resource version: {version} ({oldest})"))
 }
@@ -123,7 +123,7 @@ impl From {
         let read = || {
             let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
             let value: Value = serde_json::from_slice(&bytes).ok()?;
-            let after = Place::new(value["ns"].as_str()?, value["start"].as_str()?);
+            let after = ObjectKey::new(value["ns"].as_str()?, value["start"].as_str()?);
             Some(Self { revision: value["rv"].as_u64()?, after })
         };
         read().map(Some).ok_or_else(|| Status::bad_request("continue key is not valid"))
@@ -143,7 +143,7 @@ mod tests {
     use crate::store::Store;
 
     #[test]
-    fn pages_join_to_the_whole() {
+    fn pages_have_all_items() {
         let store = Store::new();
         let kind = kinds::of("", "configmaps");
         store.write(|state| {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn an_invalid_token_is_refused() {
         assert_eq!(From::parse("x").err().map(|status| status.code), Some(400));
     }
 }

@@ -1,4 +1,4 @@
-//! `kubectl logs`: no container runs, so each says three lines of its own, and a further one now and then to who follows.
+//! `kubectl logs`. No container runs, so each log has three lines, and one more every half second with `follow`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use tokio::time::{Instant, interval_at};
 
 use super::read::find;
 use super::request::ApiRequest;
-use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::kinds;
 use crate::object;
+use crate::response::{self, Body};
 
 const TEXT: &str = "text/plain";
 const LINES: usize = 3;
-/// From one line to the next, while they are followed.
-const PULSE: Duration = Duration::from_millis(500);
+/// The interval of further lines.
+const LINE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) fn log(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
     let pod = request.api.store.read(|state| find(state, request).cloned())?;
@@ -43,7 +43,7 @@ pub(super) fn log(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
     for number in LINES - tail + 1..=LINES {
         text += &line(number, &container, since);
     }
-    // The lines are ASCII but for what a container is called, and that is ASCII too.
+    // `truncate` cannot split a character, because the names of containers are ASCII.
     if let Some(limit) = option("limitBytes").and_then(|text| text.parse().ok()) {
         text.truncate(limit);
     }
@@ -51,12 +51,12 @@ pub(super) fn log(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {
     if is_set("follow") && is_running {
         return Ok(follow(request.api, &pod, text, container, since.is_some()));
     }
-    Ok(answer::whole(StatusCode::OK, TEXT, text))
+    Ok(response::whole(StatusCode::OK, TEXT, text))
 }
 
-/// The lines, and then more of them until the pod has ended.
+/// Sends these lines, and further ones until the pod terminates.
 fn follow(api: &Arc<Api>, pod: &Value, text: String, container: String, stamped: bool) -> Response<Body> {
-    let (sender, told) = mpsc::channel(1);
+    let (sender, lines) = mpsc::channel(1);
     let (api, tasks) = (Arc::clone(api), api.tasks.clone());
     let (namespace, name, uid) =
         (object::namespace(pod).to_owned(), object::name(pod).to_owned(), object::uid(pod).to_owned());
@@ -72,10 +72,10 @@ fn follow(api: &Arc<Api>, pod: &Value, text: String, container: String, stamped:
             })
         };
         let mut number = LINES;
-        let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
+        let mut interval = interval_at(Instant::now() + LINE_INTERVAL, LINE_INTERVAL);
         while runs() {
             tokio::select! {
-                _ = pulse.tick() => {
+                _ = interval.tick() => {
                     number += 1;
                     let now = object::now();
                     let line = line(number, &container, stamped.then_some(now.as_str()));
@@ -89,7 +89,7 @@ fn follow(api: &Arc<Api>, pod: &Value, text: String, container: String, stamped:
             }
         }
     });
-    answer::stream(TEXT, told)
+    response::stream(TEXT, lines)
 }
 
 fn line(number: usize, container: &str, stamp: Option<&str>) -> String {
@@ -97,7 +97,7 @@ fn line(number: usize, container: &str, stamp: Option<&str>) -> String {
     format!("{stamp}line {number} of container {container}\n")
 }
 
-/// The container that is meant: the one that is named, or the only one.
+/// The name of the requested container, or of the only one.
 pub(super) fn container(pod: &Value, asked: Option<&str>) -> Result<String, Status> {
     let lists = ["containers", "initContainers"].map(|field| object::items(&pod["spec"][field]));
     let names: Vec<&str> = lists.into_iter().flatten().filter_map(|container| container["name"].as_str()).collect();

@@ -1,4 +1,4 @@
-//! PATCH: read, change and write in one moment, so that there is never a conflict with a writer in between.
+//! PATCH. The object is read and written under one lock, so a concurrent write never causes a conflict.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::decode::conform;
 use super::read::find;
 use super::request::ApiRequest;
 use super::shape::respond;
-use crate::answer::Body;
 use crate::body::{RequestBody, json_only, parse_json, parse_yaml};
 use crate::object;
-use crate::patch::{self, Applied, first_apply, patched};
+use crate::patch::{self, ApplyOptions, first_apply, patched};
+use crate::response::Body;
 use crate::store::State;
 use crate::write::{self, Part, Writer, check_name, check_namespace, check_type, validate};
 
@@ -40,7 +40,7 @@ pub(super) async fn patch(request: &ApiRequest<'_>, part: Part, body: RequestBod
     respond(request, StatusCode::OK, &written)
 }
 
-/// What kind of patch it is; CBOR is not read.
+/// The type of the patch. CBOR is refused.
 pub(super) fn patch_type(request: &ApiRequest<'_>) -> Result<BodyType, Status> {
     let content_type = request.header(header::CONTENT_TYPE);
     match BodyType::of_patch(content_type).map_err(Status::unsupported_media_type)? {
@@ -64,7 +64,7 @@ fn apply(request: &ApiRequest<'_>, part: Part, mut config: Value) -> Result<Resp
     object::metadata(&mut config).insert("name".to_owned(), name.into());
     object::drop_nulls(&mut config);
     let subresource = if part == Part::Status { "status" } else { "" };
-    let applied = Applied { manager: &options.field_manager, force: options.force, subresource };
+    let applied = ApplyOptions { manager: &options.field_manager, force: options.force, subresource };
     let namespace = request.namespace().unwrap_or_default();
     let by = Writer { user: Some(request.user), manager: None };
     let write = |state: &mut State| {
@@ -86,7 +86,7 @@ fn apply(request: &ApiRequest<'_>, part: Part, mut config: Value) -> Result<Resp
 
 fn check_config(config: &Value, name: &str) -> Result<(), Status> {
     if config["apiVersion"].is_null() || config["kind"].is_null() {
-        return Err(Status::bad_request("apiVersion and kind must be set in an apply patch"));
+        return Err(Status::bad_request("invalid object type: apiVersion and kind are required in an apply patch"));
     }
     if config["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));

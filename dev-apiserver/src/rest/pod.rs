@@ -1,4 +1,4 @@
-//! Pods' own subresources that write: binding and eviction.
+//! The subresources `binding` and `eviction` of pods.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::read::find;
 use super::request::ApiRequest;
-use crate::answer::{self, Body};
 use crate::body::RequestBody;
 use crate::kinds;
 use crate::object;
+use crate::response::{self, Body};
 use crate::store::State;
 use crate::write::{self, Deletion, validate};
 
-/// Puts a pod on a node, as a scheduler does.
+/// Assigns a pod to a node.
 pub(super) async fn bind(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let binding = body.object(request.header(header::CONTENT_TYPE)).await?;
     validate::types(&binding)?;
@@ -25,7 +25,7 @@ pub(super) async fn bind(request: &ApiRequest<'_>, body: RequestBody) -> Result<
         let found = Arc::clone(find(state, request)?);
         let name = object::name(&found);
         if node.is_empty() {
-            return Err(Status::bad_request("target.name must name a node"));
+            return Err(Status::bad_request("target.name is required"));
         }
         if let Some(node) = found["spec"]["nodeName"].as_str().filter(|node| !node.is_empty()) {
             let why = format!("pod {name} is already assigned to node {node:?}");
@@ -37,9 +37,9 @@ pub(super) async fn bind(request: &ApiRequest<'_>, body: RequestBody) -> Result<
     Ok(success())
 }
 
-/// Removes a pod politely: not if a disruption budget forbids it.
+/// Deletes a pod unless a disruption budget prevents it.
 pub(super) async fn evict(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
-    // What it says beyond the name is how long to wait, and here nobody waits.
+    // The options of an eviction only set a grace period. Simulated pods stop at once.
     body.object(request.header(header::CONTENT_TYPE)).await?;
     request.api.store.write(|state| {
         let found = Arc::clone(find(state, request)?);
@@ -49,7 +49,7 @@ pub(super) async fn evict(request: &ApiRequest<'_>, body: RequestBody) -> Result
     Ok(success())
 }
 
-/// 429, as kube-apiserver's eviction REST says it.
+/// 429 with the texts of `pkg/registry/core/pod/storage/eviction.go`.
 fn check_budgets(state: &State, pod: &Value) -> Result<(), Status> {
     let budgets = state.list(kinds::of("policy", "poddisruptionbudgets"), Some(object::namespace(pod)));
     for budget in budgets {
@@ -76,5 +76,5 @@ fn check_budgets(state: &State, pod: &Value) -> Result<(), Status> {
 
 fn success() -> Response<Body> {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    answer::json(StatusCode::CREATED, &status)
+    response::json(StatusCode::CREATED, &status)
 }

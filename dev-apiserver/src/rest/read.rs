@@ -1,4 +1,4 @@
-//! One object.
+//! Reading one object (GET).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::request::ApiRequest;
 use super::shape::respond;
-use crate::answer::Body;
+use crate::response::Body;
 use crate::store::State;
 
 pub(super) fn get(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> {

@@ -1,4 +1,4 @@
-//! A request for a resource, as the handlers get it.
+//! The request that all handlers get.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::headers;
 use crate::kinds::Kind;
 use crate::write::Writer;
 
-/// A request for a resource, once its caller may make it. Its body is apart, because it can be read only once.
+/// An authorized request for a resource, without its body, which can be read only once.
 #[derive(Debug)]
 pub(crate) struct ApiRequest<'a> {
     pub(crate) api: &'a Arc<Api>,
-    /// The caller, or the user whom it impersonates.
+    /// The caller, or the user that it impersonates.
     pub(crate) user: &'a User,
     pub(crate) kind: &'static Kind,
     /// The verb, and the names in the path.
@@ -64,7 +64,7 @@ impl ApiRequest<'_> {
         ListOptions::parse(self.query).map_err(|error| Status::bad_request(error.to_string()))
     }
 
-    /// A number above zero in the query; zero, what is negative and nothing are the same.
+    /// A positive number in the query. Zero and negative numbers are treated as absent.
     pub(super) fn number<N: TryFrom<i64>>(&self, key: &'static str) -> Result<Option<N>, Status> {
         let refused = |why: String| Status::bad_request(why);
         let text = self.query.first(key).map_err(|error| refused(error.to_string()))?;
@@ -74,7 +74,8 @@ impl ApiRequest<'_> {
         Ok(Some(number).filter(|number| *number > 0).and_then(|number| N::try_from(number).ok()))
     }
 
-    /// As whom a plain write is remembered: what the client says, or the program that it is.
+    /// The field manager: the one in the query, or else the first part of the user agent (`managerOrUserAgent` in
+    /// apiserver's `handlers/create.go`).
     pub(super) fn manager(&self) -> Result<String, Status> {
         let stated = self.write_options()?.field_manager;
         let agent = self.header(header::USER_AGENT).unwrap_or_default();
@@ -82,7 +83,7 @@ impl ApiRequest<'_> {
         Ok(stated.to_owned())
     }
 
-    /// The caller, whose fields are remembered as the manager's.
+    /// The caller as the author of a write.
     pub(super) fn writer<'w>(&'w self, manager: &'w str) -> Writer<'w> {
         Writer { user: Some(self.user), manager: Some(manager) }
     }

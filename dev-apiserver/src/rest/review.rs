@@ -1,4 +1,4 @@
-//! Questions: who is this token, may they, may I, what may I, who am I.
+//! Reviews: TokenReview, SubjectAccessReview and its variants, SelfSubjectRulesReview, SelfSubjectReview.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::request::ApiRequest;
 use crate::access::rbac::{self, PolicyRule, RequestAttributes};
 use crate::access::tokens::Tokens;
 use crate::access::{MASTERS, User};
-use crate::answer::{self, Body};
 use crate::body::RequestBody;
 use crate::object;
+use crate::response::{self, Body};
 use crate::store::Store;
 use crate::write::{check_type, validate};
 
@@ -44,7 +44,7 @@ pub(super) async fn review(request: &ApiRequest<'_>, body: RequestBody) -> Resul
     };
     review["status"] = status;
     object::drop_nulls(&mut review);
-    Ok(answer::json(StatusCode::CREATED, &review))
+    Ok(response::json(StatusCode::CREATED, &review))
 }
 
 fn token_review(tokens: &Tokens, spec: &Value) -> Value {
@@ -96,7 +96,7 @@ fn rules_review(store: &Store, user: &User, spec: &Value) -> Result<Value, Statu
     let namespace = namespace.ok_or_else(|| Status::bad_request("no namespace on request"))?;
     let mut rules = store.read(|state| rbac::rules(state, user, Some(namespace)));
     if user.is_in(MASTERS) {
-        // They need no rule; this is what the rules would be.
+        // The group is authorized without rules.
         let all = || vec!["*".to_owned()];
         rules.push(PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() });
         rules.push(PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() });
@@ -105,7 +105,7 @@ fn rules_review(store: &Store, user: &User, spec: &Value) -> Result<Value, Statu
     Ok(json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false}))
 }
 
-/// Whom a SubjectAccessReview asks about.
+/// The user of a SubjectAccessReview.
 fn user_of(spec: &Value) -> Result<User, Status> {
     let name = spec["user"].as_str().unwrap_or_default();
     let groups = object::text_list(&spec["groups"]);

@@ -1,4 +1,4 @@
-//! `scale`: how many replicas, whatever the kind.
+//! The subresource `scale`.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use super::patch::patch_type;
 use super::read::find;
 use super::request::ApiRequest;
-use crate::answer::{self, Body};
 use crate::body::{RequestBody, parse_json};
 use crate::object;
 use crate::patch::patched;
+use crate::response::{self, Body};
 use crate::write::{self, Part, Writer};
 
 pub(super) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     if request.resource.verb() == Verb::Get {
         let found = request.api.store.read(|state| find(state, request).cloned())?;
-        return Ok(answer::json(StatusCode::OK, &scale(&found)));
+        return Ok(response::json(StatusCode::OK, &scale(&found)));
     }
     let kind = request.kind;
     let patch = if request.resource.verb() == Verb::Patch { Some(patch_type(request)?) } else { None };
@@ -57,7 +57,7 @@ pub(super) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result
             dry_run,
         )
     })?;
-    Ok(answer::json(StatusCode::OK, &scale(&written)))
+    Ok(response::json(StatusCode::OK, &scale(&written)))
 }
 
 fn scale(object: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! What lists, watches and deletions of collections select: labels and, for each kind, some fields.
+//! The label and field selectors of lists, watches and deletions of collections.
 
 use kube_wire::Status;
 use kube_wire::query::ListOptions;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::object;
 
-/// Both selectors, understood.
+/// Both selectors, parsed.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
     labels: LabelSelector,
@@ -30,12 +30,12 @@ impl Selection {
             return Err(Status::bad_request(format!("field label not supported: {}", term.field())));
         }
         if !options.shard_selector.is_empty() {
-            return Err(Status::bad_request("dev-apiserver does not shard lists and watches"));
+            return Err(Status::bad_request("shardSelector is not supported"));
         }
         Ok(Self { labels, fields })
     }
 
-    /// Whether it selects everything.
+    /// Whether it selects all objects.
     pub(super) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -47,7 +47,7 @@ impl Selection {
     }
 }
 
-/// The fields that kube-apiserver knows for each kind (`pkg/apis/*/v1/conversion.go`).
+/// Whether kube-apiserver has a field selector for this field (`pkg/apis/*/v1/conversion.go`).
 fn is_selectable(kind: &Kind, field: &str) -> bool {
     let own: &[&str] = match (kind.group, kind.resource) {
         ("", "pods") => &[
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_fields_select_together() {
+    fn both_selectors_must_match() {
         let pod = json!({"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": {"nodeName": "n"}});
         assert!(selects("app=a", "spec.nodeName=n", &pod));
         assert!(!selects("app=a", "spec.nodeName!=n", &pod));

@@ -1,4 +1,4 @@
-//! In which shape objects are shown: as they are, as their metadata only, or as rows of a Table.
+//! The form of objects in responses: the object, its metadata, or rows of a Table.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::request::ApiRequest;
-use crate::answer::{self, Body};
 use crate::headers::accepted_forms;
 use crate::kinds::Kind;
 use crate::object::partial;
+use crate::response::{self, Body};
 use crate::table::{self, Include};
 
-/// What a client wants to see.
+/// The form that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// All of it.
+    /// The whole object.
     Object,
     /// `PartialObjectMetadata`
     Metadata,
@@ -27,7 +27,7 @@ pub(super) enum Shape {
     Table(Include),
 }
 
-/// What a list says besides its items.
+/// The metadata of a list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListMeta {
     pub(super) resource_version: u64,
@@ -35,7 +35,7 @@ pub(super) struct ListMeta {
     pub(super) remaining: Option<usize>,
 }
 
-/// A list as it is written.
+/// A list of objects or of their metadata.
 pub(super) struct List<'a> {
     kind: &'a Kind,
     shape: Shape,
@@ -43,7 +43,7 @@ pub(super) struct List<'a> {
     items: &'a [Arc<Value>],
 }
 
-/// A list as rows.
+/// A list as a Table.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Table<'a> {
@@ -60,7 +60,7 @@ struct Item<'a>(&'a Value);
 // === impl Shape ===
 
 impl Shape {
-    /// The shape that is asked for.
+    /// The form that the client requests.
     pub(super) fn requested(request: &ApiRequest<'_>) -> Result<Self, Status> {
         let forms = accepted_forms(request.headers)?;
         let include = match request.query.first("includeObject") {
@@ -93,13 +93,13 @@ impl Shape {
     }
 }
 
-/// Answers with one object.
+/// Responds with one object.
 pub(super) fn respond(request: &ApiRequest<'_>, code: StatusCode, object: &Value) -> Result<Response<Body>, Status> {
     let shape = Shape::requested(request)?;
-    Ok(deprecated(request.kind, answer::json(code, &shape.of(request.kind, object))))
+    Ok(deprecated(request.kind, response::json(code, &shape.of(request.kind, object))))
 }
 
-/// Answers with a list.
+/// Responds with a list.
 pub(super) fn respond_list(
     request: &ApiRequest<'_>,
     meta: &ListMeta,
@@ -115,12 +115,12 @@ pub(super) fn respond_list(
             column_definitions: table::definitions(kind),
             rows,
         };
-        return Ok(deprecated(kind, answer::json(StatusCode::OK, &table)));
+        return Ok(deprecated(kind, response::json(StatusCode::OK, &table)));
     }
-    Ok(deprecated(kind, answer::json(StatusCode::OK, &List { kind, shape, meta, items })))
+    Ok(deprecated(kind, response::json(StatusCode::OK, &List { kind, shape, meta, items })))
 }
 
-/// The warning that kube-apiserver gives with Endpoints since 1.33 (KEP-4974).
+/// Adds the warning that kube-apiserver sends with Endpoints since 1.33 (KEP-4974).
 fn deprecated(kind: &Kind, mut response: Response<Body>) -> Response<Body> {
     if (kind.group, kind.resource) == ("", "endpoints") {
         let text = "299 - \"v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\"";
@@ -177,7 +177,7 @@ impl Serialize for Items<'_> {
     }
 }
 
-/// An item does not repeat what kind the list is of, as with every built-in kind of Kubernetes.
+/// Items of a list have no `apiVersion` and `kind`, as for all built-in kinds of Kubernetes.
 impl Serialize for Item<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = self.0.as_object().into_iter().flatten();

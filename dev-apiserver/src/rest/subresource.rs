@@ -1,12 +1,12 @@
-//! What objects have below them.
+//! Requests for subresources.
 
 use http::Response;
 use kube_wire::{Status, Verb};
 
 use super::request::ApiRequest;
 use super::{exec, log, patch, pod, read, scale, token, update};
-use crate::answer::Body;
 use crate::body::RequestBody;
+use crate::response::Body;
 use crate::write::Part;
 
 pub(super) async fn serve(
@@ -24,7 +24,7 @@ pub(super) async fn serve(
         ("binding", _) => pod::bind(request, body).await,
         ("eviction", _) => pod::evict(request, body).await,
         ("token", Verb::Create) => token::issue(request, body).await,
-        // The last finalizer of a Namespace that goes takes the Namespace with it.
+        // Removing the last finalizer of a terminating Namespace deletes it.
         ("finalize", Verb::Update) => update::update(request, Part::Main, body).await,
         _ => {
             request.api.store.read(|state| read::find(state, request).map(|_| ()))?;

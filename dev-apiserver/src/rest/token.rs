@@ -1,4 +1,4 @@
-//! TokenRequest: tokens for service accounts.
+//! The subresource `token` of service accounts.
 
 use http::{Response, StatusCode, header};
 use jiff::Timestamp;
@@ -10,25 +10,25 @@ use serde_json::{Value, json};
 use super::read::find;
 use super::request::ApiRequest;
 use crate::access::tokens::ISSUER;
-use crate::answer::{self, Body};
 use crate::body::RequestBody;
 use crate::kinds::{self, Kind};
 use crate::object;
+use crate::response::{self, Body};
 use crate::write::validate;
 
-/// Kubernetes' own bounds and default, in seconds.
-const SHORTEST: i64 = 600;
-const DEFAULT: i64 = 3600;
-const LONGEST: i64 = 1 << 32;
+/// The minimum lifetime, in seconds (`ValidateTokenRequest` in `pkg/apis/authentication/validation`).
+const MIN_SECONDS: i64 = 600;
+const DEFAULT_SECONDS: i64 = 3600;
+const MAX_SECONDS: i64 = 1 << 32;
 
 pub(super) async fn issue(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let mut asked = body.object(request.header(header::CONTENT_TYPE)).await?;
     validate::types(&asked)?;
     let spec = &asked["spec"];
-    let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
-    if !(SHORTEST..=LONGEST).contains(&lifetime) {
+    let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
+    if !(MIN_SECONDS..=MAX_SECONDS).contains(&lifetime) {
         let kind = GroupKind { group: "authentication.k8s.io", kind: "TokenRequest" };
-        let why = if lifetime < SHORTEST {
+        let why = if lifetime < MIN_SECONDS {
             "may not specify a duration less than 10 minutes"
         } else {
             "may not specify a duration larger than 2^32 seconds"
@@ -50,8 +50,8 @@ pub(super) async fn issue(request: &ApiRequest<'_>, body: RequestBody) -> Result
     })?;
     let bound = bound.as_ref().map(|(kind, object)| (*kind, object));
     let seconds = u64::try_from(lifetime).unwrap_or_default();
-    let minted = request.api.tokens.issue(&account, audiences.clone(), seconds, bound)?;
-    let expires = i64::try_from(minted.expires).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let issued = request.api.tokens.issue(&account, audiences.clone(), seconds, bound)?;
+    let expires = i64::try_from(issued.expires).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     asked["apiVersion"] = "authentication.k8s.io/v1".into();
     asked["kind"] = "TokenRequest".into();
     object::metadata(&mut asked).extend([
@@ -63,13 +63,13 @@ pub(super) async fn issue(request: &ApiRequest<'_>, body: RequestBody) -> Result
     spec.insert("audiences".to_owned(), audiences.into());
     spec.insert("expirationSeconds".to_owned(), lifetime.into());
     asked["status"] = json!({
-        "token": minted.token,
+        "token": issued.token,
         "expirationTimestamp": expires.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
     });
-    Ok(answer::json(StatusCode::CREATED, &asked))
+    Ok(response::json(StatusCode::CREATED, &asked))
 }
 
-/// The object whose end is to be the token's.
+/// The object whose deletion invalidates the token.
 fn bound_object(
     reference: &Value,
     get: impl Fn(&'static Kind, &str) -> Option<Value>,
@@ -81,7 +81,7 @@ fn bound_object(
         Some("Pod") => kinds::of("", "pods"),
         Some("Secret") => kinds::of("", "secrets"),
         Some("Node") => kinds::of("", "nodes"),
-        _ => return Err(Status::bad_request("cannot bind token to an object that is no Pod, Secret or Node")),
+        _ => return Err(Status::bad_request("cannot bind token to object of type other than Pod, Secret or Node")),
     };
     let name = reference["name"].as_str().unwrap_or_default();
     let object = get(kind, name).ok_or_else(|| Status::not_found(kind.group_resource(), name))?;

@@ -1,4 +1,4 @@
-//! Whole objects in the place of others (PUT).
+//! Replacing objects (PUT).
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::read::find;
 use super::request::ApiRequest;
 use super::shape::respond;
 use crate::access::rbac::allows;
-use crate::answer::Body;
 use crate::body::RequestBody;
+use crate::response::Body;
 use crate::store::State;
 use crate::write::{self, Part, check_name, check_namespace};
 
-/// The group whose objects an update makes if they are not there (`AllowCreateOnUpdate` in the strategies of
-/// pkg/registry/rbac).
+/// The group whose objects an update creates if they do not exist (`AllowCreateOnUpdate` in the strategies of
+/// `pkg/registry/rbac`).
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 pub(super) async fn update(request: &ApiRequest<'_>, part: Part, body: RequestBody) -> Result<Response<Body>, Status> {
@@ -33,7 +33,7 @@ pub(super) async fn update(request: &ApiRequest<'_>, part: Part, body: RequestBo
         let found = match find(state, request) {
             Ok(found) => Arc::clone(found),
             Err(status) if kind.group != RBAC || part != Part::Main => return Err(status),
-            // It was there, and is not any more: what the object is called by says so.
+            // The client updates an object that existed before.
             Err(_) if ["uid", "resourceVersion"].iter().any(|key| !object["metadata"][key].is_null()) => {
                 let why = "Precondition failed: the object does not exist";
                 return Err(Status::conflict(kind.group_resource(), request.name(), why));
@@ -50,7 +50,7 @@ pub(super) async fn update(request: &ApiRequest<'_>, part: Part, body: RequestBo
     respond(request, code, &written)
 }
 
-/// An update that makes what is not there needs the right to create it, too (`withAuthorization` in apiserver's
+/// An update that creates an object also requires the right to create it (`withAuthorization` in apiserver's
 /// `handlers/create.go`).
 fn check_create(request: &ApiRequest<'_>, state: &State) -> Result<(), Status> {
     let attributes = request.attributes("create");

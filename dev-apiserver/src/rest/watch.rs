@@ -1,4 +1,4 @@
-//! Watches: what is there first, if asked for, then every change, and bookmarks.
+//! Watches: initial events if the client requests them, then changes and bookmarks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,17 +17,17 @@ use super::list::{forbid, parse_version, too_old};
 use super::request::ApiRequest;
 use super::selection::Selection;
 use super::shape::Shape;
-use crate::answer::{self, Body};
 use crate::api::Api;
 use crate::kinds::Kind;
+use crate::response::{self, Body};
 use crate::store::{Change, State};
 
-/// kube-apiserver's are about a minute apart; more of them cost nothing here.
-const BOOKMARKS: Duration = Duration::from_secs(15);
+/// The interval of bookmarks. In kube-apiserver it is about a minute.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(15);
 /// The timeout of a watch without `timeoutSeconds` (`--min-request-timeout`).
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1800);
-/// Frames that a client may be behind before the watch waits for it.
-const AHEAD: usize = 64;
+/// The number of events that wait for a slow client.
+const BUFFERED_EVENTS: usize = 64;
 
 /// One watch.
 struct Watch {
@@ -65,7 +65,7 @@ pub(super) fn watch(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> 
     let mut first = Vec::new();
     request.api.store.read(|state| {
         if initial {
-            first = watch.all(state);
+            first = watch.initial_events(state);
             watch.sent_version = state.revision();
         } else if version == 0 {
             watch.sent_version = state.revision();
@@ -76,7 +76,7 @@ pub(super) fn watch(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> 
     }
     let timeout_seconds: Option<u64> = request.number("timeoutSeconds")?;
     let until = Instant::now() + timeout_seconds.map_or(MIN_REQUEST_TIMEOUT, Duration::from_secs);
-    let (sender, frames) = mpsc::channel(AHEAD);
+    let (sender, frames) = mpsc::channel(BUFFERED_EVENTS);
     let api = Arc::clone(request.api);
     request.api.tasks.spawn("watch", async move {
         let ending = api.tasks.cancelled();
@@ -86,10 +86,10 @@ pub(super) fn watch(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> 
             () = watch.run(&api, first, &sender) => {}
         }
     });
-    Ok(answer::stream(kube_wire::media::JSON, frames))
+    Ok(response::stream(kube_wire::media::JSON, frames))
 }
 
-/// KEP-3157's rules (`ValidateListOptions` in apimachinery).
+/// The rules for options of watches (`ValidateListOptions` in apimachinery, KEP-3157).
 fn check(options: &ListOptions<'_>) -> Result<(), Status> {
     let is_not_older = options.resource_version_match == "NotOlderThan";
     match options.send_initial_events {
@@ -107,10 +107,10 @@ fn check(options: &ListOptions<'_>) -> Result<(), Status> {
 // === impl Watch ===
 
 impl Watch {
-    /// Tells until the client has gone.
+    /// Sends events until the client disconnects.
     async fn run(mut self, api: &Api, first: Vec<Bytes>, sender: &mpsc::Sender<Bytes>) {
         let mut revision = api.store.subscribe();
-        let mut bookmarks = interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
+        let mut bookmarks = interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
         bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut frames = first;
         loop {
@@ -119,10 +119,10 @@ impl Watch {
                     return;
                 }
             }
-            match api.store.read(|state| self.news(state)) {
-                Ok(news) => frames = news,
+            match api.store.read(|state| self.changes(state)) {
+                Ok(changes) => frames = changes,
                 Err(status) => {
-                    // It is the last frame; whether it is still wanted does not matter.
+                    // This is the last event. The client may have disconnected.
                     let _ = sender.send(error_event(&status).into()).await;
                     return;
                 }
@@ -138,8 +138,8 @@ impl Watch {
         }
     }
 
-    /// What is there, as if it had just come.
-    fn all(&self, state: &State) -> Vec<Bytes> {
+    /// An event `ADDED` for each selected object.
+    fn initial_events(&self, state: &State) -> Vec<Bytes> {
         let objects = state.list(self.kind, self.namespace.as_deref());
         objects
             .filter(|object| self.selection.selects(object))
@@ -147,19 +147,19 @@ impl Watch {
             .collect()
     }
 
-    /// What has changed since the last time.
-    fn news(&mut self, state: &State) -> Result<Vec<Bytes>, Status> {
+    /// The events since the last one that was sent.
+    fn changes(&mut self, state: &State) -> Result<Vec<Bytes>, Status> {
         let changes = state.changes_after(self.sent_version).map_err(|oldest| too_old(self.sent_version, oldest))?;
         let frames = changes.filter_map(|change| self.event(change)).collect();
         self.sent_version = self.sent_version.max(state.revision());
         Ok(frames)
     }
 
-    /// An object that a selector begins or ceases to match comes and goes.
+    /// The event of a change. An object that begins to match a selector is `ADDED`, and one that ceases to is `DELETED`.
     fn event(&self, change: &Change) -> Option<Bytes> {
-        let is_ours = change.kind == self.kind
+        let is_watched = change.kind == self.kind
             && self.namespace.as_deref().is_none_or(|namespace| change.object["metadata"]["namespace"] == *namespace);
-        if !is_ours {
+        if !is_watched {
             return None;
         }
         let before = change.before.as_ref().is_some_and(|before| self.selection.selects(before));
@@ -174,7 +174,7 @@ impl Watch {
 
     fn frame(&self, event: EventType, object: &Value) -> Bytes {
         let mut shown = self.shape.of(self.kind, object);
-        // Columns are told once: with the first row, as kube-apiserver does it.
+        // Only the first Table has column definitions, as in kube-apiserver.
         if matches!(self.shape, Shape::Table(_)) && self.columns_sent.swap(true, Ordering::Relaxed) {
             shown["columnDefinitions"] = Value::Null;
         }
@@ -210,7 +210,7 @@ fn frame(event: EventType, object: &Value) -> Bytes {
     bytes.into()
 }
 
-/// An object that is no longer selected goes as it was, with the version that took it away.
+/// The object of an event `DELETED`: the last selected state, with the resource version of the change.
 fn last_selected(change: &Change) -> Value {
     match &change.before {
         Some(before) if !change.removed => {

@@ -1,4 +1,4 @@
-//! Paths that are no resources: discovery, health, version.
+//! Paths that are not resources: discovery, health, version.
 
 use std::net::SocketAddr;
 
@@ -8,10 +8,10 @@ use kube_wire::media::Form;
 use kube_wire::request_info::NonResourceRequest;
 use serde_json::json;
 
-use crate::answer::{self, Body};
+use crate::response::{self, Body};
 use crate::{discovery, headers, openapi};
 
-/// What kind of discovery document is answered.
+/// The media type of aggregated discovery (KEP-3352).
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Responds to a request for a path. Legacy discovery names `address`.
@@ -28,11 +28,11 @@ pub(super) fn respond(
     let document = match *segments.as_slice() {
         [] => discovery::paths(),
         ["healthz" | "livez" | "readyz", ..] => {
-            return Ok(answer::whole(StatusCode::OK, "text/plain; charset=utf-8", "ok"));
+            return Ok(response::whole(StatusCode::OK, "text/plain; charset=utf-8", "ok"));
         }
         ["version"] => version(),
         ["api" | "apis"] if wants_aggregated(headers) => {
-            let mut response = answer::json(StatusCode::OK, &discovery::aggregated(segments == ["api"]));
+            let mut response = response::json(StatusCode::OK, &discovery::aggregated(segments == ["api"]));
             response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(AGGREGATED));
             response.headers_mut().insert(header::VARY, header::HeaderValue::from_static("Accept"));
             return Ok(response);
@@ -44,9 +44,9 @@ pub(super) fn respond(
         ["apis", group, version] => discovery::resources(group, version).ok_or_else(Status::path_not_found)?,
         ["openapi", "v2"] => {
             let accept = headers::text(headers, header::ACCEPT).unwrap_or_default();
-            // client-go asks with `spec.v2@v1.0`, which is no token of RFC 9110, and is answered with `spec.v2.v1.0`.
+            // client-go accepts `spec.v2@v1.0`, which is not a token of RFC 9110. The response has `spec.v2.v1.0`.
             if accept.contains("proto-openapi.spec.v2") {
-                return Ok(answer::whole(StatusCode::OK, openapi::V2_PROTOBUF, openapi::v2_protobuf()));
+                return Ok(response::whole(StatusCode::OK, openapi::V2_PROTOBUF, openapi::v2_protobuf()));
             }
             openapi::v2()
         }
@@ -57,14 +57,14 @@ pub(super) fn respond(
         }
         _ => return Err(Status::path_not_found()),
     };
-    Ok(answer::json(StatusCode::OK, &document))
+    Ok(response::json(StatusCode::OK, &document))
 }
 
 fn wants_aggregated(headers: &HeaderMap) -> bool {
     headers::accepted_forms(headers).is_ok_and(|forms| forms.first() == Some(&Form::ApiGroupDiscoveryList))
 }
 
-/// The version is that of the API which is imitated; the rest says by whom.
+/// The version is that of the Kubernetes API that this server follows.
 fn version() -> serde_json::Value {
     json!({
         "major": "1", "minor": "36", "gitVersion": "v1.36.0+dev-apiserver", "gitCommit": "", "gitTreeState": "",

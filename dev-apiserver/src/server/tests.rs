@@ -11,7 +11,7 @@ use super::*;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The first line of the answer, and all of it.
+/// The status line of the response, and the whole response.
 async fn get(
     authority: &Authority,
     groups: Option<&str>,
@@ -31,14 +31,14 @@ async fn get(
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // The server may close without a TLS goodbye; what was said before counts.
+    // The server may close the connection without `close_notify`.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
     (answer.lines().next().unwrap_or_default().to_owned(), answer)
 }
 
 #[tokio::test]
-async fn certificates_say_who_may_what() {
+async fn certificates_authenticate_clients() {
     let authority = Authority::create("test", HOUR).unwrap();
     let listener = Listener::bind(&"127.0.0.1:0".parse().unwrap(), NonZeroUsize::new(16).unwrap()).await.unwrap();
     let options = Options {

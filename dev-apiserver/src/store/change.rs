@@ -1,4 +1,4 @@
-//! Where objects are, and what a write changes.
+//! Keys of objects, and changes of objects.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 
-/// Where an object is, within its kind. Ordered as lists are: by namespace, then by name.
+/// The key of an object within its kind. The order is that of lists: by namespace, then by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// Empty at the cluster scope.
+pub(crate) struct ObjectKey {
+    /// Empty for cluster-scoped kinds.
     pub(crate) namespace: String,
-    /// The object's name.
+    /// The name.
     pub(crate) name: String,
 }
 
-/// One write, before and after.
+/// A write to one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// The version that it made.
+    /// The resource version that the write created.
     pub(crate) revision: u64,
-    /// What kind of object it was made to.
+    /// The kind of the object.
     pub(crate) kind: &'static Kind,
-    /// `None`: it was created.
+    /// The object before the write. `None` if the write created it.
     pub(crate) before: Option<Arc<Value>>,
-    /// The object as it is now; as it last was, with this revision, if it was removed.
+    /// The object after the write. If the write removed it: its last state, with the new resource version.
     pub(crate) object: Arc<Value>,
-    /// Whether it was removed.
+    /// Whether the write removed the object.
     pub(crate) removed: bool,
 }
 
-// === impl Place ===
+// === impl ObjectKey ===
 
-impl Place {
+impl ObjectKey {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }

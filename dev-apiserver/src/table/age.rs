@@ -1,9 +1,9 @@
-//! Ages as kubectl shows them.
+//! Ages, as in `kubectl get`.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// How long ago a time was: `5s`, `3m12s`, `2d4h` (`duration.HumanDuration` in apimachinery).
+/// The time since a timestamp, such as `5s`, `3m12s` or `2d4h` (`duration.HumanDuration` in apimachinery).
 pub(super) fn since(time: &Value) -> String {
     let parsed = time.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let Some(then) = parsed else { return "<unknown>".to_owned() };
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_get_coarser_as_they_grow() {
+    fn longer_durations_are_rounded() {
         for (seconds, shown) in [
             (0, "0s"),
             (119, "119s"),

@@ -1,15 +1,15 @@
-//! What stands in cells of several kinds.
+//! Cells that several kinds have.
 
 use serde_json::Value;
 
 use crate::object;
 
-/// The text at a path, or what stands for nothing.
-pub(super) fn text_or(object: &Value, path: &str, nothing: &str) -> Value {
+/// The value at a path, or a placeholder.
+pub(super) fn text_or(object: &Value, path: &str, placeholder: &str) -> Value {
     match object.pointer(path) {
         Some(Value::String(text)) if !text.is_empty() => text.as_str().into(),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string().into(),
-        _ => nothing.into(),
+        _ => placeholder.into(),
     }
 }
 

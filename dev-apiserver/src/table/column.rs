@@ -1,40 +1,40 @@
-//! One column, and those that most kinds have.
+//! Columns, and those that most kinds have.
 
 use serde_json::{Value, json};
 
 use super::age::since;
 use crate::object;
 
-/// One column, and what stands in it.
+/// A column.
 pub(super) struct Column {
     name: &'static str,
     kind: &'static str,
-    /// 1: shown with `-o wide` only.
+    /// 1: only shown with `-o wide`.
     priority: u8,
     cell: fn(&Value) -> Value,
 }
 
-/// A text that is always shown.
+/// A column of strings.
 pub(super) const fn text(name: &'static str, cell: fn(&Value) -> Value) -> Column {
     Column { name, kind: "string", priority: 0, cell }
 }
 
-/// A text that is shown if asked for.
+/// A column of strings for `-o wide`.
 pub(super) const fn wide(name: &'static str, cell: fn(&Value) -> Value) -> Column {
     Column { name, kind: "string", priority: 1, cell }
 }
 
-/// A number.
+/// A column of numbers.
 pub(super) const fn number(name: &'static str, cell: fn(&Value) -> Value) -> Column {
     Column { name, kind: "integer", priority: 0, cell }
 }
 
-/// A truth value.
+/// A column of booleans.
 pub(super) const fn boolean(name: &'static str, cell: fn(&Value) -> Value) -> Column {
     Column { name, kind: "boolean", priority: 0, cell }
 }
 
-/// A time.
+/// A column of times.
 pub(super) const fn date(name: &'static str, cell: fn(&Value) -> Value) -> Column {
     Column { name, kind: "date", priority: 0, cell }
 }

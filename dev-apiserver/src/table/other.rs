@@ -1,4 +1,4 @@
-//! The columns of what is stored and mostly left alone.
+//! The columns of kinds that no controller of this server acts on, and of some others.
 
 use serde_json::Value;
 

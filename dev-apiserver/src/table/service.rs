@@ -55,22 +55,22 @@ fn endpoints(endpoints: &Value) -> Value {
             all.extend(object::items(&subset["ports"]).iter().map(|port| format!("{ip}:{}", port["port"])));
         }
     }
-    some(&all, "<none>")
+    first_three(&all, "<none>")
 }
 
-fn joined(items: &[Value], path: &str, nothing: &str) -> Value {
+fn joined(items: &[Value], path: &str, placeholder: &str) -> Value {
     let texts: Vec<String> = items
         .iter()
         .filter_map(|item| item.pointer(path))
         .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         .collect();
-    some(&texts, nothing)
+    first_three(&texts, placeholder)
 }
 
-/// The first three, and how many more there are.
-fn some(texts: &[String], nothing: &str) -> Value {
+/// The first three, and the number of the others (`formatEndpoints`).
+fn first_three(texts: &[String], placeholder: &str) -> Value {
     match texts {
-        [] => nothing.into(),
+        [] => placeholder.into(),
         [first, second, third, rest @ ..] if !rest.is_empty() => {
             format!("{first},{second},{third} + {} more...", rest.len()).into()
         }

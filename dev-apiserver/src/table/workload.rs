@@ -1,4 +1,4 @@
-//! The columns of what makes pods.
+//! The columns of workloads.
 
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ pub(crate) fn bind(state: &mut State, mut pod: Value, node: &str) -> Arc<Value> 
     state.put(kinds::of("", "pods"), pod)
 }
 
-/// Where its node is, as the admission `PodTopologyLabels` tells a pod that is bound (KEP-4742).
+/// Copies the topology labels of the node to the pod, as the admission plugin `PodTopologyLabels` does (KEP-4742).
 fn label_topology(state: &State, pod: &mut Value) {
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     let Some(node) = state.get(kinds::of("", "nodes"), "", node).cloned() else { return };

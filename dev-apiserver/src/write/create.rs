@@ -14,11 +14,12 @@ use super::writer::Writer;
 use crate::access::rbac::check_grant;
 use crate::kinds::{self, Kind};
 use crate::object;
-use crate::patch::note;
+use crate::patch::record;
 use crate::store::State;
 
-/// What apiserver appends to `generateName`, and how often it tries.
-const SUFFIX: usize = 5;
+/// The length of the suffix that apiserver appends to `generateName`.
+const SUFFIX_LENGTH: usize = 5;
+/// The number of suffixes that it tries (`maxNameGenerationCreateAttempts` in apiserver's registry).
 const ATTEMPTS: usize = 8;
 
 /// Stores a new object.
@@ -51,9 +52,9 @@ pub(crate) fn create(
     crate::defaults::apply(kind, &mut object);
     if let Some(manager) = by.manager {
         object::metadata(&mut object).remove("managedFields");
-        note(kind, manager, "", None, &mut object);
+        record(kind, manager, "", None, &mut object);
     }
-    crate::defaults::born(state, kind, &mut object)?;
+    crate::defaults::on_create(state, kind, &mut object)?;
     validate::object(kind, &object)?;
     if let Some(user) = by.user {
         check_grant(state, user, kind, &object)?;
@@ -69,16 +70,16 @@ fn name(state: &State, kind: &'static Kind, namespace: &str, object: &mut Value)
     let Some(prefix) = object["metadata"]["generateName"].as_str().filter(|prefix| !prefix.is_empty()) else {
         return Ok(());
     };
-    let free = (0..ATTEMPTS)
-        .map(|_| format!("{prefix}{}", object::suffix(SUFFIX)))
+    let unused = (0..ATTEMPTS)
+        .map(|_| format!("{prefix}{}", object::suffix(SUFFIX_LENGTH)))
         .find(|name| state.get(kind, namespace, name).is_none());
-    let busy = TryAgain::ServerTimeout { resource: kind.group_resource(), operation: "POST" };
-    let name = free.ok_or_else(|| busy.after(1))?;
+    let exhausted = TryAgain::ServerTimeout { resource: kind.group_resource(), operation: "POST" };
+    let name = unused.ok_or_else(|| exhausted.after(1))?;
     object::metadata(object).insert("name".to_owned(), name.into());
     Ok(())
 }
 
-/// Nothing is born in a namespace that is not there or is being deleted (the `NamespaceLifecycle` admission).
+/// Refuses objects in a namespace that does not exist or is terminating (the admission plugin `NamespaceLifecycle`).
 fn check_lifecycle(state: &State, kind: &Kind, namespace: &str, name: &str) -> Result<(), Status> {
     let namespaces = kinds::of("", "namespaces");
     let found = state.get(namespaces, "", namespace);
@@ -96,7 +97,7 @@ fn check_lifecycle(state: &State, kind: &Kind, namespace: &str, name: &str) -> R
     Err(status)
 }
 
-/// What the server says of a new object.
+/// Sets the fields of a new object that the server owns.
 fn fill(kind: &Kind, namespace: &str, object: &mut Value) {
     object["apiVersion"] = kind.api_version().into();
     object["kind"] = kind.kind.into();

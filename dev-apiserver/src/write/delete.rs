@@ -1,4 +1,4 @@
-//! Deleting: at once, or when the last finalizer has gone, or when a node says so.
+//! Deleting objects: at once, when the last finalizer is removed, or, for a pod, when its node has stopped it.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;
 
-/// What became of the object.
+/// The result of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
-    /// It is gone; its last state.
+    /// The object was removed. This is its last state.
     Gone(Arc<Value>),
-    /// It will go.
+    /// The object is terminating.
     Going(Arc<Value>),
 }
 
-/// Deletes an object that is in the store.
+/// Deletes a stored object.
 pub(crate) fn delete(
     state: &mut State,
     kind: &'static Kind,
@@ -42,10 +42,10 @@ pub(crate) fn delete(
             finalizers.push(finalizer.into());
         }
     }
-    let is_kept = object::has_finalizers(&going)
+    let is_terminating = object::has_finalizers(&going)
         || kind.is_namespace() && !object::items(&going["spec"]["finalizers"]).is_empty()
         || grace > 0;
-    if !is_kept {
+    if !is_terminating {
         if deletion.dry_run {
             return Ok(Deleted::Gone(Arc::clone(found)));
         }

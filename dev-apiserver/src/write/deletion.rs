@@ -1,4 +1,4 @@
-//! How an object is to be deleted (`DeleteOptions`).
+//! The options of a deletion (`DeleteOptions`).
 
 use kube_wire::Status;
 use kube_wire::gvr::GroupResource;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::object;
 
-/// How an object is to be deleted.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deletion {
     pub(super) dry_run: bool,
@@ -17,19 +17,19 @@ pub(crate) struct Deletion {
     version: Option<String>,
 }
 
-/// What happens to what the object owns. Without one, dependents go after it.
+/// What happens to dependents. `None` deletes them in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Propagation {
-    /// They stay.
+    /// They are kept.
     Orphan,
-    /// They go first.
+    /// They are deleted first.
     Foreground,
 }
 
 // === impl Deletion ===
 
 impl Deletion {
-    /// Dependents go first.
+    /// Deletes dependents first.
     pub(crate) fn foreground() -> Self {
         Self { propagation: Some(Propagation::Foreground), ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl Deletion {
                     "the {what} in the precondition ({wanted}) does not match the {what} in record ({live}). The object \
                      might have been deleted and then recreated"
                 );
-                // The generic store names the kind where others name the resource.
+                // The text has the kind instead of the resource (`BeforeDelete` in apiserver's `registry/rest/delete.go`).
                 let kind = GroupResource { resource: kind.kind, ..kind.group_resource() };
                 return Err(Status::conflict(kind, object::name(found), &why));
             }
@@ -79,7 +79,7 @@ impl Deletion {
         })
     }
 
-    /// Seconds that a node gets to end a pod; everything else, and a pod that no node runs, goes at once.
+    /// The grace period in seconds. It is 0 for everything except pods that run on a node.
     pub(super) fn grace_of(&self, kind: &Kind, found: &Value) -> i64 {
         let is_running = kind.is_pod()
             && found["spec"]["nodeName"].is_string()
@@ -87,9 +87,10 @@ impl Deletion {
         if !is_running {
             return 0;
         }
-        let asked = self.grace.or_else(|| found["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30).max(0);
-        // A second deletion may only shorten what the first one gave.
-        let given = found["metadata"]["deletionGracePeriodSeconds"].as_i64();
-        given.map_or(asked, |given| given.min(asked))
+        let requested =
+            self.grace.or_else(|| found["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30).max(0);
+        // A second deletion can only shorten the grace period.
+        let previous = found["metadata"]["deletionGracePeriodSeconds"].as_i64();
+        previous.map_or(requested, |previous| previous.min(requested))
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::object;
 
-/// The kind in the body is that of the path.
+/// Checks that `apiVersion` and `kind`, if the object has them, are those of the path.
 pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     let (version, name) = (object["apiVersion"].as_str(), object["kind"].as_str());
     let is_right =
@@ -22,7 +22,7 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     )))
 }
 
-/// The name in an object is that of the path.
+/// Checks that the object has the name in the path.
 pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     let stated = object::name(object);
     if stated == name {
@@ -31,8 +31,8 @@ pub(crate) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     Err(Status::bad_request(format!("the name of the object ({stated}) does not match the name on the URL ({name})")))
 }
 
-/// The namespace in an object, if it has one, is that of the path (`EnsureObjectNamespaceMatchesRequestNamespace` in
-/// apiserver's `registry/rest/meta.go`).
+/// Checks that the namespace of the object, if it has one, is that of the path
+/// (`EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`).
 pub(crate) fn check_namespace(object: &Value, namespace: &str) -> Result<(), Status> {
     let stated = object::namespace(object);
     if stated.is_empty() || stated == namespace {

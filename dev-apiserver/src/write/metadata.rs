@@ -1,8 +1,8 @@
-//! `metadata` as Kubernetes writes it.
+//! The form of `metadata`.
 
 use serde_json::Value;
 
-/// Go leaves out what is empty.
+/// Removes empty fields, which Go omits.
 pub(super) fn tidy(metadata: &mut serde_json::Map<String, Value>) {
     metadata.remove("selfLink");
     for field in ["labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName"] {

@@ -1,4 +1,4 @@
-//! The one way into the store: what every write does to an object, whoever asks.
+//! Replacing stored objects.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::writer::Writer;
 use crate::access::rbac::check_grant;
 use crate::kinds::Kind;
 use crate::object;
-use crate::patch::note;
+use crate::patch::record;
 use crate::store::State;
 
-/// Which part of an object is written.
+/// The part of an object that a write replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All but its status, if the kind writes that apart.
+    /// All except the status, if the kind has the subresource `status`.
     Main,
-    /// Its status only.
+    /// Only the status.
     Status,
 }
 
-/// Fields of `metadata` that belong to the server.
-const OWN: [&str; 6] =
+/// The fields of `metadata` that only the server sets.
+const SERVER_FIELDS: [&str; 6] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"];
 
-/// Puts a changed object in the place of `found`, which is in the store under the same name. A change that changes
-/// nothing makes no new version; one that takes the last finalizer from an object that is being deleted removes it.
+/// Replaces `found`, which is stored under the same name. If nothing changes, the resource version stays. If the last
+/// finalizer of a terminating object goes, the object is removed.
 pub(crate) fn update(
     state: &mut State,
     kind: &'static Kind,
@@ -39,7 +39,7 @@ pub(crate) fn update(
     dry_run: bool,
 ) -> Result<Arc<Value>, Status> {
     validate::types(&object)?;
-    check_identity(kind, found, &object)?;
+    check_preconditions(kind, found, &object)?;
     if part == Part::Status {
         let status = object["status"].take();
         object = Value::clone(found);
@@ -47,12 +47,12 @@ pub(crate) fn update(
     } else if kind.has_status() {
         set(&mut object, "status", found["status"].clone());
     }
-    keep_own(found, &mut object);
+    keep_server_fields(found, &mut object);
     object["apiVersion"] = kind.api_version().into();
     object["kind"] = kind.kind.into();
     if part == Part::Main {
         crate::defaults::apply(kind, &mut object);
-        crate::defaults::keep(kind, found, &mut object);
+        crate::defaults::on_update(kind, found, &mut object);
         validate::object(kind, &object)?;
         validate::change(kind, found, &object)?;
         if let Some(user) =
@@ -73,7 +73,7 @@ pub(crate) fn update(
     }
     if let Some(manager) = by.manager {
         let subresource = if part == Part::Status { "status" } else { "" };
-        note(kind, manager, subresource, Some(found), &mut object);
+        record(kind, manager, subresource, Some(found), &mut object);
     }
     if dry_run {
         return Ok(Arc::new(object));
@@ -89,8 +89,8 @@ pub(crate) fn update(
     Ok(written)
 }
 
-/// Who writes says which object they mean.
-fn check_identity(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
+/// Checks the uid and the resource version in the new object against the stored one.
+fn check_preconditions(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
     let name = object::name(found);
     let (asked, live) = (&object["metadata"], &found["metadata"]);
     if let Some(uid) = asked["uid"].as_str().filter(|uid| !uid.is_empty() && live["uid"] != *uid) {
@@ -106,9 +106,9 @@ fn check_identity(kind: &Kind, found: &Value, object: &Value) -> Result<(), Stat
     Ok(())
 }
 
-fn keep_own(found: &Value, object: &mut Value) {
+fn keep_server_fields(found: &Value, object: &mut Value) {
     let metadata = object::metadata(object);
-    for field in OWN {
+    for field in SERVER_FIELDS {
         match found["metadata"].get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),
@@ -121,7 +121,7 @@ fn keep_own(found: &Value, object: &mut Value) {
     tidy(metadata);
 }
 
-/// Sets a field, or takes it away if there is nothing to set.
+/// Sets a field, or removes it if the value is null.
 fn set(object: &mut Value, field: &str, value: Value) {
     if let Some(fields) = object.as_object_mut() {
         if value.is_null() {

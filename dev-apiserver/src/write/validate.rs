@@ -1,5 +1,5 @@
-//! What is checked of an object before it is stored: names, and those fields that our own controllers rely on. It is a
-//! small part of what kube-apiserver checks; unknown fields are kept and never refused.
+//! Validation of objects: names, labels, and the fields that the controllers of this server need. kube-apiserver validates
+//! much more.
 
 mod types;
 
@@ -13,7 +13,7 @@ use crate::object;
 
 pub(crate) use types::check as types;
 
-/// A name that this kind may have.
+/// Checks the name of an object of this kind.
 pub(super) fn name(kind: &Kind, name: &str) -> Result<(), Status> {
     if name.is_empty() {
         let errors = [required("metadata.name", "name or generateName is required")];
@@ -30,7 +30,7 @@ pub(super) fn name(kind: &Kind, name: &str) -> Result<(), Status> {
     })
 }
 
-/// The object by itself.
+/// Checks an object.
 pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     metadata(&object["metadata"], &mut errors);
@@ -48,13 +48,13 @@ pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Status> {
     refuse(kind, object, &errors)
 }
 
-/// In Kubernetes' words, without the specification that it prints after them.
+/// The text of `ValidatePodUpdate`, without the difference that follows it there.
 const POD_FIELDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
                           `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
                           additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set \
                           to 1 if it was previously negative)";
 
-/// What may not be changed.
+/// Checks that no immutable field changes.
 pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
     let mut errors = Vec::new();
     let fields: &[&str] = match (kind.group, kind.resource) {
@@ -65,7 +65,7 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
         ("", "secrets") => &["/type"],
         _ => &[],
     };
-    if kind.is_pod() && fixed(&found["spec"]) != fixed(&object["spec"]) {
+    if kind.is_pod() && immutable(&found["spec"]) != immutable(&object["spec"]) {
         errors.push(forbidden("spec", POD_FIELDS));
     }
     for field in fields {
@@ -82,22 +82,22 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
     refuse(kind, object, &errors)
 }
 
-/// What may not be changed of a pod (`ValidatePodUpdate`); the scheduler alone names the node, by a binding.
-fn fixed(spec: &Value) -> Value {
-    let mut fixed = spec.clone();
+/// The immutable part of a pod's spec (`ValidatePodUpdate`).
+fn immutable(spec: &Value) -> Value {
+    let mut spec = spec.clone();
     for field in ["activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates"] {
-        object::map_of(&mut fixed).remove(field);
+        object::map_of(&mut spec).remove(field);
     }
     for field in ["containers", "initContainers"] {
-        for container in fixed[field].as_array_mut().into_iter().flatten() {
+        for container in spec[field].as_array_mut().into_iter().flatten() {
             object::map_of(container).remove("image");
         }
     }
-    object::drop_nulls(&mut fixed);
-    fixed
+    object::drop_nulls(&mut spec);
+    spec
 }
 
-/// An event is kept where the object is that it tells of.
+/// Checks that an event is in the namespace of its object (`legacyValidateEvent`).
 fn event(object: &Value, errors: &mut Vec<FieldError>) {
     let about = object["involvedObject"]["namespace"].as_str().unwrap_or_default();
     let expected = if about.is_empty() { "default" } else { about };

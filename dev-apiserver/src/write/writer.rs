@@ -2,18 +2,18 @@
 
 use crate::access::User;
 
-/// Who writes, and as whom it is remembered.
+/// The author of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer<'a> {
-    /// Whose rights count; without one it is a controller of ours.
+    /// The user, whose rights limit what roles may grant. `None` for a controller of this server.
     pub(crate) user: Option<&'a User>,
-    /// Who owns the fields that change; an apply has noted it by itself.
+    /// The manager of the fields that change. `None` if `managedFields` are complete, as after an apply.
     pub(crate) manager: Option<&'a str>,
 }
 
 // === impl Writer ===
 
 impl Writer<'static> {
-    /// What Kubernetes has a program of its own for.
+    /// The controllers of this server.
     pub(crate) const CONTROLLER: Self = Self { user: None, manager: Some("kube-controller-manager") };
 }

@@ -61,7 +61,7 @@ impl<'a> RequestAttributes<'a> {
         self
     }
 
-    /// The refusal.
+    /// The response 403 for a user that is not allowed to send this request.
     pub(crate) fn forbidden(&self, user: &User) -> Status {
         let user = user.name.as_str();
         let denied = match *self {

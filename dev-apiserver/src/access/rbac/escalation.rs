@@ -1,5 +1,5 @@
-//! Nobody gives what they have not: roles may be written and bound only as far as the writer's own rights go
-//! (`pkg/registry/rbac/validation`).
+//! Privilege escalation prevention: users can write and bind roles only with rights that they have themselves
+//! (`pkg/registry/rbac`).
 
 use kube_wire::Status;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::store::State;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Checks a role or a binding that is about to be stored.
+/// Checks a role or a binding before it is stored.
 pub(crate) fn check_grant(state: &State, user: &User, kind: &Kind, object: &Value) -> Result<(), Status> {
     if kind.group != GROUP || user.is_in(MASTERS) {
         return Ok(());
@@ -27,7 +27,7 @@ pub(crate) fn check_grant(state: &State, user: &User, kind: &Kind, object: &Valu
             let resource = if role["kind"] == "ClusterRole" { "clusterroles" } else { "roles" };
             let name = role["name"].as_str().unwrap_or_default();
             let Some(granted) = role_rules(state, role, object::namespace(object)) else {
-                // As for kube-apiserver: who may not bind anything learns only that there is no such role.
+                // As in kube-apiserver, a user without the right to bind gets 404.
                 let resource = kube_wire::gvr::GroupResource { group: GROUP, resource };
                 let attributes = bind(GROUP, resource.resource, namespace, name);
                 return if allows(state, user, &attributes) { Ok(()) } else { Err(Status::not_found(resource, name)) };
@@ -59,7 +59,7 @@ fn bind<'a>(group: &'a str, resource: &'a str, namespace: Option<&'a str>, name:
     RequestAttributes::Resource { verb: "bind", group, resource, subresource: None, namespace, name: Some(name) }
 }
 
-/// A rule as rules with one verb, one group, one resource and one name each.
+/// Splits a rule into rules with one verb, one group, one resource and one name each (`BreakdownRule`).
 fn single(rule: &PolicyRule) -> Vec<PolicyRule> {
     let mut singles = Vec::new();
     for verb in &rule.verbs {
@@ -89,7 +89,7 @@ fn single(rule: &PolicyRule) -> Vec<PolicyRule> {
     singles
 }
 
-/// Whether one of the owner's rules covers a single rule; `*` is covered by `*` only.
+/// Whether one of the user's rules covers a rule of [`single`]. Only `*` covers `*`.
 fn is_covered(own: &[PolicyRule], rule: &PolicyRule) -> bool {
     let first = |texts: &[String]| texts.first().cloned().unwrap_or_default();
     let verb = first(&rule.verbs);
@@ -108,7 +108,7 @@ fn is_covered(own: &[PolicyRule], rule: &PolicyRule) -> bool {
     own.iter().any(|own| own.allows(&attributes))
 }
 
-/// As Kubernetes prints a compact rule.
+/// The rule in the form of `CompactString`.
 fn shown(rule: &PolicyRule) -> String {
     let mut parts = Vec::new();
     for (name, texts) in [

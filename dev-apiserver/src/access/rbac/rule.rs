@@ -1,4 +1,4 @@
-//! One rule of a role, and what it covers.
+//! A rule of a role.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,7 +40,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether it lets this be done.
+    /// Whether it allows a request.
     pub(crate) fn allows(&self, attributes: &RequestAttributes<'_>) -> bool {
         match *attributes {
             RequestAttributes::Path { verb, path } => {
@@ -56,7 +56,7 @@ impl PolicyRule {
         }
     }
 
-    /// `*`, `pods`, `pods/log` and `*/scale` (`ResourceMatches` in apiserver's rbac helpers).
+    /// `*`, `pods`, `pods/log` or `*/scale` (`ResourceMatches` in `pkg/apis/rbac/v1/evaluation_helpers.go`).
     fn covers_resource(&self, resource: &str, subresource: Option<&str>) -> bool {
         let subresource = subresource.filter(|subresource| !subresource.is_empty());
         self.resources.iter().any(|covered| match (covered.as_str(), subresource) {

@@ -29,7 +29,7 @@ fn user(name: &str) -> User {
 }
 
 #[test]
-fn a_binding_holds_in_its_namespace_only() {
+fn a_binding_applies_only_in_its_namespace() {
     store().read(|state| {
         assert!(allows(state, &user("u"), &attributes("get", "pods", Some("a"))));
         assert!(allows(state, &user("u"), &attributes("get", "pods", Some("a")).below("log")));
@@ -42,7 +42,7 @@ fn a_binding_holds_in_its_namespace_only() {
 }
 
 #[test]
-fn a_service_account_without_a_namespace_is_of_the_binding_s() {
+fn a_service_account_without_a_namespace_has_that_of_the_binding() {
     store().read(|state| {
         assert!(allows(state, &user("system:serviceaccount:a:s"), &attributes("get", "pods", Some("a"))));
         assert!(!allows(state, &user("system:serviceaccount:b:s"), &attributes("get", "pods", Some("a"))));
@@ -50,7 +50,7 @@ fn a_service_account_without_a_namespace_is_of_the_binding_s() {
 }
 
 #[test]
-fn nobody_gives_what_they_have_not() {
+fn users_cannot_grant_rights_that_they_do_not_have() {
     store().read(|state| {
         let roles = kinds::of(GROUP, "roles");
         let role = |verb: &str| {

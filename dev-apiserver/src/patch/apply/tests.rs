@@ -1,8 +1,8 @@
 use super::*;
 use crate::kinds;
 
-fn by(manager: &str) -> Applied<'_> {
-    Applied { manager, force: false, subresource: "" }
+fn by(manager: &str) -> ApplyOptions<'_> {
+    ApplyOptions { manager, force: false, subresource: "" }
 }
 
 fn kind() -> &'static Kind {
@@ -10,7 +10,7 @@ fn kind() -> &'static Kind {
 }
 
 #[test]
-fn what_is_no_longer_applied_goes() {
+fn fields_that_are_no_longer_applied_are_removed() {
     let first = json!({"metadata": {"name": "d", "labels": {"a": "1", "b": "2"}}, "spec": {"replicas": 2}});
     let live = first_apply(kind(), by("m"), &first);
     let second = json!({"metadata": {"name": "d", "labels": {"a": "1"}}, "spec": {"replicas": 2}});
@@ -20,7 +20,7 @@ fn what_is_no_longer_applied_goes() {
 }
 
 #[test]
-fn items_come_and_go_by_key() {
+fn items_are_merged_by_key() {
     let of = |names: &[&str]| {
         let containers: Vec<_> = names.iter().map(|name| json!({"name": name, "image": "i"})).collect();
         json!({"metadata": {"name": "d"}, "spec": {"containers": containers}})
@@ -43,13 +43,13 @@ fn an_item_may_have_two_managers() {
 }
 
 #[test]
-fn two_managers_of_one_field_are_in_conflict_until_one_insists() {
+fn two_managers_of_a_field_conflict_unless_one_forces() {
     let of = |replicas: u32| json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas}});
     let live = first_apply(kind(), by("one"), &of(1));
     let refused = apply(kind(), by("two"), &live, &of(2)).unwrap_err();
     assert_eq!(refused.message, "Apply failed with 1 conflict: conflict with \"one\": .spec.replicas");
     assert!(apply(kind(), by("two"), &live, &of(1)).is_ok(), "they agree");
-    let forced = apply(kind(), Applied { force: true, ..by("two") }, &live, &of(2)).unwrap();
+    let forced = apply(kind(), ApplyOptions { force: true, ..by("two") }, &live, &of(2)).unwrap();
     assert_eq!(forced["spec"]["replicas"], 2);
     let managers: Vec<_> =
         object::items(&forced["metadata"]["managedFields"]).iter().map(|entry| entry["manager"].clone()).collect();

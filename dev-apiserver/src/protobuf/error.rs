@@ -1,14 +1,14 @@
-//! The error of the reader.
+//! The error of a decoder.
 
 use kube_wire::proto::WireError;
 
-/// Why a body cannot be read.
+/// A body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unreadable {
+pub(super) enum DecodeError {
     #[error(transparent)]
     Wire(#[from] WireError),
-    #[error("field {number} of {message} is not known")]
+    #[error("unknown field {number} of {message}")]
     Field { message: &'static str, number: u32 },
-    #[error("{0} cannot be read")]
+    #[error("invalid {0}")]
     Special(&'static str),
 }

@@ -12,16 +12,16 @@ use kube_wire::media::JSON;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-/// What is sent back: known whole, or told as it happens.
+/// The body of a response.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// All of it, once.
+    /// A body that is complete.
     Whole(Bytes),
-    /// A watch, or a log that is followed. It ends when the sender is dropped.
+    /// A watch, or a log with `follow`. It ends when the sender is dropped.
     Stream(mpsc::Receiver<Bytes>),
 }
 
-/// A JSON answer.
+/// A response in JSON.
 pub(crate) fn json(code: StatusCode, value: &impl Serialize) -> Response<Body> {
     match serde_json::to_vec(value) {
         Ok(mut bytes) => {
@@ -32,7 +32,7 @@ pub(crate) fn json(code: StatusCode, value: &impl Serialize) -> Response<Body> {
     }
 }
 
-/// An answer of any type.
+/// A response of any type.
 pub(crate) fn whole(code: StatusCode, content_type: &'static str, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::Whole(bytes.into()));
     *response.status_mut() = code;
@@ -40,14 +40,14 @@ pub(crate) fn whole(code: StatusCode, content_type: &'static str, bytes: impl In
     response
 }
 
-/// An answer that is told as it happens.
-pub(crate) fn stream(content_type: &'static str, told: mpsc::Receiver<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::Stream(told));
+/// A response that is sent in chunks as they arrive.
+pub(crate) fn stream(content_type: &'static str, chunks: mpsc::Receiver<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::Stream(chunks));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-/// A refusal.
+/// A response with a `Status`.
 pub(crate) fn refuse(status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = whole(code, JSON, status.to_json());
@@ -67,7 +67,7 @@ impl http_body::Body for Body {
         match self.get_mut() {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Stream(told) => told.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Stream(chunks) => chunks.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
