@@ -82,7 +82,7 @@ pub(crate) fn resources(group: &str, version: &str) -> Option<Value> {
             resources.push(entry);
         }
     }
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let group_version = kinds::api_version(group, version);
     (!resources.is_empty()).then(|| {
         json!({
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,

@@ -5,7 +5,7 @@
 mod kind;
 mod table;
 
-pub(crate) use kind::{Handling, Kind, Subresource};
+pub(crate) use kind::{Handling, Kind, Subresource, api_version};
 
 /// All kinds in the order of discovery. The kinds of a group are consecutive.
 pub(crate) fn all() -> &'static [Kind] {

@@ -37,5 +37,4 @@ mod write;
 pub use server::{DevApiserver, Options, Unlistened};
 
 /// The warning for whoever starts this server.
-pub const WARNING: &str =
-    "dev-apiserver keeps everything in memory and is not secure. Never use it in production.";
+pub const WARNING: &str = "dev-apiserver keeps everything in memory and is not secure. Never use it in production.";

@@ -9,7 +9,7 @@ mod deletion;
 mod identity;
 mod metadata;
 mod update;
-pub(crate) mod validate;
+mod validate;
 mod writer;
 
 pub(crate) use bind::bind;

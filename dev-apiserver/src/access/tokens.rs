@@ -145,7 +145,7 @@ impl Tokens {
 }
 
 /// Seconds since the epoch.
-pub(crate) fn seconds_now() -> u64 {
+fn seconds_now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

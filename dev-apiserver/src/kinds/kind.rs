@@ -53,12 +53,17 @@ const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "lis
 const ONE_BY_ONE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
 
+/// The value of `apiVersion` for a group and a version.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
 // === impl Kind ===
 
 impl Kind {
     /// The value of `apiVersion`.
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+        api_version(self.group, self.version)
     }
 
     pub(crate) fn group_resource(&self) -> GroupResource<'static> {

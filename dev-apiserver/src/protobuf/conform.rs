@@ -2,7 +2,7 @@
 //! dropped, or an error with `fieldValidation=Strict`.
 
 use kube_wire::Status;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fields::{Count, Entry, Kind, Message, Schema};
 
@@ -12,7 +12,8 @@ pub(crate) fn conform(api_version: &str, kind: &str, object: &mut Value) -> Resu
     let Some(message) = schema.root(api_version, kind) else { return Ok(Vec::new()) };
     let mut unknown = Vec::new();
     fields(schema, message, object, "", &mut unknown).map_err(|(at, due)| {
-        let message = format!("{kind} in version {api_version:?} cannot be handled as a {kind}: {at} must be {due}");
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let message = format!("{kind} in version {version:?} cannot be handled as a {kind}: {at} must be {due}");
         Status::bad_request(message)
     })?;
     Ok(unknown)
@@ -54,10 +55,13 @@ fn fields(
 fn entry(schema: &Schema, entry: &Entry, value: &mut Value, at: &str, unknown: &mut Vec<String>) -> Result<(), Wrong> {
     match (entry.count, &mut *value) {
         (_, Value::Null) => Ok(()),
-        (Count::Many, Value::Array(items)) => items
-            .iter_mut()
-            .enumerate()
-            .try_for_each(|(index, item)| one(schema, entry.kind, item, &format!("{at}[{index}]"), unknown)),
+        (Count::Many, Value::Array(items)) => items.iter_mut().enumerate().try_for_each(|(index, item)| {
+            // Go decodes a null in a list to a zero value.
+            if item.is_null() && matches!(entry.kind, Kind::Message(_)) {
+                *item = json!({});
+            }
+            one(schema, entry.kind, item, &format!("{at}[{index}]"), unknown)
+        }),
         (Count::Many, _) => Err((shown(at), "a list")),
         (Count::Map, Value::Object(items)) => {
             items.iter_mut().try_for_each(|(key, item)| one(schema, entry.kind, item, &format!("{at}.{key}"), unknown))
@@ -73,12 +77,12 @@ fn one(schema: &Schema, kind: Kind, value: &mut Value, at: &str, unknown: &mut V
             Some(message) => return fields(schema, message, value, at, unknown),
             None => (true, ""),
         },
-        Kind::Text | Kind::Bytes => (value.is_string(), "a text"),
+        Kind::Text | Kind::Bytes => (value.is_string(), "a string"),
         Kind::Integer => (value.is_i64(), "an integer"),
-        Kind::Bool => (value.is_boolean(), "true or false"),
+        Kind::Bool => (value.is_boolean(), "a boolean"),
         Kind::Special("Time" | "MicroTime" | "Duration") => (value.is_string(), "a time"),
         Kind::Special("Quantity") => (value.is_string() || value.is_number(), "a quantity"),
-        Kind::Special("IntOrString") => (value.is_string() || value.is_i64(), "an integer or a text"),
+        Kind::Special("IntOrString") => (value.is_string() || value.is_i64(), "an integer or a string"),
         Kind::Special("ExtraValue") => (value.is_array(), "a list"),
         Kind::Special(_) => (value.is_object(), "an object"),
     };
@@ -92,7 +96,6 @@ fn shown(at: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn wrong_types_are_refused() {
@@ -102,13 +105,22 @@ mod tests {
                 json!({"spec": {"template": {"spec": {"containers": {}}}}}),
                 "spec.template.spec.containers must be a list",
             ),
-            (json!({"metadata": {"labels": {"a": 1}}}), "metadata.labels.a must be a text"),
+            (json!({"metadata": {"labels": {"a": 1}}}), "metadata.labels.a must be a string"),
+            (json!({"metadata": "x"}), "metadata must be an object"),
+            (json!({"spec": {"template": {"spec": {"containers": ["x"]}}}}), "containers[0] must be an object"),
             (json!([]), "the body must be an object"),
         ] {
             let mut object = wrong;
             let refused = conform("apps/v1", "Deployment", &mut object).unwrap_err();
             assert!(refused.message.ends_with(at), "{refused}");
         }
+    }
+
+    #[test]
+    fn null_in_a_list_is_a_zero_value() {
+        let mut object = json!({"metadata": null, "spec": {"template": {"spec": {"containers": [null]}}}});
+        assert_eq!(conform("apps/v1", "Deployment", &mut object), Ok(Vec::new()));
+        assert_eq!(object["spec"]["template"]["spec"]["containers"], json!([{}]));
     }
 
     #[test]

@@ -6,30 +6,32 @@ use serde_json::Value;
 
 use super::request::ApiRequest;
 use crate::body::RequestBody;
+use crate::kinds::api_version;
 use crate::protobuf;
 use crate::write::check_type;
 
-/// Reads an object of the request's kind.
+/// Reads the object in the body. Its kind is that of the request, or that of the subresource if this has one of its own.
 pub(super) async fn object(request: &ApiRequest<'_>, body: RequestBody) -> Result<Value, Status> {
     let mut object = body.object(request.header(header::CONTENT_TYPE)).await?;
-    check_type(request.kind, &object)?;
     conform(request, &mut object)?;
     Ok(object)
 }
 
-/// Drops fields that the kind does not have, or refuses them with `fieldValidation=Strict`.
+/// Checks the object against the schema of its kind. Unknown fields are dropped, or refused with
+/// `fieldValidation=Strict`.
 pub(super) fn conform(request: &ApiRequest<'_>, object: &mut Value) -> Result<(), Status> {
-    let kind = request.kind;
-    let unknown = protobuf::conform(&kind.api_version(), kind.kind, object)?;
+    let subresource = request.resource.subresource().and_then(|name| request.kind.subresource(name));
+    let own = (request.kind.group, request.kind.version, request.kind.kind);
+    let (group, version, kind) = subresource.and_then(|subresource| subresource.kind).unwrap_or(own);
+    let api_version = api_version(group, version);
+    check_type(&api_version, kind, object)?;
+    let unknown = protobuf::conform(&api_version, kind, object)?;
     if unknown.is_empty() || request.write_options()?.field_validation != "Strict" {
         return Ok(());
     }
     let unknown: Vec<_> = unknown.iter().map(|field| format!("unknown field {field:?}")).collect();
     let message = format!(
-        "{} in version {:?} cannot be handled as a {}: strict decoding error: {}",
-        kind.kind,
-        kind.version,
-        kind.kind,
+        "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
         unknown.join(", ")
     );
     Err(Status::bad_request(message))

@@ -18,7 +18,7 @@ use crate::object;
 use crate::patch::{self, ApplyOptions, first_apply, patched};
 use crate::response::Body;
 use crate::store::State;
-use crate::write::{self, Part, Writer, check_name, check_namespace, check_type, validate};
+use crate::write::{self, Part, Writer, check_name, check_namespace};
 
 pub(super) async fn patch(request: &ApiRequest<'_>, part: Part, body: RequestBody) -> Result<Response<Body>, Status> {
     let patch_type = patch_type(request)?;
@@ -57,9 +57,7 @@ fn apply(request: &ApiRequest<'_>, part: Part, mut config: Value) -> Result<Resp
         return Err(Status::invalid(kind, "", &[missing]));
     }
     let (kind, name) = (request.kind, request.name());
-    validate::types(&config)?;
     conform(request, &mut config)?;
-    check_type(kind, &config)?;
     check_config(&config, name)?;
     object::metadata(&mut config).insert("name".to_owned(), name.into());
     object::drop_nulls(&mut config);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use kube_wire::Status;
 use kube_wire::status::{Cause, TryAgain};
 use serde_json::{Value, json};
 
+use super::decode;
 use super::read::find;
 use super::request::ApiRequest;
 use crate::body::RequestBody;
@@ -14,12 +15,11 @@ use crate::kinds;
 use crate::object;
 use crate::response::{self, Body};
 use crate::store::State;
-use crate::write::{self, Deletion, validate};
+use crate::write::{self, Deletion};
 
 /// Assigns a pod to a node.
 pub(super) async fn bind(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
-    let binding = body.object(request.header(header::CONTENT_TYPE)).await?;
-    validate::types(&binding)?;
+    let binding = decode::object(request, body).await?;
     let node = binding["target"]["name"].as_str().unwrap_or_default().to_owned();
     request.api.store.write(|state| {
         let found = Arc::clone(find(state, request)?);
@@ -40,7 +40,7 @@ pub(super) async fn bind(request: &ApiRequest<'_>, body: RequestBody) -> Result<
 /// Deletes a pod unless a disruption budget prevents it.
 pub(super) async fn evict(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     // The options of an eviction only set a grace period. Simulated pods stop at once.
-    body.object(request.header(header::CONTENT_TYPE)).await?;
+    decode::object(request, body).await?;
     request.api.store.write(|state| {
         let found = Arc::clone(find(state, request)?);
         check_budgets(state, &found)?;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use kube_wire::Status;
 use serde_json::{Value, json};
 
+use super::decode;
 use super::request::ApiRequest;
 use crate::access::rbac::{self, PolicyRule, RequestAttributes};
 use crate::access::tokens::Tokens;
@@ -14,13 +15,10 @@ use crate::body::RequestBody;
 use crate::object;
 use crate::response::{self, Body};
 use crate::store::Store;
-use crate::write::{check_type, validate};
 
 pub(super) async fn review(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let (kind, store) = (request.kind, &*request.api.store);
-    let mut review = body.object(request.header(header::CONTENT_TYPE)).await?;
-    check_type(kind, &review)?;
-    validate::types(&review)?;
+    let mut review = decode::object(request, body).await?;
     review["apiVersion"] = kind.api_version().into();
     review["kind"] = kind.kind.into();
     object::default(&mut review, "metadata", json!({}));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use kube_wire::go_quote::GoQuoted;
 use kube_wire::gvr::GroupResource;
 use kube_wire::media::BodyType;
@@ -10,6 +10,7 @@ use kube_wire::status::{Details, Reason};
 use kube_wire::{Status, Verb};
 use serde_json::{Value, json};
 
+use super::decode;
 use super::patch::patch_type;
 use super::read::find;
 use super::request::ApiRequest;
@@ -17,7 +18,7 @@ use crate::body::{RequestBody, parse_json};
 use crate::object;
 use crate::patch::patched;
 use crate::response::{self, Body};
-use crate::write::{self, Part, Writer};
+use crate::write::{self, Part, Writer, check_name};
 
 pub(super) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     if request.resource.verb() == Verb::Get {
@@ -31,20 +32,23 @@ pub(super) async fn serve(request: &ApiRequest<'_>, body: RequestBody) -> Result
     }
     let sent = match patch {
         Some(_) => parse_json(&body.bytes().await?)?,
-        None => body.object(request.header(header::CONTENT_TYPE)).await?,
+        None => decode::object(request, body).await?,
     };
     let dry_run = request.write_options()?.dry_run;
     let manager = request.manager()?;
     let written = request.api.store.write(|state| {
         let found = Arc::clone(find(state, request)?);
-        let asked = match patch {
+        let requested = match patch {
             Some(patch_type) => patched(patch_type, &scale(&found), &sent)?,
             None => sent,
         };
-        let replicas = asked["spec"]["replicas"].as_u64().unwrap_or(0);
+        if !object::name(&requested).is_empty() {
+            check_name(&requested, request.name())?;
+        }
+        let replicas = requested["spec"]["replicas"].as_u64().unwrap_or(0);
         let mut object = Value::clone(&found);
         object::map(&mut object, "spec").insert("replicas".to_owned(), replicas.into());
-        if let Some(version) = asked["metadata"]["resourceVersion"].as_str() {
+        if let Some(version) = requested["metadata"]["resourceVersion"].as_str() {
             object["metadata"]["resourceVersion"] = version.into();
         }
         write::update(

@@ -1,12 +1,13 @@
 //! The subresource `token` of service accounts.
 
-use http::{Response, StatusCode, header};
+use http::{Response, StatusCode};
 use jiff::Timestamp;
 use kube_wire::Status;
 use kube_wire::gvr::GroupKind;
 use kube_wire::status::FieldError;
 use serde_json::{Value, json};
 
+use super::decode;
 use super::read::find;
 use super::request::ApiRequest;
 use crate::access::tokens::ISSUER;
@@ -14,7 +15,6 @@ use crate::body::RequestBody;
 use crate::kinds::{self, Kind};
 use crate::object;
 use crate::response::{self, Body};
-use crate::write::validate;
 
 /// The minimum lifetime, in seconds (`ValidateTokenRequest` in `pkg/apis/authentication/validation`).
 const MIN_SECONDS: i64 = 600;
@@ -22,9 +22,8 @@ const DEFAULT_SECONDS: i64 = 3600;
 const MAX_SECONDS: i64 = 1 << 32;
 
 pub(super) async fn issue(request: &ApiRequest<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
-    let mut asked = body.object(request.header(header::CONTENT_TYPE)).await?;
-    validate::types(&asked)?;
-    let spec = &asked["spec"];
+    let mut token_request = decode::object(request, body).await?;
+    let spec = &token_request["spec"];
     let lifetime = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
     if !(MIN_SECONDS..=MAX_SECONDS).contains(&lifetime) {
         let kind = GroupKind { group: "authentication.k8s.io", kind: "TokenRequest" };
@@ -52,21 +51,21 @@ pub(super) async fn issue(request: &ApiRequest<'_>, body: RequestBody) -> Result
     let seconds = u64::try_from(lifetime).unwrap_or_default();
     let issued = request.api.tokens.issue(&account, audiences.clone(), seconds, bound)?;
     let expires = i64::try_from(issued.expires).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    asked["apiVersion"] = "authentication.k8s.io/v1".into();
-    asked["kind"] = "TokenRequest".into();
-    object::metadata(&mut asked).extend([
+    token_request["apiVersion"] = "authentication.k8s.io/v1".into();
+    token_request["kind"] = "TokenRequest".into();
+    object::metadata(&mut token_request).extend([
         ("name".to_owned(), object::name(&account).into()),
         ("namespace".to_owned(), object::namespace(&account).into()),
         ("creationTimestamp".to_owned(), object::now().into()),
     ]);
-    let spec = object::map(&mut asked, "spec");
+    let spec = object::map(&mut token_request, "spec");
     spec.insert("audiences".to_owned(), audiences.into());
     spec.insert("expirationSeconds".to_owned(), lifetime.into());
-    asked["status"] = json!({
+    token_request["status"] = json!({
         "token": issued.token,
         "expirationTimestamp": expires.map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
     });
-    Ok(response::json(StatusCode::CREATED, &asked))
+    Ok(response::json(StatusCode::CREATED, &token_request))
 }
 
 /// The object whose deletion invalidates the token.

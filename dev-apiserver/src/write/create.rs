@@ -31,7 +31,6 @@ pub(crate) fn create(
     by: Writer<'_>,
     dry_run: bool,
 ) -> Result<Arc<Value>, Status> {
-    validate::types(&object)?;
     name(state, kind, namespace, &mut object)?;
     let name = object::name(&object).to_owned();
     validate::name(kind, &name)?;

@@ -3,22 +3,18 @@
 use kube_wire::Status;
 use serde_json::Value;
 
-use crate::kinds::Kind;
 use crate::object;
 
-/// Checks that `apiVersion` and `kind`, if the object has them, are those of the path.
-pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
-    let (version, name) = (object["apiVersion"].as_str(), object["kind"].as_str());
-    let is_right =
-        version.is_none_or(|version| version == kind.api_version()) && name.is_none_or(|name| name == kind.kind);
-    if is_right {
+/// Checks that `apiVersion` and `kind`, if the object has them, are these.
+pub(crate) fn check_type(api_version: &str, kind: &str, object: &Value) -> Result<(), Status> {
+    let (stated_version, stated_kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
+    if stated_version.is_none_or(|stated| stated == api_version) && stated_kind.is_none_or(|stated| stated == kind) {
         return Ok(());
     }
     Err(Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {} {}",
-        kind.kind,
-        version.unwrap_or_default(),
-        name.unwrap_or_default(),
+        "the object provided is unrecognized (must be of type {kind}): {} {}",
+        stated_version.unwrap_or_default(),
+        stated_kind.unwrap_or_default(),
     )))
 }
 

@@ -38,7 +38,6 @@ pub(crate) fn update(
     part: Part,
     dry_run: bool,
 ) -> Result<Arc<Value>, Status> {
-    validate::types(&object)?;
     check_preconditions(kind, found, &object)?;
     if part == Part::Status {
         let status = object["status"].take();
