@@ -28,8 +28,8 @@ pub(crate) fn acting_as(state: &State, caller: User, headers: &HeaderMap) -> Res
         if groups.is_empty() && uids.is_empty() && extra.is_empty() {
             return Ok(caller);
         }
-        let message = "requested impersonation of groups, a uid or extra fields without a user";
-        return Err(Status::internal_error(message));
+        let message = "requested impersonation of groups, a UID or extra fields without impersonating a user name";
+        return Err(Status::bad_request(message));
     };
     let uid = uids.into_iter().next().unwrap_or_default();
 
@@ -120,7 +120,7 @@ mod tests {
         let grouped = grouped.unwrap();
         assert_eq!(grouped.groups, ["g", AUTHENTICATED]);
         assert_eq!(grouped.extra["a/b"], ["c"]);
-        assert_eq!(impersonated(&[(GROUP, "g")]).unwrap_err().code, 500);
+        assert_eq!(impersonated(&[(GROUP, "g")]).unwrap_err().code, 400);
     }
 
     #[test]

@@ -26,9 +26,7 @@ impl Selection {
             .field_selector
             .parse()
             .map_err(|error: kube_wire::selector::FieldSelectorError| Status::bad_request(error.to_string()))?;
-        if let Some(term) = fields.terms().iter().find(|term| !is_selectable(kind, term.field())) {
-            return Err(Status::bad_request(format!("field label not supported: {}", term.field())));
-        }
+        fields.terms().iter().try_for_each(|term| check_field(kind, term.field()))?;
         if !options.shard_selector.is_empty() {
             return Err(Status::bad_request("shardSelector is not supported"));
         }
@@ -47,9 +45,26 @@ impl Selection {
     }
 }
 
-/// Whether kube-apiserver has a field selector for this field (`pkg/apis/*/v1/conversion.go`).
-fn is_selectable(kind: &Kind, field: &str) -> bool {
-    let own: &[&str] = match (kind.group, kind.resource) {
+/// Refuses a field that the kind cannot be selected by, with the texts of kube-apiserver.
+fn check_field(kind: &Kind, field: &str) -> Result<(), Status> {
+    let own = own_fields(kind);
+    let has_namespace = kind.namespaced || own.is_empty();
+    if field == "metadata.name" || has_namespace && field == "metadata.namespace" || own.contains(&field) {
+        return Ok(());
+    }
+    Err(Status::bad_request(match (kind.group, own) {
+        // `DefaultMetaV1FieldSelectorConversion` in apimachinery.
+        (_, []) => {
+            format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
+        ("batch", _) => format!("field label {field:?} not supported for {}", kind.kind),
+        _ => format!("field label not supported: {field}"),
+    }))
+}
+
+/// The fields by which a kind can be selected besides name and namespace (`pkg/apis/*/v1/conversion.go`).
+fn own_fields(kind: &Kind) -> &'static [&'static str] {
+    match (kind.group, kind.resource) {
         ("", "pods") => &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -77,11 +92,9 @@ fn is_selectable(kind: &Kind, field: &str) -> bool {
         ("", "nodes") => &["spec.unschedulable"],
         ("", "secrets") => &["type"],
         ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("apps", "replicasets") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
         _ => &[],
-    };
-    field == "metadata.name" || kind.namespaced && field == "metadata.namespace" || own.contains(&field)
+    }
 }
 
 fn is_value(object: &Value, field: &str, wanted: &str) -> bool {
@@ -126,5 +139,8 @@ mod tests {
         let options = ListOptions { field_selector: "spec.x=1".into(), ..ListOptions::default() };
         let refused = Selection::parse(kinds::of("", "pods"), &options).unwrap_err();
         assert_eq!((refused.code, refused.message.as_str()), (400, "field label not supported: spec.x"));
+        let refused = Selection::parse(kinds::of("", "configmaps"), &options).unwrap_err();
+        let message = r#""spec.x" is not a known field selector: only "metadata.name", "metadata.namespace""#;
+        assert_eq!((refused.code, refused.message.as_str()), (400, message));
     }
 }

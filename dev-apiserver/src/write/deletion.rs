@@ -56,13 +56,16 @@ impl Deletion {
     }
 
     pub(super) fn check(&self, kind: &Kind, found: &Value) -> Result<(), Status> {
-        for (field, what, wanted) in [("uid", "UID", &self.uid), ("resourceVersion", "ResourceVersion", &self.version)]
-        {
+        let preconditions = [
+            ("uid", "UID", &self.uid, "deleted and then recreated"),
+            ("resourceVersion", "ResourceVersion", &self.version, "modified"),
+        ];
+        for (field, name, required, cause) in preconditions {
             let live = found["metadata"][field].as_str().unwrap_or_default();
-            if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != live) {
+            if let Some(required) = required.as_deref().filter(|required| *required != live) {
                 let why = format!(
-                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({live}). The object \
-                     might have been deleted and then recreated"
+                    "the {name} in the precondition ({required}) does not match the {name} in record ({live}). The object \
+                     might have been {cause}"
                 );
                 // The text has the kind instead of the resource (`BeforeDelete` in apiserver's `registry/rest/delete.go`).
                 let kind = GroupResource { resource: kind.kind, ..kind.group_resource() };
