@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Writes fields.txt: the protobuf fields of the kinds that dev-apiserver serves, read from a checkout of k8s.io/api and
-k8s.io/apimachinery (go mod download). Usage: generate.py API_DIR APIMACHINERY_DIR > fields.txt
+"""Generates fields.txt, the schema of the kinds of dev-apiserver, from the modules k8s.io/api and k8s.io/apimachinery
+(go mod download). Usage: generate.py API_DIR APIMACHINERY_DIR > fields.txt
 
-The numbers and names come from generated.proto, whether a field is a pointer (so that zero means zero) or inline from
-types.go, which protobuf does not tell.
+generated.proto has the numbers and names of fields. types.go shows which fields are pointers or inline.
 """
 import re, sys
 from pathlib import Path
@@ -29,7 +28,7 @@ ROOTS = {  # folder: kinds
 }
 GROUPS = {"core": "", "apps": "apps", "autoscaling": "autoscaling", "batch": "batch", "policy": "policy",
           "rbac": "rbac.authorization.k8s.io"}
-# Their JSON is not an object of their fields; protobuf.rs knows them.
+# Messages whose JSON is not an object with their fields; special.rs reads them.
 SPECIAL = {"Time", "MicroTime", "Quantity", "IntOrString", "FieldsV1", "RawExtension", "Duration", "ExtraValue"}
 SCALARS = {"string": "s", "int32": "i", "int64": "i", "uint32": "i", "bool": "b", "bytes": "y"}
 
