@@ -51,7 +51,12 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
     let token = admin.ok(&["create", "token", "robot", "-n", "default"])?;
     let robot = mint(&site, "robot", &["--token", token.trim()])?;
     robot.fails(&["get", "secrets", "-n", "default"])?;
-    logged(&["user=\"system:serviceaccount:default:robot\"", "resource=\"secrets\"", "status=403", "fault=\"client\""])?;
+    logged(&[
+        "user=\"system:serviceaccount:default:robot\"",
+        "resource=\"secrets\"",
+        "status=403",
+        "fault=\"client\"",
+    ])?;
     admin.fails(&["get", "nodes", "nobody", "--as=jane"])?;
     logged(&["user=\"admin\" acting_as=\"jane\"", "resource=\"nodes\" name=\"nobody\" status=403"])?;
 

@@ -15,11 +15,10 @@ use libtest_mimic::Trial;
 use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    vec![
-        case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing),
-        api_servers::trial(),
-        replicas::trial(host),
-    ]
+    let mut trials =
+        vec![case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing), api_servers::trial()];
+    trials.extend(replicas::trials(host));
+    trials
 }
 
 const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
@@ -105,4 +104,16 @@ impl Informer {
         ensure!(rest.contains(" objects, "), "{rest}");
         Ok(())
     }
+}
+
+/// A watch that has begun.
+fn watch(kubectl: &Kubectl) -> anyhow::Result<Child> {
+    let mut child = kubectl.start(&["get", "namespaces", "--watch", "-o", "name"])?;
+    let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
+    // The four that every cluster has, and one more.
+    for _ in 0..5 {
+        ensure!(output.read_line(&mut String::new())? > 0, "the watch ended");
+    }
+    child.stdout = Some(output.into_inner());
+    Ok(child)
 }

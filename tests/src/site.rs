@@ -98,7 +98,8 @@ impl Site {
         Ok(())
     }
 
-    /// Starts an agent with a certificate for `id`. `body` is the rest of its configuration.
+    /// Starts an agent with a certificate for `id`. `body` is the rest of its configuration. Unless it has `drain`, an
+    /// agent drains for two seconds.
     pub fn agent(&self, id: &str, body: &str) -> anyhow::Result<Process> {
         self.agent_as(id, id, body)
     }
@@ -111,13 +112,14 @@ impl Site {
         }
         let servers = std::iter::once(&self.ports.agents).chain(&self.replicas);
         let servers: Vec<_> = servers.map(|port| format!("127.0.0.1:{port}")).collect();
+        let drain = if body.contains("drain:") { "" } else { "drain: 2s" };
         let yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyAgentConfiguration\n\
              servers: [{}]\n\
              identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}\n\
              listeners: {{probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
-             drain: 2s\n\
+             {drain}\n\
              {body}\n",
             servers.join(", "),
             paths::free_port(),

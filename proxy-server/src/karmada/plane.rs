@@ -63,7 +63,9 @@ pub(super) enum Taken {
     #[error("Karmada's Cluster {0} is in pull mode; unregister it first")]
     Pull(ClusterName),
     /// A cluster with two names would get everything twice.
-    #[error("this cluster is already a member of Karmada as {as_name} (by its ID); unjoin that member, or remove {name} from `karmada.clusters`")]
+    #[error(
+        "this cluster is already a member of Karmada as {as_name} (by its ID); unjoin that member, or remove {name} from `karmada.clusters`"
+    )]
     OtherName { name: ClusterName, as_name: String },
     /// It is being deleted.
     #[error("Karmada's Cluster {0} is being deleted")]

@@ -1,13 +1,12 @@
 //! A host cluster with two API servers, of which one dies.
 
-use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, kubectl, site};
 use libtest_mimic::Trial;
 
-use super::Informer;
+use super::{Informer, watch};
 
 const ENTRY: &str = "{name: two-servers, agents: [site-t], clientCA: {certificate: clusters/two-servers/client-ca.crt, \
                      key: clusters/two-servers/client-ca.key}}";
@@ -54,16 +53,4 @@ fn the_next_api_server_takes_over() -> anyhow::Result<()> {
     informer.missed_nothing()?;
     drop(agent);
     Ok(())
-}
-
-/// A watch that has begun.
-fn watch(kubectl: &Kubectl) -> anyhow::Result<std::process::Child> {
-    let mut child = kubectl.start(&["get", "namespaces", "--watch", "-o", "name"])?;
-    let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
-    // The four that every cluster has, and one more.
-    for _ in 0..5 {
-        ensure!(output.read_line(&mut String::new())? > 0, "the watch ended");
-    }
-    child.stdout = Some(output.into_inner());
-    Ok(child)
 }

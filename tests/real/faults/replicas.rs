@@ -1,26 +1,67 @@
-//! Two agents of one identity: whatever one of them did a moment ago, the other one knows.
+//! Two agents of one identity.
 
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, kubectl, process::Process, site};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use super::watch;
 use crate::case;
 
 const ENTRY: &str = "{name: shared, agents: [site-r], clientCA: {certificate: clusters/shared/client-ca.crt, \
                      key: clusters/shared/client-ca.key}}";
 
-pub(super) fn trial(host: Option<&Arc<HostCluster>>) -> Trial {
-    case("faults::replicas_are_one", host, replicas_are_one)
+pub(super) fn trials(host: Option<&Arc<HostCluster>>) -> [Trial; 2] {
+    [
+        case("faults::replicas_are_one", host, replicas_are_one),
+        case("faults::a_replica_that_ends_refuses_nothing", host, a_replica_that_ends_refuses_nothing),
+    ]
 }
 
+/// What one of them did a moment ago, the other one knows.
 fn replicas_are_one(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &["shared"])?;
+    let mut agents = replicas(&site, host)?;
+    let kubectl = client(&site)?;
+
+    // Requests take turns, so the namespace and what is in it go by different agents.
+    fill(&kubectl, 0..40)?;
+    agents[0].kill()?;
+    eventually(Duration::from_secs(5), || kubectl.ok(&["get", "namespaces", "--request-timeout=2s"]).map(drop))?;
+    fill(&kubectl, 40..50)
+}
+
+/// Watches keep the tunnel of an agent that ends open. All other requests go through the tunnel of the other agent.
+fn a_replica_that_ends_refuses_nothing(host: &HostCluster) -> anyhow::Result<()> {
+    let site = Site::start(&[ENTRY], &["shared"])?;
+    let mut agents = replicas(&site, host)?;
+    let kubectl = client(&site)?;
+    kubectl.ok(&["create", "namespace", "watched"])?;
+    let watches: Vec<Child> = (0..4).map(|_| watch(&kubectl)).collect::<anyhow::Result<_>>()?;
+    let sent = Command::new("kill").args(["-TERM", &agents[0].id().to_string()]).status()?;
+    ensure!(sent.success());
+    agents[0].printed("draining")?;
+    for _ in 0..20 {
+        // client-go repeats a request that is refused with 503, so the exit code does not show it.
+        let output = kubectl.run(&["get", "--raw", "/api/v1/namespaces/default", "-v=6"])?;
+        ensure!(output.code == 0 && output.stderr.contains("200 OK"), "{}", output.stderr);
+        ensure!(!output.stderr.contains("status=\"503"), "{}", output.stderr);
+    }
+    for mut watch in watches {
+        ensure!(watch.try_wait()?.is_none(), "a watch has ended");
+        kubectl::end(watch)?;
+    }
+    Ok(())
+}
+
+/// Two agents that serve the cluster.
+fn replicas(site: &Site, host: &HostCluster) -> anyhow::Result<Vec<Process>> {
     let body = format!(
-        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        "drain: 30s\nhost: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
         host.agent_kubeconfig().display(),
         Nodes::Location("beijing").entry("shared")
     );
@@ -31,17 +72,17 @@ fn replicas_are_one(host: &HostCluster) -> anyhow::Result<()> {
         agent.printed("the virtual cluster is provisioned")?;
         agents.push(agent);
     }
+    Ok(agents)
+}
+
+/// A client of the cluster.
+fn client(site: &Site) -> anyhow::Result<Kubectl> {
     let kubeconfig = site.file("shared.kubeconfig");
     let (config, output) = (site.file("server.yaml").display().to_string(), kubeconfig.display().to_string());
     site::atoll(&["kubeconfig", "shared", "--server-config", &config, "-o", &output])?;
     let kubectl = Kubectl::new(kubeconfig);
     eventually(Duration::from_secs(5), || kubectl.ok(&["get", "secrets", "-n", "default"]).map(drop))?;
-
-    // Requests take turns, so the namespace and what is in it go by different agents.
-    fill(&kubectl, 0..40)?;
-    agents[0].kill()?;
-    eventually(Duration::from_secs(5), || kubectl.ok(&["get", "namespaces", "--request-timeout=2s"]).map(drop))?;
-    fill(&kubectl, 40..50)
+    Ok(kubectl)
 }
 
 /// Makes namespaces, each with something in it right after.
