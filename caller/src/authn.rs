@@ -42,7 +42,7 @@ pub struct Authenticator<R = Host> {
 #[non_exhaustive]
 pub enum Unauthenticated {
     /// There are credentials, and none is good here. Which one and why is logged, not told.
-    #[error("no credential of the request is good in this virtual cluster")]
+    #[error("no credential of the request is valid in this virtual cluster")]
     Invalid,
     /// The host could not say.
     #[error(transparent)]
@@ -86,9 +86,9 @@ impl<R: Reviews> Authenticator<R> {
                     if let Some(caller) = known.of_token(mapping, key, &user, made) {
                         return Ok(caller);
                     }
-                    debug!(user = user.name, cluster = %mapping.cluster(), "the token's user is not of this cluster");
+                    debug!(user = user.name, cluster = %mapping.cluster(), "the user of the token does not belong to this virtual cluster");
                 }
-                Ok(None) => debug!(cluster = %mapping.cluster(), "the host does not know the token"),
+                Ok(None) => debug!(cluster = %mapping.cluster(), "the host cluster rejected the token"),
                 Err(error) => unanswered = Some(error),
             }
             any_bad = true;

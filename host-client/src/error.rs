@@ -56,7 +56,7 @@ pub enum HostError {
     #[error("the body of the request ended early")]
     Body(#[source] BoxError),
     /// The request is invalid.
-    #[error("not a request for an API server")]
+    #[error("invalid request to the API server")]
     Request(#[from] InvalidRequest),
 }
 
@@ -83,25 +83,25 @@ pub enum ConnectReason {
     #[error("the name cannot be resolved: {0}")]
     Resolve(Arc<std::io::Error>),
     /// The connection was refused, or the address is unreachable.
-    #[error("no connection: {0}")]
+    #[error("cannot connect: {0}")]
     Tcp(Arc<std::io::Error>),
     /// The TLS handshake failed, for example because of the certificate.
-    #[error("no TLS: {0}")]
+    #[error("TLS handshake failed: {0}")]
     Tls(Arc<std::io::Error>),
     /// The server does not support HTTP/2, so it is not an API server.
-    #[error("it does not speak HTTP/2")]
+    #[error("the server does not support HTTP/2")]
     NotHttp2,
     /// The HTTP/2 handshake (or that of HTTP/1.1, for upgrades) failed.
-    #[error("no HTTP: {0}")]
+    #[error("HTTP handshake failed: {0}")]
     Http(Arc<str>),
     /// The server did not respond in time.
-    #[error("no response in time while {0}")]
+    #[error("no response in time during {0}")]
     Silent(Stage),
     /// It was down, and is not ready yet.
-    #[error("/readyz answers {0}")]
+    #[error("/readyz returned {0}")]
     NotReady(StatusCode),
     /// It allows no streams, or the maximum number of connections is open.
-    #[error("it accepts no more requests")]
+    #[error("the server accepts no more requests")]
     Full,
     /// This process is stopping.
     #[error("the proxy-agent is stopping")]
@@ -132,7 +132,7 @@ pub enum InvalidRequest {
     #[error("{0:?} is not a path")]
     Path(String),
     /// HTTP/2 cannot express it.
-    #[error("HTTP/2 refuses it: {0}")]
+    #[error("HTTP/2 cannot express the request: {0}")]
     Http(String),
 }
 
@@ -201,10 +201,10 @@ impl std::error::Error for Unreachable {}
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Connecting => "connecting",
-            Self::Tls => "TLS was negotiated",
-            Self::Http => "HTTP began",
-            Self::Readiness => "it was asked whether it is ready",
+            Self::Connecting => "name resolution and TCP connect",
+            Self::Tls => "the TLS handshake",
+            Self::Http => "the HTTP handshake",
+            Self::Readiness => "the check of /readyz",
         })
     }
 }

@@ -45,9 +45,9 @@ async fn reopen(origin: &Arc<Origin>, gone: &CancellationToken) -> Option<(Acces
             Ok(Ok(opened)) => return Some(opened),
             Ok(Err(error)) => {
                 let error: &dyn std::error::Error = &error;
-                error!(error, "the new kubeconfig cannot be used yet, the old one stays in force");
+                error!(error, "cannot use the new kubeconfig yet; the previous one stays in use");
             }
-            Err(panic) => error!(%panic, "reading the new kubeconfig failed"),
+            Err(panic) => error!(%panic, "cannot read the new kubeconfig"),
         }
         gone.run_until_cancelled(sleep(REOPEN)).await?;
     }

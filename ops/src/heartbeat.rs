@@ -33,7 +33,7 @@ pub struct Heartbeat {
 
 /// A worker hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{worker} has run nothing for {seconds} s")]
+#[error("{worker} has not run a task for {seconds} s")]
 pub struct Hangs {
     worker: WorkerId,
     seconds: u64,

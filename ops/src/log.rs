@@ -69,7 +69,7 @@ pub struct UnknownSetting {
 #[non_exhaustive]
 pub enum InitError {
     /// The filter, or the variable that replaces it, cannot be parsed.
-    #[error("log filter {filter:?} cannot be read")]
+    #[error("invalid log filter {filter:?}")]
     Filter {
         /// The filter as it was given.
         filter: String,

@@ -42,10 +42,10 @@ pub struct Lines {
 #[non_exhaustive]
 pub enum BadLine {
     /// Longer than any valid line.
-    #[error("a line of more than {MAX_REGISTRATION} bytes")]
+    #[error("a line is longer than {MAX_REGISTRATION} bytes")]
     TooLong,
     /// Not JSON of this shape.
-    #[error("a line that is not understood")]
+    #[error("a line that cannot be parsed")]
     Json(#[from] serde_json::Error),
 }
 

@@ -47,7 +47,7 @@ pub enum UnknownStream {
     #[error("an API request on the tunnel names no cluster")]
     NoCluster,
     /// The cluster is not a name.
-    #[error("the stream's cluster is not a name")]
+    #[error("the cluster name of the stream is invalid")]
     Cluster(#[source] InvalidName),
 }
 

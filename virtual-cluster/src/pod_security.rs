@@ -61,7 +61,7 @@ pub fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Va
     Some(wanted)
 }
 
-/// The warning for a client whose namespace with these labels gets a stricter level than it asks for.
+/// The warning for a client whose namespace with these labels gets a stricter level than it requests.
 pub fn warning(labels: &Value, level: Level) -> Option<String> {
     let asked = text(labels, &asked(ENFORCE));
     let version = text(labels, &asked_version()).filter(|version| *version != LATEST);
@@ -71,7 +71,7 @@ pub fn warning(labels: &Value, level: Level) -> Option<String> {
     }
     let asked = format!("{}:{}", asked.unwrap_or("the default"), version.unwrap_or(LATEST));
     Some(format!(
-        "{ENFORCE}: this virtual cluster enforces at least {level}:{LATEST}; this namespace asks for {asked}, and \
+        "{ENFORCE}: this virtual cluster enforces at least {level}:{LATEST}; this namespace requests {asked}, and \
          {enforced}:{LATEST} is enforced"
     ))
 }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(
             warned(json!({ASKED: "privileged"})).unwrap(),
             "pod-security.kubernetes.io/enforce: this virtual cluster enforces at least baseline:latest; this namespace \
-             asks for privileged:latest, and baseline:latest is enforced"
+             requests privileged:latest, and baseline:latest is enforced"
         );
         assert!(warned(json!({ASKED: "restricted", ASKED_VERSION: "v1.20"})).unwrap().contains("restricted:v1.20"));
     }

@@ -25,7 +25,7 @@ pub enum BadPrefix {
     #[error("names that begin with {0:?} are reserved")]
     Reserved(&'static str),
     /// HTTP headers cannot carry the names.
-    #[error("it holds control characters, or begins with white space")]
+    #[error("it contains control characters, or begins with white space")]
     Inexpressible,
 }
 

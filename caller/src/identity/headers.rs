@@ -15,7 +15,7 @@ const OURS: [&str; 2] = ["impersonate-", "x-remote-"];
 /// A name, group, uid or extra field that HTTP cannot carry unchanged: control characters, or white space at an end,
 /// which a receiver cuts off (RFC 9110 section 5.5). With it cut off, the user would be somebody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name that HTTP headers cannot carry")]
+#[error("a name that cannot be written in HTTP headers")]
 pub struct Inexpressible;
 
 /// The headers that say to the host on whose behalf a request is.

@@ -35,7 +35,7 @@ pub enum BadRequest {
     #[error("requested groups, a uid or extra fields without impersonating a user name")]
     NoUser,
     /// They are not UTF-8.
-    #[error("the headers that ask to impersonate a user are not UTF-8")]
+    #[error("the impersonation headers are not UTF-8")]
     NotUtf8,
     /// They have too many groups and extra fields.
     #[error("more than {MAX_PARTS} groups and extra fields to impersonate")]

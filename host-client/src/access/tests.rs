@@ -143,7 +143,7 @@ async fn a_kubeconfig_may_change_altogether() {
     becomes(&host, "third -").await;
     assert_eq!(host.statistics().servers[0].address.port(), new.address.port());
 
-    // It is invalid, so the old one stays in force.
+    // It is invalid, so the previous one stays in use.
     fs::write(directory.path().join("kubeconfig"), "current-context: nowhere").unwrap();
     reloader.reload();
     assert_eq!(who(&host).await.unwrap(), "third -");

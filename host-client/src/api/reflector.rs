@@ -181,7 +181,7 @@ impl Reflector {
         if let Some(error) = &error {
             let error: &dyn std::error::Error = error;
             // An expired version is normal, for example after a long interruption.
-            warn!(path = self.path, error, "following a list was interrupted");
+            warn!(path = self.path, error, "the list and watch was interrupted; trying again");
         }
         let asked = error.as_ref().and_then(|error| error.status()?.retry_after());
         self.resume_at = Some(Instant::now() + self.wait(asked));

@@ -202,7 +202,7 @@ async fn an_only_address_is_tried_though_it_is_down() {
     a.kill();
     let error = host.send(get("/1")).await.unwrap_err();
     assert_eq!((error.unsent(), error.fault()), (true, Fault::Host));
-    assert_eq!(error.to_string(), "no API server can be reached (https://a:6443: no connection: connection refused)");
+    assert_eq!(error.to_string(), "no API server can be reached (https://a:6443: cannot connect: connection refused)");
     a.behave(Behaviour::Serve);
     let (sending, asked) = ask(&host, &mut a, "/2").await;
     asked.answer("a");

@@ -31,19 +31,19 @@ pub enum PathError {
     #[error("it must begin with a slash")]
     NotAbsolute,
     /// `//`. One slash at the end is allowed.
-    #[error("it must not hold an empty segment")]
+    #[error("it must not contain an empty segment")]
     EmptySegment,
     /// `.` or `..`, also when encoded.
-    #[error("it must not hold a dot segment")]
+    #[error("it must not contain a dot segment")]
     DotSegment,
     /// `%2f` in a segment.
-    #[error("it must not hold an encoded slash")]
+    #[error("it must not contain an encoded slash")]
     EncodedSlash,
     /// `%25` in a segment: no Kubernetes name contains a percent sign, and a second decoding would change the path.
-    #[error("it must not hold an encoded percent sign")]
+    #[error("it must not contain an encoded percent sign")]
     EncodedPercent,
     /// A control character, a space, `?` or `#`, or one of the first two encoded.
-    #[error("it must not hold control characters")]
+    #[error("it must not contain control characters")]
     Control,
     /// An invalid percent escape, or text that is not UTF-8.
     #[error(transparent)]
@@ -52,7 +52,7 @@ pub enum PathError {
     #[error("nothing may follow the subresource")]
     TrailingSegments,
     /// `/namespaces/a/namespaces/b`: it does not exist, and names two namespaces.
-    #[error("a namespace holds no namespaces")]
+    #[error("namespaces cannot be nested")]
     NestedNamespace,
     /// `/api/v1/watch` with nothing after it.
     #[error("unable to determine kind and namespace")]

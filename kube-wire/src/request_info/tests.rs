@@ -174,7 +174,7 @@ fn refusals_are_bad_requests() {
     let status = Status::from(&error);
     assert_eq!(
         (status.code, status.message.as_str()),
-        (400, "invalid request path: it must not hold an empty segment")
+        (400, "invalid request path: it must not contain an empty segment")
     );
 }
 

@@ -45,7 +45,7 @@ pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
         if problems.is_empty() {
             let others: Vec<_> = others.iter().map(|other| other.kind.as_str()).collect();
             let only = if others.is_empty() { "" } else { ", only " };
-            problems.general(format_args!("the file holds no {kind}{only}{}", others.join(", ")));
+            problems.general(format_args!("the file contains no {kind}{only}{}", others.join(", ")));
         }
         return Err(problems);
     };
@@ -56,7 +56,7 @@ pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
     match &document.api_version {
         Some(version) if **version == API_VERSION => {}
         Some(version) => {
-            problems.at(version, format_args!("apiVersion `{version}` is not known; this is {API_VERSION}"));
+            problems.at(version, format_args!("unknown apiVersion `{version}`; expected {API_VERSION}"));
         }
         None => {
             problems.push(Problem::new(document.text.start(), format_args!("`apiVersion: {API_VERSION}` is missing")));
@@ -81,7 +81,7 @@ fn read(file: &str) -> (Vec<Document>, Problems) {
     let mut texts = split(file);
     if texts.len() > MAX_DOCUMENTS {
         texts.truncate(MAX_DOCUMENTS);
-        problems.general(format_args!("the file holds more than {MAX_DOCUMENTS} documents"));
+        problems.general(format_args!("the file contains more than {MAX_DOCUMENTS} documents"));
     }
     for text in texts {
         match serde_saphyr::from_str_with_options::<Option<Header>>(&text.0, yaml::options()) {

@@ -15,7 +15,7 @@ pub struct Duration(time::Duration);
 
 /// The text is not a [`Duration`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a length of time such as 10s, 1m30s or 250ms: {reason}")]
+#[error("{text:?} is not a duration such as 10s, 1m30s or 250ms: {reason}")]
 pub struct InvalidDuration {
     text: String,
     reason: &'static str,

@@ -103,10 +103,10 @@ depth: 0
     .unwrap_err();
     assert_eq!(
         errors,
-        "L:4:1: unknown key `colour`; known here: domain, islands, depth, tide, labels
-L:7:3: unknown key `nmae`; known here: name, key, mode
+        "L:4:1: unknown key `colour`; known keys: domain, islands, depth, tide, labels
+L:7:3: unknown key `nmae`; known keys: name, key, mode
 L:8:9: island `east` is given twice
-L:9:33: unknown key `port`; known here: address
+L:9:33: unknown key `port`; known keys: address
 L: a lagoon without depth"
     );
 }
@@ -116,21 +116,21 @@ fn what_cannot_be_read_is_reported_with_its_line_and_with_the_unknown_keys_befor
     for (body, expected) in [
         (
             "domain: a\nxyz: 1\ndepth: deep\n",
-            "L:4:1: unknown key `xyz`; known here: domain, islands, depth, tide, labels\nL:5:8: expected a whole number that fits u32",
+            "L:4:1: unknown key `xyz`; known keys: domain, islands, depth, tide, labels\nL:5:8: expected a whole number that fits u32",
         ),
         (
             "domain: a\ntide: 10\n",
-            "L:4:7: \"10\" is not a length of time such as 10s, 1m30s or 250ms: a unit (h, m, s or ms) is missing",
+            "L:4:7: \"10\" is not a duration such as 10s, 1m30s or 250ms: a unit (h, m, s or ms) is missing",
         ),
         ("domain: a\nislands:\n- {}\n", "L:5:3: key `name` is missing"),
-        ("domain: a\ndomain: b\n", "L:4:1: key `domain` is given twice"),
+        ("domain: a\ndomain: b\n", "L:4:1: duplicate key `domain`"),
         ("domain: a\nislands:\n- {name: x, mode: imaginary}\n", "L:5:19: `imaginary` is not one of virtual, physical"),
         ("domain: a\nislands:\n- {name: x, key: ''}\n", "L:5:18: a file path must not be empty"),
-        ("domain: [a]\n", "L:3:9: expected a text"),
+        ("domain: [a]\n", "L:3:9: expected a string"),
         ("domain: a\nislands: x\n", "L:4:10: expected a list"),
         ("domain: a\nislands: [x]\n", "L:4:11: expected a mapping of keys to values"),
         ("domain:\n", "L:3:7: null is not allowed here"),
-        ("domain: *x\n", "L:3:9: no `&` anchor of this name stands before it"),
+        ("domain: *x\n", "L:3:9: no anchor of this name precedes the alias"),
         ("domain: !env HOME\n", "L:3:14: unsupported tag `!env`"),
     ] {
         assert_eq!(read_one(body).unwrap_err(), expected, "{body}");
@@ -179,13 +179,13 @@ kind: Reef
 #[test]
 fn a_file_without_the_wanted_document_says_what_it_holds() {
     let refused = |file: &str| parse::<Lagoon>(file, Path::new("L")).unwrap_err().to_string();
-    assert_eq!(refused(""), "L: the file holds no Lagoon");
-    assert_eq!(refused("# nothing\n---\n---\n"), "L: the file holds no Lagoon");
-    assert_eq!(refused("apiVersion: atoll.dev/v1alpha1\nkind: Reef\n"), "L: the file holds no Lagoon, only Reef");
+    assert_eq!(refused(""), "L: the file contains no Lagoon");
+    assert_eq!(refused("# nothing\n---\n---\n"), "L: the file contains no Lagoon");
+    assert_eq!(refused("apiVersion: atoll.dev/v1alpha1\nkind: Reef\n"), "L: the file contains no Lagoon, only Reef");
     assert_eq!(refused("\ndomain: a\n"), "L:2:1: the document has no `kind`");
     assert_eq!(
         refused("kind: Lagoon\napiVersion: atoll.dev/v9\ndomain: a\n"),
-        "L:2:13: apiVersion `atoll.dev/v9` is not known; this is atoll.dev/v1alpha1"
+        "L:2:13: unknown apiVersion `atoll.dev/v9`; expected atoll.dev/v1alpha1"
     );
     assert_eq!(refused("kind: Lagoon\ndomain: a\n"), "L:1:1: `apiVersion: atoll.dev/v1alpha1` is missing");
     assert_eq!(

@@ -33,8 +33,8 @@ pub(super) fn problem(error: &Error) -> Problem {
     let error = error.without_snippet();
     let place = error.location().and_then(Place::of);
     let message = match error {
-        Error::DuplicateMappingKey { key: Some(key), .. } => format!("key `{key}` is given twice"),
-        Error::DuplicateMappingKey { .. } => "a key is given twice".to_owned(),
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
+        Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
         Error::SerdeMissingField { field, .. } => format!("key `{field}` is missing"),
         Error::InvalidBooleanStrict { .. } => "expected `true` or `false`".to_owned(),
         Error::SerdeUnknownVariant { variant, expected, .. } => {
@@ -47,12 +47,12 @@ pub(super) fn problem(error: &Error) -> Problem {
             let wanted = match *expected {
                 "sequence start" => "a list",
                 "mapping start" => "a mapping of keys to values",
-                "string scalar" => "a text",
+                "string scalar" => "a string",
                 other => other,
             };
             format!("expected {wanted}")
         }
-        Error::UnknownAnchor { .. } => "no `&` anchor of this name stands before it".to_owned(),
+        Error::UnknownAnchor { .. } => "no anchor of this name precedes the alias".to_owned(),
         Error::AliasError { error, .. } => return problem(error),
         error => UserMessageFormatter.format_message(error).into_owned(),
     };

@@ -85,7 +85,7 @@ impl Reloader {
                     tracing::error!(
                         files = join(source.paths()),
                         error,
-                        "not reloaded, the old content stays in force"
+                        "cannot reload; the previous content stays in use"
                     );
                 }
             }
@@ -95,7 +95,9 @@ impl Reloader {
     /// Reads files again every period and on SIGHUP, as long as it is polled. Run it once. You can drop it at any time.
     pub async fn run(&self) {
         let mut hangup = signal(SignalKind::hangup())
-            .inspect_err(|error| tracing::warn!(%error, "cannot listen for SIGHUP; files are read again by time only"))
+            .inspect_err(
+                |error| tracing::warn!(%error, "cannot listen for SIGHUP; files are reloaded only periodically"),
+            )
             .ok();
         let mut ticks = interval_at(Instant::now() + self.0.period, self.0.period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -107,7 +109,7 @@ impl Reloader {
             let reloader = self.clone();
             // Joined at once, so that nothing outlives the drain. A file system that hangs must not stop the runtime.
             if tokio::task::spawn_blocking(move || reloader.reload()).await.is_err() {
-                tracing::error!("a parser of a watched file panicked, the old content stays in force");
+                tracing::error!("a parser of a watched file panicked; the previous content stays in use");
             }
         }
     }

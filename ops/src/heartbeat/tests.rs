@@ -44,7 +44,7 @@ async fn a_worker_that_hangs_is_found_and_one_that_goes_on_is_well_again() {
         settle(workers.at(0)).await;
     }
     assert_eq!(heartbeat.check(), Err(Hangs { worker: workers.at(1).id(), seconds: 30 }));
-    assert_eq!(heartbeat.check().unwrap_err().to_string(), "worker 1 has run nothing for 30 s");
+    assert_eq!(heartbeat.check().unwrap_err().to_string(), "worker 1 has not run a task for 30 s");
     assert_eq!(value(&metrics, "atoll_worker_silence_seconds"), "30");
     // The other worker has run each of its tasks.
     assert_eq!(value(&metrics, "atoll_worker_delay_seconds_count"), "31");

@@ -98,7 +98,7 @@ fn parse(text: &str) -> Result<ListenAddr, &'static str> {
     }
     let port = port.parse().map_err(|_| "the port is not 0 to 65535")?;
     let host = match host.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
-        Some(Some(ip)) => Host::Ip(IpAddr::V6(ip.parse().map_err(|_| "the brackets hold no IPv6 address")?)),
+        Some(Some(ip)) => Host::Ip(IpAddr::V6(ip.parse().map_err(|_| "the text in brackets is not an IPv6 address")?)),
         Some(None) => return Err("the bracket is not closed"),
         None if host.is_empty() => {
             return Err("the host is missing; write 0.0.0.0 or [::] for all");

@@ -48,10 +48,10 @@ pub enum AuthorityError {
     #[error("a certificate cannot be parsed: {0}")]
     Certificate(String),
     /// No certificate of the file belongs to the key.
-    #[error("the private key belongs to none of the certificates")]
+    #[error("the private key does not match any of the certificates")]
     KeyMismatch,
     /// The certificate may not sign others.
-    #[error("the certificate is not that of an authority (basicConstraints CA or keyUsage keyCertSign is missing)")]
+    #[error("the certificate is not a CA certificate (basicConstraints CA or keyUsage keyCertSign is missing)")]
     NotAnAuthority,
 }
 
@@ -59,13 +59,13 @@ pub enum AuthorityError {
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
     /// The lifetime is zero or above [`MAX_LIFETIME`].
-    #[error("a certificate lives between one second and a hundred years")]
+    #[error("the lifetime of a certificate must be between one second and a hundred years")]
     Lifetime,
     /// The authority's own certificate has expired, so nobody would accept the new one.
-    #[error("the authority's certificate has expired")]
+    #[error("the CA certificate has expired")]
     AuthorityExpired,
     /// A server name that a certificate cannot contain, or no name at all.
-    #[error("not names that a server certificate can hold")]
+    #[error("the server names are missing, or cannot be written in a certificate")]
     Names,
     /// The cryptography failed (no randomness, a broken key).
     #[error("signing failed")]

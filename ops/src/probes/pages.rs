@@ -69,7 +69,7 @@ impl Pages {
     /// Answers one request.
     pub(super) async fn answer(&self, method: &Method, uri: &Uri) -> Response<Full<Bytes>> {
         if method != Method::GET && method != Method::HEAD {
-            let refusal = Answer::text("only GET and HEAD are known here\n");
+            let refusal = Answer::text("only GET and HEAD are supported\n");
             let mut res = refusal.with_status(StatusCode::METHOD_NOT_ALLOWED).into_response();
             let allow = HeaderValue::from_static("GET, HEAD");
             res.headers_mut().insert(ALLOW, allow);
@@ -80,7 +80,7 @@ impl Pages {
         } else {
             match self.list.iter().find(|page| page.path == uri.path()) {
                 Some(page) => (page.reply)(Query::new(uri.query().unwrap_or(""))).await,
-                None => Answer::text("not found; see / for what there is\n").with_status(StatusCode::NOT_FOUND),
+                None => Answer::text("not found; / lists all pages\n").with_status(StatusCode::NOT_FOUND),
             }
         };
         answer.into_response()

@@ -41,7 +41,7 @@ pub enum IdentityError {
     #[error("the certificate cannot be parsed")]
     Certificate,
     /// The key cannot be used, or belongs to another certificate.
-    #[error("the key does not go with the certificate")]
+    #[error("the private key does not match the certificate")]
     Key(#[source] Error),
 }
 

@@ -30,10 +30,10 @@ pub enum CaError {
     #[error(transparent)]
     Pem(#[from] PemError),
     /// A certificate that cannot be a trust anchor.
-    #[error("a certificate cannot be a trust anchor")]
+    #[error("a certificate cannot be used as a CA certificate")]
     Anchor(#[source] Error),
     /// No certificate in the file can be a trust anchor.
-    #[error("no trust anchor")]
+    #[error("the file contains no CA certificate")]
     Empty,
 }
 
@@ -47,7 +47,7 @@ pub enum ClientCertificateError {
     #[error("the client certificate is not accepted")]
     Untrusted(#[source] Error),
     /// The chain is valid but does not identify the client.
-    #[error("the client certificate names nobody")]
+    #[error("the subject of the client certificate does not identify a client")]
     Unreadable(#[from] UnreadableIdentity),
 }
 

@@ -97,7 +97,7 @@ fn known_keys<T: Document>(document: &Value, pointer: &str) -> Option<BTreeSet<S
     keys.insert(STRANGER.to_owned(), "x".into());
     let errors = parse::<T>(&changed.to_string(), Path::new("example.yaml")).err()?;
     let message = errors.problems()[0].message();
-    let list = message.strip_prefix(&format!("unknown key `{STRANGER}`; known here: "));
+    let list = message.strip_prefix(&format!("unknown key `{STRANGER}`; known keys: "));
     let list = list.unwrap_or_else(|| panic!("{pointer}: {errors}"));
     Some(list.split(", ").map(str::to_owned).collect())
 }

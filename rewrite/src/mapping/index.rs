@@ -32,7 +32,7 @@ pub enum Owner {
 
 /// Another host namespace already has the virtual name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name} of virtual cluster {cluster} is {present} already")]
+#[error("namespace {name} of virtual cluster {cluster} is already {present} on the host")]
 pub struct Ambiguous {
     /// The virtual cluster.
     pub cluster: ClusterName,

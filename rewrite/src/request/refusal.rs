@@ -37,7 +37,7 @@ pub enum Reason {
         expected: String,
     },
     /// The object is compressed, or is not protobuf.
-    #[error("the object in the body has a content type or encoding of its own")]
+    #[error("the envelope of the object has a content type or encoding")]
     Wrapped,
     /// The field is repeated. Go uses the last one, others the first.
     #[error("duplicate field")]

@@ -43,10 +43,10 @@ pub enum Unreadable {
     #[error(transparent)]
     Json(#[from] Malformed),
     /// The envelope contains compressed data, or not protobuf.
-    #[error("the object is wrapped in something else than protobuf")]
+    #[error("the envelope of the object has a content type or encoding other than plain protobuf")]
     Wrapped,
     /// Another kind of object than requested.
-    #[error("it is {kind:?} of {api_version:?}, which was not asked for")]
+    #[error("the response is {kind:?} of {api_version:?}, which was not requested")]
     Kind {
         /// Its `apiVersion`.
         api_version: String,

@@ -58,7 +58,7 @@ impl<A: HostApi> NewNamespaces<A> {
     /// dropped, the reconciler finishes the namespace.
     pub(super) async fn complete(&self, created: &Value) -> NamespaceReadiness {
         let Ok(Some(member)) = self.namespaces.learn(created) else {
-            error!(namespace = %created["metadata"]["name"], "the new namespace belongs to no virtual cluster");
+            error!(namespace = %created["metadata"]["name"], "the new namespace does not belong to any virtual cluster");
             return NamespaceReadiness::Foreign;
         };
         let writing = self.write_all(&member.cluster, &member.host);

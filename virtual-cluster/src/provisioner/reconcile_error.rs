@@ -32,7 +32,7 @@ pub enum ReconcileError {
     #[error("namespace {0} of the host is being deleted")]
     Ending(HostNamespace),
     /// Others changed the object between each read and write.
-    #[error("others changed {0} at each attempt to write it")]
+    #[error("{0} was changed concurrently at each attempt to write it")]
     Contended(String),
 }
 

@@ -47,7 +47,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<'_, A> {
             }
             if !keys.pass_over(&key.text) {
                 let known = keys.fields.join(", ");
-                let message = format!("unknown key `{}`; known here: {known}", key.text);
+                let message = format!("unknown key `{}`; known keys: {known}", key.text);
                 let mut problems = self.reading.problems.borrow_mut();
                 problems.push(Problem::new(key.place, message));
             }

@@ -99,7 +99,7 @@ impl Direct {
         let name: ServerName<'static> = client_config.server_name.as_ref().unwrap_or(address.server_name()).clone();
         let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await?;
         if stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
-            return Err(io::Error::other("it does not speak HTTP/2"));
+            return Err(io::Error::other("the server does not support HTTP/2"));
         }
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(PING);
