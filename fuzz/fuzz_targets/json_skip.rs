@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rewrite::json::{Cursor, Edits, Fate, Malformed};
+use rewrite::json::{Cursor, Edits, Outcome, Malformed};
 
 /// Containers below this level are skipped by both, so that the recursion ends.
 const DEEPEST: usize = 100;
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn enter(cursor: &mut Cursor<'_>, level: usize) -> Result<(), Malformed> {
-    let deeper = |cursor: &mut Cursor<'_>| enter(cursor, level + 1).map(|()| Fate::Keep);
+    let deeper = |cursor: &mut Cursor<'_>| enter(cursor, level + 1).map(|()| Outcome::Keep);
     match cursor.peek()? {
         b'{' if level < DEEPEST => cursor.object(&mut Edits::new(), |cursor, _, _| deeper(cursor)).map(drop),
         b'[' if level < DEEPEST => cursor.array(&mut Edits::new(), |cursor, _, _| deeper(cursor)).map(drop),

@@ -13,7 +13,7 @@ struct Row<'a> {
 /// Places of a kind, in the order of their paths, each with the name of its `Place`.
 type Places = BTreeMap<String, &'static str>;
 
-/// What every object has, known kind or not.
+/// The places that every object has, whether its kind is known or not.
 const EVERY_OBJECT: [(&str, &str); 3] = [
     ("metadata.namespace", "OwnNamespace"),
     ("metadata.ownerReferences[]", "Reference"),
@@ -21,7 +21,7 @@ const EVERY_OBJECT: [(&str, &str); 3] = [
     ("status.conditions[].message", "Message"),
 ];
 
-/// What the list cannot say, because it depends on the kind.
+/// Places that the list cannot express, because they depend on the kind.
 fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)] {
     match (group, kind) {
         ("", "Binding") => &[("target", "BindingTarget")],
@@ -63,7 +63,7 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             &[("metadata.managedFields[].fieldsV1.f:spec.f:resourceAttributes.f:namespace", "OwnedAskedNamespace")]
         }
         ("authorization.k8s.io", "SelfSubjectRulesReview") => &[
-            ("spec.namespace", "AskedNamespace"),
+            ("spec.namespace", "ReviewNamespace"),
             ("status.evaluationError", "Message"),
             ("status.resourceRules[]", "ShownRule"),
         ],
@@ -116,7 +116,7 @@ pub(super) fn generate(references: &str) -> String {
                 let template = revised.iter().filter(|(path, _)| path.starts_with("spec."));
                 places.extend(template.map(|(path, place)| (format!("data.{path}"), *place)));
                 places.insert("data".to_owned(), "Revision");
-                // Where the pods go (`updateIdentity` in pkg/controller/statefulset/stateful_set_utils.go).
+                // The namespace of the pods (`updateIdentity` in pkg/controller/statefulset/stateful_set_utils.go).
                 places.insert("data.metadata.namespace".to_owned(), "Namespace");
             }
             places.extend(additions(group, kind).iter().map(|(path, place)| ((*path).to_owned(), *place)));
@@ -137,7 +137,7 @@ pub(super) fn generate(references: &str) -> String {
     }
 
     let mut out = String::from(
-        "//! Where names stand, kind by kind. Generated from `schema/kubernetes-1.36-references.tsv` by\n\
+        "//! The positions of names, by kind. Generated from `schema/kubernetes-1.36-references.tsv` by\n\
          //! `cargo run -p rewrite --example generate-schema`; not to be edited.\n\n\
          use super::row::Row;\n\
          use crate::program::Place;\n\n\

@@ -73,8 +73,8 @@ impl Credential {
         Ok(())
     }
 
-    /// Makes the edits, if it is a credential: `certificate` for the one that was found, and what `map` makes of the
-    /// namespace, which is left alone if that is nothing.
+    /// Makes the edits, if it is a credential. `certificate`, if any, replaces the one in the object. `map` returns the
+    /// new namespace, or `None` if it stays unchanged.
     pub(crate) fn conclude(
         self,
         certificate: Option<&Certificate>,

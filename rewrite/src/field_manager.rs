@@ -3,7 +3,7 @@
 //! `ValidateFieldManager` in apimachinery's `pkg/apis/meta/v1/validation` makes an error for each character that is not
 //! printable, and quotes the whole name in each of them.
 
-use crate::json::{Cursor, DEEPEST, Edits, Fate, Malformed};
+use crate::json::{Cursor, DEEPEST, Edits, Malformed, Outcome};
 use crate::protobuf::fields;
 
 /// The maximum length of a name, in bytes (`FieldManagerMaxLength` in the same file).
@@ -75,13 +75,13 @@ impl Found {
                     } else {
                         self.visit(cursor, key.is("managedFields"), depth + 1)?;
                     }
-                    Ok::<_, Malformed>(Fate::Keep)
+                    Ok::<_, Malformed>(Outcome::Keep)
                 })?;
             }
             b'[' if depth < DEEPEST => {
                 cursor.array(&mut Edits::new(), |cursor, _, _| {
                     self.visit(cursor, is_managed, depth + 1)?;
-                    Ok::<_, Malformed>(Fate::Keep)
+                    Ok::<_, Malformed>(Outcome::Keep)
                 })?;
             }
             _ => cursor.skip()?,

@@ -176,7 +176,7 @@ impl Toleration {
                 }
                 _ => known = false,
             }
-            Ok(crate::json::Fate::Keep)
+            Ok(crate::json::Outcome::Keep)
         })?;
         if found.operator.is_empty() {
             // The default (`Toleration` in core/v1/types.go).

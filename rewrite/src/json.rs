@@ -23,7 +23,7 @@ mod text;
 mod weight;
 
 pub use boundary::Boundary;
-pub use container::{Extent, Fate};
+pub use container::{Extent, Outcome};
 pub use cursor::Cursor;
 pub use cut::Cut;
 pub use edit::{Edits, Mark};

@@ -12,7 +12,7 @@ mod error;
 
 use bytes::Bytes;
 
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 use document::Document;
 
 pub use error::DoesNotApply;
@@ -56,7 +56,7 @@ impl JsonPatch {
                         return Err(NotAPatch);
                     }
                     operations.push(Operation::parse(body, cursor)?);
-                    Ok(Fate::Keep)
+                    Ok(Outcome::Keep)
                 })?;
             }
             b'n' => cursor.skip()?,
@@ -105,11 +105,11 @@ impl Operation {
                     let start = cursor.at();
                     cursor.skip()?;
                     operation.value = Some(body.slice(start..cursor.at()));
-                    return Ok(Fate::Keep);
+                    return Ok(Outcome::Keep);
                 }
                 _ => {
                     cursor.skip()?;
-                    return Ok(Fate::Keep);
+                    return Ok(Outcome::Keep);
                 }
             };
             *field = match cursor.peek()? {
@@ -117,7 +117,7 @@ impl Operation {
                 b'n' => cursor.skip().map(|()| None)?,
                 _ => return Err(NotAPatch),
             };
-            Ok(Fate::Keep)
+            Ok(Outcome::Keep)
         })?;
         Ok(operation)
     }

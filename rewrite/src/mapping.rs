@@ -65,7 +65,7 @@ impl Mapping {
 
     /// The same names, for the response to a request that names `namespace`.
     #[must_use]
-    pub fn asking_for(mut self, namespace: VirtualNamespace) -> Self {
+    pub fn with_requested_namespace(mut self, namespace: VirtualNamespace) -> Self {
         self.namespaces.note_requested(namespace);
         self
     }
@@ -73,7 +73,7 @@ impl Mapping {
     /// The same names, with the objects of namespaces in `recently_deleted` still visible: a watch can report the deletion of
     /// an object after the index has removed its namespace.
     #[must_use]
-    pub fn remembering(mut self, recently_deleted: Arc<Index>) -> Self {
+    pub fn with_recently_deleted(mut self, recently_deleted: Arc<Index>) -> Self {
         self.namespaces.remember(recently_deleted);
         self
     }
@@ -101,7 +101,7 @@ impl Mapping {
 
     /// The same names, for the response to a request about the custom object `name`.
     #[must_use]
-    pub fn about_object(mut self, name: &str) -> Self {
+    pub fn with_requested_object(mut self, name: &str) -> Self {
         self.objects.note_requested(self.namespaces.cluster(), name);
         self
     }

@@ -12,8 +12,8 @@ use crate::name::HIDDEN_PREFIX;
 /// The annotation that shows the virtual cluster the allocated port for each requested one: `30080=31234`.
 pub const SHOWN_ANNOTATION: &str = "atoll.dev/node-ports";
 
-/// The prefix of the host's annotations. A [`NodePort`] follows.
-const ASKED: &str = "asked-node-port.";
+/// The prefix of the host's annotations. A [`NodePort`] follows. Existing Services have this key, so it must not change.
+const REQUESTED_PREFIX: &str = "asked-node-port.";
 /// The suffix for `spec.healthCheckNodePort`.
 const HEALTH_CHECK: &str = "health-check";
 
@@ -48,12 +48,12 @@ pub enum Protocol {
 impl NodePort {
     /// The annotation of the host with the port that was requested for this field.
     pub fn annotation(self) -> String {
-        format!("{HIDDEN_PREFIX}{ASKED}{self}")
+        format!("{HIDDEN_PREFIX}{REQUESTED_PREFIX}{self}")
     }
 
     /// The field of an annotation of the host.
     pub fn of_annotation(key: &str) -> Option<Self> {
-        let place = key.strip_prefix(HIDDEN_PREFIX)?.strip_prefix(ASKED)?;
+        let place = key.strip_prefix(HIDDEN_PREFIX)?.strip_prefix(REQUESTED_PREFIX)?;
         if place == HEALTH_CHECK {
             return Some(Self::HealthCheck);
         }
@@ -97,7 +97,7 @@ impl Protocol {
 
 /// Whether an annotation of a Service is one of these.
 pub fn is_ours(key: &str) -> bool {
-    key == SHOWN_ANNOTATION || key.strip_prefix(HIDDEN_PREFIX).is_some_and(|rest| rest.starts_with(ASKED))
+    key == SHOWN_ANNOTATION || key.strip_prefix(HIDDEN_PREFIX).is_some_and(|rest| rest.starts_with(REQUESTED_PREFIX))
 }
 
 #[cfg(test)]
@@ -107,18 +107,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_annotation_says_what_it_is_about(port: u16, protocol in 0..3_usize) {
-            let asked = NodePort::Of { port, protocol: Protocol::ALL[protocol] };
-            let key = asked.annotation();
-            prop_assert_eq!(NodePort::of_annotation(&key), Some(asked));
+        fn annotations_are_parsed_and_printed(port: u16, protocol in 0..3_usize) {
+            let field = NodePort::Of { port, protocol: Protocol::ALL[protocol] };
+            let key = field.annotation();
+            prop_assert_eq!(NodePort::of_annotation(&key), Some(field));
             prop_assert!(is_ours(&key));
-            // Kubernetes takes 63 characters behind the slash (`IsQualifiedName`).
+            // Kubernetes accepts 63 characters after the slash (`IsQualifiedName`).
             prop_assert!(key.len() <= HIDDEN_PREFIX.len() + 63);
         }
     }
 
     #[test]
-    fn nothing_else_is_one() {
+    fn other_annotations_are_not_node_ports() {
         let health = NodePort::HealthCheck.annotation();
         assert_eq!(health, "atoll.dev/asked-node-port.health-check");
         assert_eq!(NodePort::of_annotation(&health), Some(NodePort::HealthCheck));

@@ -1,4 +1,5 @@
-//! Labels and annotations that clients write and that must have no effect on the host. It stores them under other keys.
+//! Labels and annotations that clients write and that must have no effect on the host, which stores them under other
+//! keys.
 //!
 //! A ClusterRole with an `aggregationRule` aggregates the rules of all roles that its selectors match
 //! (`clusterroleaggregation` in kube-controller-manager): the host's own `view` selects
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parked_key_comes_back() {
+    fn a_parked_key_is_restored() {
         for key in [
             "app",
             "a.b/c",

@@ -1,6 +1,6 @@
 //! Pod Security (`pod-security.kubernetes.io`), if the operator of the host enforces a level in a virtual cluster.
 //!
-//! The host enforces the stricter of that level and the one that a client asks for. The labels of clients are
+//! The host enforces the stricter of that level and the one that a client requests. The labels of clients are
 //! [parked](crate::parked): keys are renamed one to one, so the host itself processes them in patches, applies and
 //! managed fields. The labels that the host acts on belong to the agent, and clients never see them.
 //!
@@ -48,12 +48,12 @@ pub fn is_enforced(key: &str) -> bool {
 }
 
 /// The host's key of a client's label `key`, if a level is enforced.
-pub fn asked_key(key: &str) -> Option<String> {
+pub fn requested_key(key: &str) -> Option<String> {
     is_enforced(key).then(|| parked(key))
 }
 
 /// The key that clients see for this key of the host.
-pub fn shown_key(key: &str) -> Option<&'static str> {
+pub fn client_key(key: &str) -> Option<&'static str> {
     let shown = unparked(key)?;
     [ENFORCE, ENFORCE_VERSION].into_iter().find(|known| shown == *known)
 }
@@ -86,16 +86,16 @@ impl Level {
         }
     }
 
-    /// The level that the host enforces if this one is configured and a client asks for `asked`. Like the host, treats an
-    /// invalid level as the strictest.
+    /// The level that the host enforces if this one is configured and a client requests `requested`. Like the host, treats
+    /// an invalid level as the strictest.
     #[must_use]
-    pub fn with_asked(self, asked: Option<&str>) -> Self {
-        asked.map_or(self, |asked| self.max(asked.parse().unwrap_or(Self::Restricted)))
+    pub fn with_requested(self, requested: Option<&str>) -> Self {
+        requested.map_or(self, |requested| self.max(requested.parse().unwrap_or(Self::Restricted)))
     }
 
-    /// The labels of a host namespace whose client asks for `asked`.
-    pub fn labels(self, asked: Option<&str>) -> [(&'static str, &'static str); 3] {
-        [(MARK, self.as_str()), (ENFORCE, self.with_asked(asked).as_str()), (ENFORCE_VERSION, LATEST)]
+    /// The labels of a host namespace whose client requests `requested`.
+    pub fn labels(self, requested: Option<&str>) -> [(&'static str, &'static str); 3] {
+        [(MARK, self.as_str()), (ENFORCE, self.with_requested(requested).as_str()), (ENFORCE_VERSION, LATEST)]
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_stricter_level_is_enforced() {
-        for (level, asked, enforced) in [
+        for (level, requested, enforced) in [
             (Level::Baseline, None, "baseline"),
             (Level::Baseline, Some("privileged"), "baseline"),
             (Level::Baseline, Some("baseline"), "baseline"),
@@ -130,23 +130,23 @@ mod tests {
             (Level::Privileged, Some("baseline"), "baseline"),
             (Level::Baseline, Some("nonsense"), "restricted"),
         ] {
-            assert_eq!(level.with_asked(asked).as_str(), enforced, "{level} {asked:?}");
+            assert_eq!(level.with_requested(requested).as_str(), enforced, "{level} {requested:?}");
         }
     }
 
     #[test]
-    fn what_a_client_asks_for_has_a_label_of_its_own() {
+    fn the_requested_level_has_its_own_label() {
         for key in [ENFORCE, ENFORCE_VERSION] {
-            let host = asked_key(key).unwrap();
+            let host = requested_key(key).unwrap();
             assert!(!is_enforced(&host));
-            assert_eq!(shown_key(&host), Some(key));
+            assert_eq!(client_key(&host), Some(key));
         }
-        assert_eq!((asked_key("pod-security.kubernetes.io/warn"), shown_key(ENFORCE)), (None, None));
-        assert_eq!(shown_key(&parked("app")), None);
+        assert_eq!((requested_key("pod-security.kubernetes.io/warn"), client_key(ENFORCE)), (None, None));
+        assert_eq!(client_key(&parked("app")), None);
     }
 
     #[test]
-    fn values_are_judged_as_by_the_host() {
+    fn values_are_validated_as_by_the_host() {
         for (key, value) in [(ENFORCE, "baseline"), (ENFORCE_VERSION, "latest"), (ENFORCE_VERSION, "v1.0")] {
             assert_eq!(check(key, value), Ok(()), "{value}");
         }

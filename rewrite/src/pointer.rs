@@ -1,8 +1,8 @@
 //! Overlays that are stored beside their object.
 //!
 //! Kubernetes limits the annotations of one object to 256 KiB in all (`TotalAnnotationSizeLimitB` in apimachinery's
-//! `api/validation/objectmeta.go`). All virtual clusters and the operator share this room, so an annotation holds only a
-//! small overlay. A larger one is stored elsewhere, and its annotation is a [`Pointer`].
+//! `api/validation/objectmeta.go`). All virtual clusters and the operator share this limit, so an annotation holds only
+//! a small overlay. A larger one is stored elsewhere, and its annotation is a [`Pointer`].
 //!
 //! [`Pointers`] finds the pointers of one virtual cluster in responses of the host, so that the overlays can replace them
 //! before anything else reads the objects.
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_make_no_difference(sizes in proptest::collection::vec(1_usize..60, 1..80)) {
+        fn chunking_makes_no_difference(sizes in proptest::collection::vec(1_usize..60, 1..80)) {
             let mut rest = Bytes::from(sample());
             let mut chunks = Vec::new();
             for size in sizes {
@@ -282,7 +282,7 @@ mod tests {
         }
 
         #[test]
-        fn other_text_stays_as_it_is(text in "[\"overlay.atoll.dev/ke:{} stored0]{0,200}", cut in 0_usize..200) {
+        fn other_text_is_unchanged(text in "[\"overlay.atoll.dev/ke:{} stored0]{0,200}", cut in 0_usize..200) {
             let text = Bytes::from(text);
             let cut = cut.min(text.len());
             prop_assert_eq!(replaced([text.slice(..cut), text.slice(cut..)]), String::from_utf8(text.to_vec()).unwrap());

@@ -1,8 +1,8 @@
 //! Requests: maps bodies of a virtual cluster's clients for the host.
 //!
-//! Unlike a [`View`](crate::View), it refuses bodies that it does not understand: a name that reached the host unmapped would
-//! belong to somebody else. What is *not* here: authorisation, and JSON or YAML patches that must be applied rather than mapped
-//! (the caller applies them to the virtual form of the object and maps the result).
+//! Unlike a [`View`](crate::View), it refuses bodies that it cannot interpret: a name that reached the host unmapped
+//! could belong to another owner. What is *not* here: authorisation, and JSON or YAML patches that must be applied
+//! rather than mapped (the caller applies them to the virtual form of the object and maps the result).
 //!
 //! Reading order: [`Request`], [`Refusal`], `settings`, `names` (how names are mapped), `fields` (the values of a JSON body),
 //! `object` (its places), `protobuf` (the same for the other encoding).
@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::credential::Certificate;
 use crate::json::{Cursor, Edits};
 use crate::name::{HostNamespace, VirtualNamespace};
 use crate::program::walk;
@@ -21,7 +20,6 @@ mod binding;
 mod fields;
 mod form;
 mod guarded_labels;
-mod kept;
 mod keys;
 mod named;
 mod names;
@@ -36,6 +34,7 @@ mod protobuf;
 mod reference;
 mod refusal;
 mod report;
+mod required_entries;
 mod review;
 mod role;
 mod rule;
@@ -44,7 +43,7 @@ mod settings;
 mod strings;
 
 pub use crate::parked::AGGREGATION_ANNOTATION;
-pub use crate::review::AskedAbout;
+pub use crate::review::OriginalAttributes;
 pub use namespace_rules::NamespaceRules;
 pub use permissions::{MAX_PERMISSIONS, RuleLengths};
 pub use protected::{KeyPattern, NotAPattern, PROTECTED, PROTECTED_BY_DEFAULT, ProtectedKeys};
@@ -104,24 +103,17 @@ impl Request {
         self
     }
 
-    /// Restores the host's `certificate` where a view shows that of the endpoint.
-    #[must_use]
-    pub fn restoring(mut self, certificate: Arc<Certificate>) -> Self {
-        self.settings.certificate = Some(certificate);
-        self
-    }
-
     /// In access and rules reviews, replaces namespaces that the virtual cluster does not have by `root`: in a namespace that
     /// does not exist, only subjects with rights in all namespaces have rights.
     #[must_use]
-    pub fn asking_root(mut self, root: HostNamespace) -> Self {
+    pub fn with_review_root(mut self, root: HostNamespace) -> Self {
         self.settings.names.root = Some(root);
         self
     }
 
     /// Adds groups of the host to the groups of a review, if it has any.
     #[must_use]
-    pub fn also_in(mut self, groups: impl Into<Arc<[String]>>) -> Self {
+    pub fn with_review_groups(mut self, groups: impl Into<Arc<[String]>>) -> Self {
         self.settings.groups = groups.into();
         self
     }
@@ -138,8 +130,7 @@ impl Request {
         Ok(report)
     }
 
-    /// The same for a body in protobuf, which is always a whole object. What stands in a Secret's `ca.crt` passes as it
-    /// is: no [certificate](Self::restoring) is put back.
+    /// The same for a body in protobuf, which is always a whole object.
     pub fn map_protobuf(&self, program: ProtoProgram, body: &Bytes, sink: &mut impl Sink) -> Result<Report, Refusal> {
         protobuf::map(&self.settings, program, body, sink)
     }

@@ -2,7 +2,7 @@
 
 /// The attributes of an access review as the client wrote them. `None` for absent ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskedAbout {
+pub struct OriginalAttributes {
     /// `resourceAttributes.namespace`
     pub namespace: Option<String>,
     /// `resourceAttributes.name`, if it is that of a namespace or of a ClusterRole.

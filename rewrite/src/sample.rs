@@ -40,7 +40,7 @@ const MAX_UNSAMPLED: usize = 8 << 30;
 /// [`Allowance::all_values`] is this many times [`Allowance::values`].
 const COMPLETE: usize = 8;
 
-/// How much there is in an object that an API server may report errors for.
+/// The parts of an object for which an API server may report errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// The number of members, elements and fields.
@@ -287,7 +287,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ranges_have_what_is_drawn() {
+    fn ranges_contain_drawn_positions() {
         let whole = Counts { values: 1000, numbers: 10, text: 0, length: 0 };
         let draw = drawn(20, whole, 0, 1);
         let at = |values, numbers| Position { values, numbers };

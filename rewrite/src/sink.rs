@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joined_pieces_are_the_same_bytes_in_fewer_pieces(
+        fn joining_pieces_does_not_change_the_bytes(
             lengths in proptest::collection::vec(prop_oneof![4 => 1..500_usize, 1 => 1..40_000_usize], 0..200),
         ) {
             let pieces: Vec<_> =

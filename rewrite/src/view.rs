@@ -7,9 +7,7 @@
 //! places of an object); [`View`], [`ListStream`], [`WatchStream`]; then the same in protobuf.
 
 mod binding;
-mod carry;
 mod condition;
-mod deciding;
 mod decision;
 mod error;
 mod filter;
@@ -21,6 +19,7 @@ mod list;
 mod names;
 mod node_ports;
 mod object;
+mod owner_fields;
 mod pod;
 mod proto_list;
 mod proto_watch;
@@ -37,6 +36,7 @@ mod shared;
 mod status;
 mod table;
 mod tally;
+mod value_buffer;
 mod watch;
 mod whole;
 

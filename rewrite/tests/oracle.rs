@@ -1,6 +1,6 @@
-//! The engine beside a plain implementation of the same rules over `serde_json` values.
+//! Compares the engine with a plain implementation of the same rules over `serde_json` values.
 //!
-//! The oracle knows nothing of programs, scanners or edits: it has its own list of paths, written from the Kubernetes
+//! This oracle does not use programs, scanners or edits. It has its own list of paths, written from the Kubernetes
 //! documentation rather than from the table, and builds whole trees.
 
 #![expect(clippy::unwrap_used, reason = "a failed test is what an oracle's panic means")]
@@ -40,7 +40,7 @@ fn view() -> View {
     View::new(mapping()).hiding(guard())
 }
 
-/// What the engine makes of an object on its way to the host.
+/// The object as the engine maps it for the host.
 fn map(kind: &Kind, body: &str) -> String {
     let request = Request::new(mapping()).in_namespace("edge".parse().unwrap()).guarding(guard());
     let mut out: Vec<Bytes> = Vec::new();
@@ -49,7 +49,7 @@ fn map(kind: &Kind, body: &str) -> String {
     String::from_utf8(out.concat()).unwrap()
 }
 
-/// What the engine makes of an object on its way back.
+/// The object as the engine shows it to the client.
 fn show(kind: &Kind, body: &str) -> Option<String> {
     let mut out: Vec<Bytes> = Vec::new();
     let body = Bytes::copy_from_slice(body.as_bytes());
@@ -62,7 +62,7 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// How a value may be written: as Go does, or with white space everywhere.
+/// A value as Go writes it, or with white space everywhere.
 fn written(value: &Value, pretty: bool) -> String {
     if pretty { serde_json::to_string_pretty(value).unwrap() } else { value.to_string() }
 }
@@ -94,13 +94,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_mapped_comes_back((kind, object) in object(), pretty: bool) {
+    fn mapped_objects_are_mapped_back((kind, object) in object(), pretty: bool) {
         let shown = show(kind, &map(kind, &written(&object, pretty)));
         prop_assert_eq!(shown.map(|shown| parse(&shown)), Some(object));
     }
 
-    /// Bytes that the engine has no reason to touch are those of the input, white space included: what is left of the
-    /// output when the renamed words are put back is the input.
+    /// Bytes that need no change are those of the input, including white space. If the renamed words are restored, the
+    /// output equals the input.
     #[test]
     fn untouched_bytes_are_identical((kind, object) in object(), pretty: bool) {
         let kind_without_guard = !kind.is_guarded && !kind.is_confined;

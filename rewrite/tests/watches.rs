@@ -1,5 +1,5 @@
-//! Watches beside a plain implementation of the same rules over `serde_json` values: what waits for which names, which
-//! bookmarks there are, and what is shown, however the bytes are divided into chunks and wherever they end.
+//! Compares watches with a plain implementation of the same rules over `serde_json` values: which names frames wait
+//! for, which bookmarks there are, and what is shown, for any division of the bytes into chunks, and for any end.
 
 #![expect(clippy::unwrap_used, reason = "a failed test is what an oracle's panic means")]
 
@@ -74,8 +74,8 @@ fn in_protobuf() -> ProtoWatchStream {
     ProtoWatchStream::new(View::new(mapping(&index())), &program, Filter::ByNamespace).unwrap()
 }
 
-/// What the engine finds and shows. A namespace that [`becomes_known`] is known as soon as an event waits for it, and the
-/// watch gives up all others.
+/// What the engine reports and shows. A namespace that [`becomes_known`] is known as soon as an event waits for it, and
+/// the watch gives up all others.
 fn read(watch: &mut impl Watch, text: &[u8], sizes: &[usize]) -> (Vec<Found>, Vec<u8>) {
     let (mut index, mut found, mut out) = (index(), Vec::new(), Vec::new());
     let (mut rest, mut sizes) = (text, sizes.iter().cycle());
@@ -165,7 +165,7 @@ fn length(frames: &[(Value, Vec<u8>)]) -> usize {
     frames.iter().map(|(_, frame)| frame.len()).sum()
 }
 
-/// Ends at any byte of all that can happen.
+/// Ends at any byte of a text with all kinds of events.
 #[test]
 fn a_watch_that_ends_anywhere_is_read_as_by_the_oracle() {
     let texts = [

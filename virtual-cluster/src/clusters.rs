@@ -348,7 +348,7 @@ impl VirtualCluster {
     /// The current mapping of names. This is cheap: the index is shared and not copied.
     pub fn mapping(&self) -> Mapping {
         Mapping::new(self.name.clone(), self.namespaces.index())
-            .remembering(self.namespaces.recently_deleted())
+            .with_recently_deleted(self.namespaces.recently_deleted())
             .with_nodes(self.nodes.names())
             .sharing_roles(self.roles.shared())
     }

@@ -3,7 +3,7 @@
 //! The rewriting engine writes them if it sees a whole Namespace. This module handles the rest: namespaces that are
 //! older than the configuration of the level, and the results of patches and applies.
 
-use rewrite::pod_security::{ENFORCE, ENFORCE_VERSION, LATEST, Level, MARK, asked_key};
+use rewrite::pod_security::{ENFORCE, ENFORCE_VERSION, LATEST, Level, MARK, requested_key};
 use serde_json::{Map, Value};
 
 /// The Pod Security state in the labels of a namespace.
@@ -65,7 +65,7 @@ pub fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Va
 pub fn warning(labels: &Value, level: Level) -> Option<String> {
     let asked = text(labels, &asked(ENFORCE));
     let version = text(labels, &asked_version()).filter(|version| *version != LATEST);
-    let enforced = level.with_asked(asked);
+    let enforced = level.with_requested(asked);
     if asked.is_none_or(|asked| asked == enforced.as_str()) && version.is_none() {
         return None;
     }
@@ -77,7 +77,7 @@ pub fn warning(labels: &Value, level: Level) -> Option<String> {
 }
 
 fn asked(key: &str) -> String {
-    asked_key(key).expect("a label that is enforced")
+    requested_key(key).expect("a label that is enforced")
 }
 
 fn asked_version() -> String {

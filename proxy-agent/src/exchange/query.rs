@@ -8,7 +8,7 @@ use kube_wire::query::{ListOptions, Query};
 use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
-use rewrite::pod_security::asked_key;
+use rewrite::pod_security::requested_key;
 use rewrite::view::Filter;
 use rewrite::{Mapping, Program, VirtualNamespace};
 
@@ -135,7 +135,7 @@ fn parked_selector(
     if call.api.cluster.pod_security.is_none() || policy::class(request.group_resource()) != Class::Namespaces {
         return Ok(selector);
     }
-    let parked = selector.map_keys(|key| asked_key(key).unwrap_or_else(|| key.to_owned()));
+    let parked = selector.map_keys(|key| requested_key(key).unwrap_or_else(|| key.to_owned()));
     parked.map_err(|error| bad(error.to_string()))
 }
 

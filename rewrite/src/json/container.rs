@@ -4,7 +4,7 @@ use super::edit::Edits;
 
 /// What happens to a visited member or element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// Keep it, with the edits in it.
     Keep,
     /// Remove it, with its comma.
@@ -38,7 +38,7 @@ pub(super) struct Cuts {
 // === impl Cuts ===
 
 impl Cuts {
-    /// A member begins; if only removed ones stand before it, they go together with the comma in front of it.
+    /// A member begins. If only removed ones precede it, they are removed with the comma before it.
     pub(super) fn next(&mut self, start: usize, edits: &mut Edits) {
         if let Some(from) = self.leading.take() {
             edits.delete(from..start);

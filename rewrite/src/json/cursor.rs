@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::container::{Cuts, Extent, Fate};
+use super::container::{Cuts, Extent, Outcome};
 use super::edit::Edits;
 use super::fault::{Defect, Fault, Malformed, Step};
 use super::nesting::MAX_DEPTH;
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
     pub fn object<E: Fault>(
         &mut self,
         edits: &mut Edits,
-        mut visit: impl FnMut(&mut Self, &mut Edits, Text<'a>) -> Result<Fate, E>,
+        mut visit: impl FnMut(&mut Self, &mut Edits, Text<'a>) -> Result<Outcome, E>,
     ) -> Result<Extent, E> {
         self.container(b'{', b'}', edits, |cursor, edits, _| {
             let key = cursor.key()?;
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
     pub fn array<E: Fault>(
         &mut self,
         edits: &mut Edits,
-        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Fate, E>,
+        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Outcome, E>,
     ) -> Result<Extent, E> {
         self.container(b'[', b']', edits, |cursor, edits, index| {
             visit(cursor, edits, index).map_err(|error| error.within(Step::Element(index)))
@@ -156,7 +156,7 @@ impl<'a> Cursor<'a> {
         }
         self.object(edits, |cursor, edits, key| {
             visit(&key.decode(), cursor, edits)?;
-            Ok::<_, E>(Fate::Keep)
+            Ok::<_, E>(Outcome::Keep)
         })?;
         Ok(())
     }
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
                 } else {
                     element.skip()?;
                 }
-                Ok::<_, Malformed>(Fate::Keep)
+                Ok::<_, Malformed>(Outcome::Keep)
             })?;
         }
         Ok(strings)
@@ -223,7 +223,7 @@ impl<'a> Cursor<'a> {
         array.array(&mut Edits::new(), |element, _, _| {
             elements += 1;
             element.skip()?;
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         Ok(elements)
     }
@@ -234,7 +234,7 @@ impl<'a> Cursor<'a> {
         open: u8,
         close: u8,
         edits: &mut Edits,
-        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Fate, E>,
+        mut visit: impl FnMut(&mut Self, &mut Edits, usize) -> Result<Outcome, E>,
     ) -> Result<Extent, E> {
         self.expect(open)?;
         if self.depth >= MAX_DEPTH {
@@ -252,8 +252,8 @@ impl<'a> Cursor<'a> {
                 cuts.next(start, edits);
                 let mark = edits.mark();
                 match visit(self, edits, index)? {
-                    Fate::Keep => cuts.kept += 1,
-                    Fate::Remove => {
+                    Outcome::Keep => cuts.kept += 1,
+                    Outcome::Remove => {
                         // Discard edits in a removed value: their ranges must not overlap the cut.
                         edits.forget_since(mark);
                         cuts.remove(start, self.at(), edits);

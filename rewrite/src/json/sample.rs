@@ -7,7 +7,7 @@ use super::edit::Edits;
 use super::fault::Malformed;
 use super::text::{Text, quoted};
 use super::weight::values_and_longest;
-use super::{DEEPEST, Fate};
+use super::{DEEPEST, Outcome};
 use crate::name::LAST_APPLIED_ANNOTATION;
 use crate::sample::{Allowance, Counts, Draw, FIRST, MAX_TEXT, Position};
 
@@ -43,7 +43,7 @@ pub struct Form {
 
 /// Where a value is, if its place decides what a sample does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Region {
     Root,
     Metadata,
     ManagedFields,
@@ -65,7 +65,7 @@ enum Part {
 /// Where a visited value is.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
-    place: Place,
+    place: Region,
     /// The number of objects and arrays that contain it.
     depth: usize,
     /// Whether each array that contains it does so in its first element.
@@ -128,9 +128,9 @@ pub(crate) fn sample_of_text(text: &[u8], counts: Counts, draw: &Draw) -> Option
     Some(String::from_utf8_lossy(&sample).into_owned())
 }
 
-// === impl Place ===
+// === impl Region ===
 
-impl Place {
+impl Region {
     fn member(self, key: &str, form: Form) -> Self {
         match (self, key) {
             (Self::Root, "metadata") => Self::Metadata,
@@ -178,7 +178,7 @@ impl<'d> Sampler<'d> {
     }
 
     fn object(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-        let place = if self.is_text { Place::Elsewhere } else { Place::Root };
+        let place = if self.is_text { Region::Elsewhere } else { Region::Root };
         self.value(cursor, edits, Spot { place, depth: 0, is_in_first: true })?;
         cursor.finish()
     }
@@ -186,7 +186,7 @@ impl<'d> Sampler<'d> {
     /// Visits a value.
     fn value(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, spot: Spot) -> Result<(), Malformed> {
         match cursor.peek()? {
-            b'{' if spot.place != Place::FieldsV1 => {
+            b'{' if spot.place != Region::FieldsV1 => {
                 // If the object has `$patch`, `$setElementOrder/...` may be an ordinary key, as in `$patch: replace`. To find
                 // it, the whole object is read once more, so this is limited to the levels that lists of built-in kinds have.
                 let may_order = self.form.is_strategic && spot.depth < ORDERED && cursor.member_at(PATCH)?.is_none();
@@ -198,16 +198,16 @@ impl<'d> Sampler<'d> {
                     // A structure has few members. Any number of such keys could be in a map, where they are ordinary keys.
                     if may_order && members <= FIRST && key.starts_with(ORDER) {
                         cursor.skip()?;
-                        return Ok(Fate::Remove);
+                        return Ok(Outcome::Remove);
                     }
                     if self.form.is_strategic && (key == PATCH || key == RETAIN_KEYS) {
                         cursor.skip()?;
-                        return Ok(Fate::Keep);
+                        return Ok(Outcome::Keep);
                     }
                     self.part(cursor, edits, part, Spot { place: spot.place.member(&key, self.form), ..spot })
                 })?;
             }
-            b'[' if spot.place != Place::FieldsV1 => {
+            b'[' if spot.place != Region::FieldsV1 => {
                 cursor.array(edits, |cursor, edits, index| {
                     self.part(cursor, edits, Part::Element(index), Spot { place: spot.place.element(), ..spot })
                 })?;
@@ -223,7 +223,13 @@ impl<'d> Sampler<'d> {
 
     /// Visits a member or an element, and decides whether the sample keeps it. `spot` has the place of the part itself, and
     /// otherwise describes the object or array.
-    fn part(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits, part: Part, spot: Spot) -> Result<Fate, Malformed> {
+    fn part(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+        part: Part,
+        spot: Spot,
+    ) -> Result<Outcome, Malformed> {
         let (before, first, longest, elements) = (self.allowance, self.next, self.longest_kept, self.elements);
         let is_cut = std::mem::take(&mut self.is_cut);
         self.next.values += 1;
@@ -231,10 +237,10 @@ impl<'d> Sampler<'d> {
         // Consumes the white space before the value.
         let next = cursor.peek()?;
         let start = cursor.at();
-        let fate = match next {
+        let outcome = match next {
             b'{' | b'[' if spot.depth >= DEEPEST => {
                 cursor.skip()?;
-                Fate::Remove
+                Outcome::Remove
             }
             _ => {
                 let (back, mark) = (self.allowance.keep_back(), edits.mark());
@@ -247,18 +253,18 @@ impl<'d> Sampler<'d> {
                     if matches!(part, Part::Element(_)) && is_short && !self.form.is_strategic {
                         edits.forget_since(mark);
                     }
-                    Fate::Keep
+                    Outcome::Keep
                 } else {
-                    Fate::Remove
+                    Outcome::Remove
                 }
             }
         };
-        if let Fate::Remove = fate {
+        if let Outcome::Remove = outcome {
             self.is_cut = before.is_used_up() && !matches!(part, Part::Element(1..));
             (self.allowance, self.elements) = (before, elements);
         }
         self.is_cut |= is_cut;
-        Ok(fate)
+        Ok(outcome)
     }
 
     /// Whether the sample keeps what was visited since `first` because it is drawn. `elements` were drawn before it.
@@ -298,8 +304,8 @@ impl<'d> Sampler<'d> {
     }
 
     /// Shortens a long text. If everything is kept, only measures it.
-    fn long_text(&mut self, string: Text<'_>, edits: &mut Edits, place: Place) {
-        if string.raw.len() <= MAX_TEXT || place == Place::Data {
+    fn long_text(&mut self, string: Text<'_>, edits: &mut Edits, place: Region) {
+        if string.raw.len() <= MAX_TEXT || place == Region::Data {
             return;
         }
         let text = string.decode();
@@ -394,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_structure_stays_whole_and_a_map_does_not() {
+    fn structures_are_kept_whole_and_maps_are_not() {
         let ports: Vec<_> = (0..1000).map(|port| json!({"name": "p", "containerPort": port})).collect();
         let whole = json!({
             "kind": "Pod",
@@ -414,7 +420,7 @@ mod tests {
 
     /// These objects are valid, so their samples must be valid, too: no element may lack a required member.
     #[test]
-    fn elements_are_whole() {
+    fn elements_are_kept_whole() {
         let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
         let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
         for (hosts, paths) in [(30, 10), (50, 10), (100, 10), (20, 100)] {
@@ -437,7 +443,7 @@ mod tests {
 
     /// What decides how the host validates a list stays, regardless of what precedes it.
     #[test]
-    fn members_of_built_in_structures_stay() {
+    fn members_of_built_in_structures_are_kept() {
         let list = vec![map(60, &json!("x")); 2000];
         let whole = json!({"spec": {"a": list, "template": {"spec": {"b": list, "os": {"name": "windows"}}}}});
         let sample = sampled(&whole, STRATEGIC, 32, 256);
@@ -446,7 +452,7 @@ mod tests {
 
     /// A drawn value stays at any depth.
     #[test]
-    fn what_is_drawn_stays_with_all_that_contains_it() {
+    fn drawn_values_are_kept_with_their_containers() {
         for depth in [1, 5, 20, 60] {
             let mut deep = map(100, &json!("invalid"));
             for _ in 0..depth {
@@ -480,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_managed_fields_are_no_values() {
+    fn names_of_managed_fields_are_not_counted() {
         let fields = map(2000, &json!({}));
         let entry = json!({"manager": "a", "fieldsV1": fields});
         let managed = json!({"metadata": {"managedFields": [entry, entry]}});
@@ -532,7 +538,7 @@ mod tests {
 
     /// A schema may require exactly two elements.
     #[test]
-    fn short_elements_stay_whole() {
+    fn short_elements_are_kept_whole() {
         let points: Vec<_> = (0..2000).map(|point| json!([point, {"x": [point, point]}])).collect();
         let whole = json!({"metadata": {}, "spec": {"points": points}});
         for seed in 0..10 {
@@ -548,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn text_becomes_shorter() {
+    fn long_text_is_shortened() {
         let whole = |text: &str| json!({"metadata": {"annotations": {"a": text}}, "data": {"b": text}});
         let list = vec!["a00"; 3000].join(",");
         let data = Form { is_data: true, ..CUSTOM };
@@ -579,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_drawn_is_limited() {
+    fn values_that_are_not_drawn_are_limited() {
         let mut nested = json!(0);
         for _ in 0..12 {
             nested = json!([nested, nested, nested]);
@@ -596,7 +602,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_sample_is_a_part_of_the_whole(
+        fn a_sample_is_a_part_of_the_object(
             whole in object(),
             count in 0..9_usize,
             elements in 0..50_usize,
@@ -607,13 +613,13 @@ mod tests {
         }
 
         #[test]
-        fn without_a_limit_it_is_the_whole(whole in object()) {
+        fn a_sample_without_a_limit_is_complete(whole in object()) {
             prop_assert_eq!(counts(&text(&whole), CUSTOM).values, values(&whole));
             prop_assert_eq!(parsed(&sample(&text(&whole), &Draw::all(), CUSTOM).unwrap()), whole);
         }
 
         #[test]
-        fn text_that_is_not_json_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn other_text_does_not_panic(text in prop::collection::vec(any::<u8>(), 0..200)) {
             let text = Bytes::from(text);
             let is_json = serde_json::from_slice::<Value>(&text).is_ok();
             let of = Counts { values: 100, ..Counts::default() };

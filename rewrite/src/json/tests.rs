@@ -44,8 +44,8 @@ fn accepts(text: &[u8]) -> bool {
 /// Enters every container, so that nothing is skipped.
 fn walk_all(cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
     match cursor.peek()? {
-        b'{' => cursor.object(&mut Edits::new(), |cursor, _, _| walk_all(cursor).map(|()| Fate::Keep)).map(drop),
-        b'[' => cursor.array(&mut Edits::new(), |cursor, _, _| walk_all(cursor).map(|()| Fate::Keep)).map(drop),
+        b'{' => cursor.object(&mut Edits::new(), |cursor, _, _| walk_all(cursor).map(|()| Outcome::Keep)).map(drop),
+        b'[' => cursor.array(&mut Edits::new(), |cursor, _, _| walk_all(cursor).map(|()| Outcome::Keep)).map(drop),
         _ => cursor.skip(),
     }
 }
@@ -57,7 +57,7 @@ fn spliced(text: &str, edits: &mut Edits) -> String {
 }
 
 #[test]
-fn what_go_refuses_is_refused() {
+fn json_that_go_refuses_is_refused() {
     for bad in [
         "",
         " ",
@@ -118,7 +118,7 @@ fn what_go_refuses_is_refused() {
 }
 
 #[test]
-fn what_go_accepts_and_others_do_not_is_accepted() {
+fn json_that_only_go_accepts_is_accepted() {
     // Lone surrogates, invalid UTF-8 and numbers of any size: Go decodes them to something.
     assert!(accepts(br#""\ud800""#));
     assert!(accepts(b"\"\xff\xfe\""));
@@ -126,7 +126,7 @@ fn what_go_accepts_and_others_do_not_is_accepted() {
 }
 
 #[test]
-fn nesting_ends_where_go_ends_it() {
+fn nesting_is_limited_as_in_go() {
     let nested = |depth: usize| [b"[".repeat(depth), b"]".repeat(depth)].concat();
     assert!(accepts(&nested(10_000)));
     let error = Cursor::new(&nested(10_001), 0, 0).skip().unwrap_err();
@@ -138,7 +138,7 @@ fn nesting_ends_where_go_ends_it() {
 }
 
 #[test]
-fn kinds_of_brackets_are_told_apart_at_any_depth() {
+fn brackets_must_match_at_any_depth() {
     let open = |level: usize| if level.is_multiple_of(3) { "[" } else { "{\"a\":" };
     let close = |level: usize| if level.is_multiple_of(3) { "]" } else { "}" };
     for depth in [1, 63, 64, 65, 127, 128, 129, 130, 500] {
@@ -171,7 +171,7 @@ fn strings_decode_as_in_go() {
 }
 
 #[test]
-fn a_member_is_looked_up_without_moving() {
+fn look_up_does_not_move_the_cursor() {
     let cursor = Cursor::new(br#"{"a":{"kind":"x"},"k\u0069nd":"y","kind":"z"}"#, 0, 0);
     assert!(cursor.look_up("kind").unwrap().unwrap().is("y"));
     assert!(cursor.look_up("a").unwrap().is_none());
@@ -180,7 +180,7 @@ fn a_member_is_looked_up_without_moving() {
 }
 
 #[test]
-fn paths_read_like_those_of_kubernetes() {
+fn paths_are_written_as_in_kubernetes() {
     let mut path = FieldPath::default();
     for step in [Step::Key("kubernetes.io/x"), Step::Key("labels"), Step::Element(3), Step::Key("items")] {
         path.push_outer(step);
@@ -190,7 +190,7 @@ fn paths_read_like_those_of_kubernetes() {
 
 proptest! {
     #[test]
-    fn json_is_accepted_and_passed_whole(text in json()) {
+    fn valid_json_is_accepted_unchanged(text in json()) {
         prop_assert!(serde_json::from_str::<Value>(&text).is_ok());
         prop_assert!(accepts(text.as_bytes()));
         let mut cursor = Cursor::new(text.as_bytes(), 0, 0);
@@ -198,10 +198,10 @@ proptest! {
         prop_assert_eq!(cursor.finish(), Ok(()));
     }
 
-    /// One byte changed, removed or added: both scanners agree with the oracle, which knows the same grammar except for
-    /// the cases of `what_go_accepts_and_others_do_not_is_accepted`.
+    /// One byte is changed, removed or added. Both scanners agree with serde_json, which has the same grammar except
+    /// for the cases of `json_that_only_go_accepts_is_accepted`.
     #[test]
-    fn broken_json_is_refused(text in json(), at: prop::sample::Index, byte in "[\\[\\]{}\",:0-9ae.\\\\ \u{1}-]", how in 0..3) {
+    fn invalid_json_is_refused(text in json(), at: prop::sample::Index, byte in "[\\[\\]{}\",:0-9ae.\\\\ \u{1}-]", how in 0..3) {
         let at = at.index(text.len());
         prop_assume!(text.is_char_boundary(at) && text.is_char_boundary(at + 1));
         let (before, behind) = match how {
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+    fn no_input_panics(bytes: Vec<u8>) {
         let _ = accepts(&bytes);
         let _ = walk_all(&mut Cursor::new(&bytes, 0, 0));
         let _ = Cursor::new(&bytes, 0, 0).look_up("kind");
@@ -228,23 +228,23 @@ proptest! {
     }
 
     #[test]
-    fn strings_decode_like_the_oracle(text in string()) {
+    fn strings_are_decoded_as_by_serde_json(text in string()) {
         let decoded = serde_json::from_str::<String>(&text).unwrap();
         let cursor = Cursor::new(text.as_bytes(), 0, 0).string().unwrap();
         prop_assert_eq!(cursor.decode(), decoded);
     }
 
     #[test]
-    fn quoting_is_undone_by_the_oracle(text: String) {
+    fn serde_json_decodes_quoted_strings(text: String) {
         prop_assert_eq!(serde_json::from_str::<String>(&quoted(&text)).unwrap(), text);
     }
 
     #[test]
-    fn removed_members_take_their_commas(members in proptest::collection::vec((string(), json(), any::<bool>()), 0..7)) {
+    fn commas_of_removed_members_are_removed(members in proptest::collection::vec((string(), json(), any::<bool>()), 0..7)) {
         let text = members.iter().map(|(key, value, _)| format!(" {key} : {value} ")).collect::<Vec<_>>().join(",");
         let text = format!("{{{text}}}");
         let mut edits = Edits::new();
-        let mut fates = members.iter().map(|(_, _, keep)| if *keep { Fate::Keep } else { Fate::Remove });
+        let mut fates = members.iter().map(|(_, _, keep)| if *keep { Outcome::Keep } else { Outcome::Remove });
         let extent = Cursor::new(text.as_bytes(), 0, 0).object(&mut edits, |cursor, _, _| {
             cursor.skip()?;
             Ok::<_, Malformed>(fates.next().unwrap())
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn one_member_is_cut_out(before in 0..3_usize, behind in 0..3_usize, space in " ?") {
+    fn one_member_is_removed(before in 0..3_usize, behind in 0..3_usize, space in " ?") {
         let member = |number: usize| format!("{space}\"{number}\"{space}:{space}[{number}]{space}");
         let members: Vec<_> = (0..=before + behind).map(member).collect();
         let text = format!("{{{}}}", members.join(","));
@@ -270,7 +270,7 @@ proptest! {
             if key.is(&before.to_string()) {
                 range = Some(Cut::around(cursor, start).whole);
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         }).unwrap();
         let mut edits = Edits::new();
         edits.delete(range.unwrap());
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_ends_where_the_scanner_says(text in json(), rest in "([,\\]} \n].{0,5})", cut: prop::sample::Index) {
+    fn boundary_agrees_with_the_scanner(text in json(), rest in "([,\\]} \n].{0,5})", cut: prop::sample::Index) {
         let whole = format!("{text}{rest}");
         let mut cursor = Cursor::new(whole.as_bytes(), 0, 0);
         cursor.skip().unwrap();

@@ -3,7 +3,7 @@
 //! `[{"":0},{"":0},...]` has eight bytes for each object, and a parsed tree needs about a hundred times as much: a body
 //! of 3 MiB, which every API server accepts, would need almost 300 MiB.
 
-use super::Fate;
+use super::Outcome;
 use super::cursor::Cursor;
 use super::edit::Edits;
 use super::fault::Malformed;
@@ -45,7 +45,7 @@ pub fn weight_of_managed_names(object: &[u8]) -> Result<usize, Malformed> {
                 names += weight(text) - text.len();
             }
             manager.skip()?;
-            Ok(Fate::Keep)
+            Ok(Outcome::Keep)
         })?;
     }
     Ok(names)

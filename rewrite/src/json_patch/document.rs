@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::error::DoesNotApply;
-use crate::json::{Cursor, Edits, Fate, Malformed, quoted};
+use crate::json::{Cursor, Edits, Malformed, Outcome, quoted};
 
 /// An absent value.
 pub(super) const NULL: Bytes = Bytes::from_static(b"null");
@@ -27,7 +27,7 @@ const ELEMENT: usize = size_of::<Node>();
 /// An object that is patched.
 pub(super) struct Document {
     root: Node,
-    left: Left,
+    budget: Budget,
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ enum Node {
 }
 
 /// The remaining budget of one patch.
-struct Left {
+struct Budget {
     copied: usize,
     members: usize,
     work: usize,
@@ -49,18 +49,18 @@ struct Left {
 
 impl Document {
     pub(super) fn new(text: Bytes) -> Self {
-        let left = Left { copied: MAX_COPIED, members: MAX_MEMBERS, work: MAX_WORK };
-        Self { root: Node::Text(text), left }
+        let budget = Budget { copied: MAX_COPIED, members: MAX_MEMBERS, work: MAX_WORK };
+        Self { root: Node::Text(text), budget }
     }
 
     pub(super) fn add(&mut self, path: &str, value: Bytes) -> Result<(), DoesNotApply> {
         let value = Node::Text(value);
-        match find(&mut self.root, path, &mut self.left)? {
+        match find(&mut self.root, path, &mut self.budget)? {
             (Node::Object(members), key) => drop(members.insert(key, value)),
             (Node::Array(elements), key) if key == "-" => elements.push(value),
             (Node::Array(elements), key) => {
                 let at = index(&key, elements.len() + 1)?;
-                self.left.work((elements.len() - at) * ELEMENT)?;
+                self.budget.work((elements.len() - at) * ELEMENT)?;
                 elements.insert(at, value);
             }
             (Node::Text(_), _) => return Err(DoesNotApply),
@@ -69,16 +69,16 @@ impl Document {
     }
 
     pub(super) fn remove(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
-        let removed = match find(&mut self.root, path, &mut self.left)? {
+        let removed = match find(&mut self.root, path, &mut self.budget)? {
             (Node::Object(members), key) => members.remove(&key).ok_or(DoesNotApply)?,
             (Node::Array(elements), key) => {
                 let at = index(&key, elements.len())?;
-                self.left.work((elements.len() - at) * ELEMENT)?;
+                self.budget.work((elements.len() - at) * ELEMENT)?;
                 elements.remove(at)
             }
             (Node::Text(_), _) => return Err(DoesNotApply),
         };
-        removed.text(&mut self.left)
+        removed.text(&mut self.budget)
     }
 
     pub(super) fn replace(&mut self, path: &str, value: Bytes) -> Result<(), DoesNotApply> {
@@ -89,7 +89,7 @@ impl Document {
             self.root = Node::Text(value);
             return Ok(());
         }
-        match find(&mut self.root, path, &mut self.left)? {
+        match find(&mut self.root, path, &mut self.budget)? {
             (Node::Object(members), key) => drop(members.insert(key, Node::Text(value))),
             (Node::Array(elements), key) => {
                 let at = index(&key, elements.len())?;
@@ -103,28 +103,28 @@ impl Document {
     /// A copy of the value at a path.
     pub(super) fn copy(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
         let text = self.text_at(path)?;
-        self.left.copied = self.left.copied.checked_sub(text.len()).ok_or(DoesNotApply)?;
+        self.budget.copied = self.budget.copied.checked_sub(text.len()).ok_or(DoesNotApply)?;
         Ok(text)
     }
 
     pub(super) fn test(&mut self, path: &str, wanted: &Bytes) -> Result<(), DoesNotApply> {
-        let found = if path.is_empty() { self.root.text(&mut self.left)? } else { self.text_at(path)? };
-        if are_equal(&found, wanted, 0, &mut self.left)? { Ok(()) } else { Err(DoesNotApply) }
+        let found = if path.is_empty() { self.root.text(&mut self.budget)? } else { self.text_at(path)? };
+        if are_equal(&found, wanted, 0, &mut self.budget)? { Ok(()) } else { Err(DoesNotApply) }
     }
 
     pub(super) fn into_text(mut self) -> Result<Bytes, DoesNotApply> {
-        self.root.text(&mut self.left)
+        self.root.text(&mut self.budget)
     }
 
     /// The value at a path, or an absent value.
     fn text_at(&mut self, path: &str) -> Result<Bytes, DoesNotApply> {
-        let (container, key) = find(&mut self.root, path, &mut self.left)?;
+        let (container, key) = find(&mut self.root, path, &mut self.budget)?;
         let found = match container {
             Node::Object(members) => members.get(&key),
             Node::Array(elements) => Some(&elements[index(&key, elements.len())?]),
             Node::Text(_) => return Err(DoesNotApply),
         };
-        found.map_or(Ok(NULL), |found| found.text(&mut self.left))
+        found.map_or(Ok(NULL), |found| found.text(&mut self.budget))
     }
 }
 
@@ -132,13 +132,13 @@ impl Document {
 
 impl Node {
     /// The node as text. A node that is text already is not copied.
-    fn text(&self, left: &mut Left) -> Result<Bytes, DoesNotApply> {
+    fn text(&self, budget: &mut Budget) -> Result<Bytes, DoesNotApply> {
         if let Self::Text(text) = self {
             return Ok(text.clone());
         }
         let mut out = Vec::new();
         self.write(&mut out);
-        left.work(out.len())?;
+        budget.work(out.len())?;
         Ok(out.into())
     }
 
@@ -171,22 +171,22 @@ impl Node {
     }
 
     /// Parses one level. Scalars stay as they are.
-    fn open(&mut self, left: &mut Left) -> Result<(), DoesNotApply> {
+    fn open(&mut self, budget: &mut Budget) -> Result<(), DoesNotApply> {
         let Self::Text(text) = self else { return Ok(()) };
         *self = match text.first() {
             Some(b'{') => {
-                Self::Object(members_of(text, left)?.into_iter().map(|(key, text)| (key, Self::Text(text))).collect())
+                Self::Object(members_of(text, budget)?.into_iter().map(|(key, text)| (key, Self::Text(text))).collect())
             }
-            Some(b'[') => Self::Array(elements_of(text, left)?.into_iter().map(Self::Text).collect()),
+            Some(b'[') => Self::Array(elements_of(text, budget)?.into_iter().map(Self::Text).collect()),
             _ => return Ok(()),
         };
         Ok(())
     }
 }
 
-// === impl Left ===
+// === impl Budget ===
 
-impl Left {
+impl Budget {
     fn work(&mut self, bytes: usize) -> Result<(), DoesNotApply> {
         self.work = self.work.checked_sub(bytes).ok_or(DoesNotApply)?;
         Ok(())
@@ -199,10 +199,10 @@ impl Left {
 }
 
 /// The object or array that contains the last segment of a path, and that segment.
-fn find<'n>(root: &'n mut Node, path: &str, left: &mut Left) -> Result<(&'n mut Node, String), DoesNotApply> {
+fn find<'n>(root: &'n mut Node, path: &str, budget: &mut Budget) -> Result<(&'n mut Node, String), DoesNotApply> {
     let (path, last) = path.rsplit_once('/').ok_or(DoesNotApply)?;
     let mut found = root;
-    found.open(left)?;
+    found.open(budget)?;
     for (number, segment) in path.split('/').skip(1).enumerate() {
         if number >= MAX_SEGMENTS {
             return Err(DoesNotApply);
@@ -216,7 +216,7 @@ fn find<'n>(root: &'n mut Node, path: &str, left: &mut Left) -> Result<(&'n mut 
             }
             Node::Text(_) => return Err(DoesNotApply),
         };
-        found.open(left)?;
+        found.open(budget)?;
     }
     Ok((found, decoded(last)))
 }
@@ -237,7 +237,7 @@ fn decoded(segment: &str) -> String {
 
 /// Whether two values are equal (`lazyNode.equal` of the library): the order of members does not matter, and scalars are
 /// compared as text.
-fn are_equal(one: &Bytes, other: &Bytes, depth: usize, left: &mut Left) -> Result<bool, DoesNotApply> {
+fn are_equal(one: &Bytes, other: &Bytes, depth: usize, budget: &mut Budget) -> Result<bool, DoesNotApply> {
     if one == other {
         return Ok(true);
     }
@@ -246,24 +246,24 @@ fn are_equal(one: &Bytes, other: &Bytes, depth: usize, left: &mut Left) -> Resul
     }
     match (one.first(), other.first()) {
         (Some(b'{'), Some(b'{')) => {
-            let (one, other) = (members_of(one, left)?, members_of(other, left)?);
+            let (one, other) = (members_of(one, budget)?, members_of(other, budget)?);
             if one.len() != other.len() {
                 return Ok(false);
             }
             for ((key, value), (other_key, other_value)) in one.iter().zip(&other) {
-                if key != other_key || !are_equal(value, other_value, depth + 1, left)? {
+                if key != other_key || !are_equal(value, other_value, depth + 1, budget)? {
                     return Ok(false);
                 }
             }
             Ok(true)
         }
         (Some(b'['), Some(b'[')) => {
-            let (one, other) = (elements_of(one, left)?, elements_of(other, left)?);
+            let (one, other) = (elements_of(one, budget)?, elements_of(other, budget)?);
             if one.len() != other.len() {
                 return Ok(false);
             }
             for (value, other_value) in one.iter().zip(&other) {
-                if !are_equal(value, other_value, depth + 1, left)? {
+                if !are_equal(value, other_value, depth + 1, budget)? {
                     return Ok(false);
                 }
             }
@@ -274,28 +274,28 @@ fn are_equal(one: &Bytes, other: &Bytes, depth: usize, left: &mut Left) -> Resul
 }
 
 /// The members of the object in a text. Of duplicate keys the last counts, as in Go.
-fn members_of(text: &Bytes, left: &mut Left) -> Result<BTreeMap<String, Bytes>, DoesNotApply> {
-    left.work(text.len())?;
+fn members_of(text: &Bytes, budget: &mut Budget) -> Result<BTreeMap<String, Bytes>, DoesNotApply> {
+    budget.work(text.len())?;
     let mut members = BTreeMap::new();
     let mut cursor = Cursor::new(text, 0, 0);
     cursor.object(&mut Edits::new(), |cursor, _, key| {
-        left.member()?;
+        budget.member()?;
         members.insert(key.decode().into_owned(), value_at(text, cursor)?);
-        Ok::<_, DoesNotApply>(Fate::Keep)
+        Ok::<_, DoesNotApply>(Outcome::Keep)
     })?;
     cursor.finish()?;
     Ok(members)
 }
 
 /// The elements of the array in a text.
-fn elements_of(text: &Bytes, left: &mut Left) -> Result<Vec<Bytes>, DoesNotApply> {
-    left.work(text.len())?;
+fn elements_of(text: &Bytes, budget: &mut Budget) -> Result<Vec<Bytes>, DoesNotApply> {
+    budget.work(text.len())?;
     let mut elements = Vec::new();
     let mut cursor = Cursor::new(text, 0, 0);
     cursor.array(&mut Edits::new(), |cursor, _, _| {
-        left.member()?;
+        budget.member()?;
         elements.push(value_at(text, cursor)?);
-        Ok::<_, DoesNotApply>(Fate::Keep)
+        Ok::<_, DoesNotApply>(Outcome::Keep)
     })?;
     cursor.finish()?;
     Ok(elements)

@@ -15,7 +15,7 @@ fn patched(patch: &Value) -> Result<Value, DoesNotApply> {
 }
 
 #[test]
-fn applies_as_the_library_does() {
+fn patches_are_applied_as_by_the_library() {
     for (patch, expected) in [
         (json!([{"op": "add", "path": "/a/b/-", "value": 4}]), json!([1, 2, 3, 4])),
         (json!([{"op": "add", "path": "/a/b/1", "value": 4}]), json!([1, 4, 2, 3])),
@@ -37,7 +37,7 @@ fn applies_as_the_library_does() {
 }
 
 #[test]
-fn does_not_apply_where_the_library_does_not() {
+fn patches_fail_as_in_the_library() {
     for operation in [
         json!({"op": "test", "path": "/a/b/0", "value": 2}),
         json!({"op": "test", "path": "/a/b/0", "value": 1.0}),
@@ -69,7 +69,7 @@ fn does_not_apply_where_the_library_does_not() {
 }
 
 #[test]
-fn what_is_no_patch() {
+fn invalid_patches_are_refused() {
     for body in
         ["", "{}", "[7]", "[{\"op\":7}]", "[{\"op\":\"add\",\"path\":{}}]", "[{\"from\":[]}]", "[{}", "x", "[]x"]
     {
@@ -104,9 +104,9 @@ fn copies_are_bounded() {
     assert_eq!(applied(&object, &doubling(60)), Err(DoesNotApply));
 }
 
-/// A value that is moved into itself over and over grows as deep as the text is long.
+/// A value that is repeatedly moved into itself becomes as deep as the patch is long.
 #[test]
-fn depth_costs_nothing() {
+fn deep_values_are_cheap() {
     let deep = format!("{}1{}", r#"{"x":"#.repeat(110), "}".repeat(110));
     let leaf = "/x".repeat(110);
     let mut patch = String::from("[");
@@ -174,15 +174,15 @@ fn operation() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// What the crate `json-patch` makes of a patch, this makes of it, too. It is stricter than Kubernetes, so that what it
-    /// refuses says nothing.
+    /// The result equals that of the crate `json-patch`. That crate is stricter than Kubernetes, so patches that it
+    /// refuses are not compared.
     #[test]
     fn agrees_with_the_rfc(object in prop::collection::btree_map("[a-c]", value(), 0..4), patch in prop::collection::vec(operation(), 1..5)) {
         let object = Value::Object(object.into_iter().collect());
         let patch = Value::Array(patch);
         let mut expected = object.clone();
         let oracle: json_patch::Patch = serde_json::from_value(patch.clone()).unwrap();
-        // It panics at some patches that move a value into itself, and then says nothing either.
+        // It panics on some patches that move a value into itself. These are not compared, either.
         let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| json_patch::patch(&mut expected, &oracle)));
         if matches!(said, Ok(Ok(()))) {
             prop_assert_eq!(applied(&object, &patch), Ok(expected));
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(patch: Vec<u8>, object: Vec<u8>, text in "\\[(\\{\"op\":\"(add|move|copy|test|remove)\",\"path\":\"[/a-]{0,5}\",\"from\":\"[/a-]{0,5}\",\"value\":[{}\\[\\]1]{0,3}\\},?){0,3}\\]?") {
+    fn no_input_panics(patch: Vec<u8>, object: Vec<u8>, text in "\\[(\\{\"op\":\"(add|move|copy|test|remove)\",\"path\":\"[/a-]{0,5}\",\"from\":\"[/a-]{0,5}\",\"value\":[{}\\[\\]1]{0,3}\\},?){0,3}\\]?") {
         for patch in [Bytes::from(patch), Bytes::from(text)] {
             if let Ok(patch) = JsonPatch::parse(&patch) {
                 for object in [Bytes::from(object.clone()), Bytes::from(r#"{"a":[{"a":1}]}"#)] {

@@ -115,7 +115,7 @@ impl Namespaces {
         }
     }
 
-    /// The virtual name that a client of this cluster must have written, if `host` belongs to nobody.
+    /// The virtual name that a client of this cluster must have written, if `host` has no owner.
     fn written_as(&self, host: &[u8]) -> Option<VirtualNamespace> {
         if let Some(name) = self.requested(host) {
             return Some(name.clone());

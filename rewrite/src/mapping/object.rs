@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_comes_back_in_its_cluster_only(
+        fn a_host_name_is_mapped_back_in_its_cluster_only(
             name in "[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?",
             (one, other) in ("[a-z]([-a-z0-9]{0,20}[a-z0-9])?", "[a-z]([-a-z0-9]{0,20}[a-z0-9])?"),
         ) {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn some_names_are_nobodys() {
+    fn some_host_names_belong_to_no_cluster() {
         let ke = cluster("ke");
         for foreign in ["a", "a.hz", "ke", ".ke", "a-ke", "a.ke.b", ""] {
             assert_eq!(virtual_name(&ke, foreign.as_bytes()), None, "{foreign}");

@@ -34,7 +34,7 @@ fn membership_is_never_read_from_the_name() {
 }
 
 #[test]
-fn a_namespace_that_belongs_to_others_cannot_be_named() {
+fn a_namespace_of_another_owner_cannot_be_used() {
     let taken = |cluster: ClusterName, name: &str| Mapping::new(cluster, index()).host(&virtual_name(name)).is_err();
     assert!(taken(cluster("system"), "kube"));
     assert!(taken(cluster("1"), "edge-edge"));
@@ -63,7 +63,7 @@ fn one_virtual_name_has_one_host_name() {
 }
 
 #[test]
-fn users_and_groups_are_told_apart_from_the_hosts() {
+fn users_and_groups_differ_from_those_of_the_host() {
     for (name, host) in [
         ("system:masters", "vc:ke:system:masters"),
         ("system:serviceaccount:edge:bob", "system:serviceaccount:edge-ke:bob"),
@@ -82,8 +82,8 @@ fn users_and_groups_are_told_apart_from_the_hosts() {
 }
 
 #[test]
-fn messages_name_what_the_client_knows() {
-    let mapping = ke().asking_for(virtual_name("gone"));
+fn messages_contain_virtual_names() {
+    let mapping = ke().with_requested_namespace(virtual_name("gone"));
     for (host, shown) in [
         (r#"namespaces "edge-ke" not found"#, r#"namespaces "edge" not found"#),
         (r#"namespaces "gone-ke" not found"#, r#"namespaces "gone" not found"#),
@@ -97,14 +97,14 @@ fn messages_name_what_the_client_knows() {
 
 proptest! {
     #[test]
-    fn identities_come_back(name in "(system:serviceaccounts?:)?[a-z:]{0,12}") {
+    fn identities_are_mapped_back(name in "(system:serviceaccounts?:)?[a-z:]{0,12}") {
         if let Ok(host) = ke().identity(&name) {
             prop_assert_eq!(ke().seen(&host), Seen::Own(name));
         }
     }
 
     #[test]
-    fn references_come_back(name in "[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?") {
+    fn references_are_mapped_back(name in "[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?") {
         if let Ok(host) = ke().host(&virtual_name(&name)) {
             prop_assert_eq!(ke().shown(host.as_ref()), Shown::As(name.into()));
         }

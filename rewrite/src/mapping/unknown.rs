@@ -1,8 +1,8 @@
-//! Names that a mapping was asked for and does not know.
+//! Names that were looked up in a mapping and are not in it.
 //!
 //! A namespace is created before its objects, but a watch of objects can be ahead of the watch that fills the
-//! [`Index`](super::index::Index). An event in a namespace that is not in the index yet looks like one of somebody else's. The
-//! caller must be able to tell the two apart, and to try again.
+//! [`Index`](super::index::Index). An event in a namespace that is not in the index yet looks like an event of another
+//! virtual cluster. The caller must be able to tell the two apart, and to try again.
 
 use std::collections::HashSet;
 use std::mem::take;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_names_are_collected_each_once() {
+    fn names_are_collected_once_up_to_a_limit() {
         let names = UnknownNames::collecting();
         for name in (0..2 * MAX).chain(0..MAX) {
             names.note(format!("ns-{name}").as_bytes());

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::digest::{DIGITS, Digits, FORMER_DIGITS, is_long};
 use super::label::{Label, NotALabel};
 
-/// Root namespaces begin with this; nothing that is derived from a virtual name may.
+/// The prefix of root namespaces. No name that is derived from a virtual name may have it.
 const ROOT_PREFIX: &str = "atoll-root-";
 
 /// The name of a virtual cluster: a DNS label, because it is part of host names and label values.
@@ -116,7 +116,7 @@ impl HostNamespace {
         is_long(name, cluster.as_str()).then(|| Self::join(name, cluster, "root", FORMER_DIGITS))
     }
 
-    /// Whether the name is in the form of a root namespace, of whichever virtual cluster.
+    /// Whether the name has the form of a root namespace, of any virtual cluster.
     pub fn is_root(&self) -> bool {
         self.as_str().starts_with(ROOT_PREFIX)
     }

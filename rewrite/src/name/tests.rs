@@ -7,19 +7,19 @@ fn label() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn derivation_is_what_the_proposal_shows() {
+fn host_names_are_derived_as_documented() {
     let host = HostNamespace::derive(&"edge".parse().unwrap(), &"ke-beijing".parse().unwrap());
     assert_eq!(host.as_str(), "edge-ke-beijing");
     assert_eq!(HostNamespace::root(&"ke-beijing".parse().unwrap()).as_str(), "atoll-root-ke-beijing");
 }
 
-/// A name that needs all the room that there is, or more.
+/// A name that has the maximum length, or is longer.
 fn long_label() -> impl Strategy<Value = String> {
     "[a-z0-9][a-z0-9-]{50,61}[a-z0-9]"
 }
 
 #[test]
-fn a_long_name_is_cut_and_carries_a_digest() {
+fn a_long_name_is_shortened_with_a_digest() {
     let (long, ke) = ("n".repeat(63), ClusterName::new("ke").unwrap());
     let host = HostNamespace::derive(&long.parse().unwrap(), &ke);
     // printf '%s\0ke' nnn...n | sha256sum | xxd -r -p | base32 begins with these twenty digits.
@@ -37,7 +37,7 @@ fn a_long_name_is_cut_and_carries_a_digest() {
 }
 
 #[test]
-fn a_cut_never_ends_in_a_hyphen() {
+fn a_shortened_name_never_ends_in_a_hyphen() {
     let name = format!("{}{}{}", "n".repeat(41), "-".repeat(3), "n".repeat(19));
     let host = HostNamespace::derive(&name.parse().unwrap(), &"ke".parse().unwrap());
     assert!(is_label(host.as_ref()));
@@ -46,29 +46,29 @@ fn a_cut_never_ends_in_a_hyphen() {
 }
 
 #[test]
-fn what_is_not_a_label_is_refused() {
+fn text_that_is_not_a_label_is_refused() {
     for bad in ["", "-a", "a-", "A", "a.b", "a_b", "é", &"a".repeat(64)] {
         assert_eq!(VirtualNamespace::new(bad), Err(NotALabel), "{bad:?}");
     }
 }
 
 #[test]
-fn what_follows_a_hyphen_is_an_ending() {
+fn endings_follow_hyphens() {
     assert_eq!(endings("a-b--c").collect::<Vec<_>>(), ["b--c", "-c", "c"]);
     assert_eq!(endings("abc").count(), 0);
 }
 
 proptest! {
-    /// Few letters and short names, so that the two often meet.
+    /// Few letters and short names, so that collisions are frequent.
     #[test]
-    fn clusters_meet_only_where_one_ends_with_the_other(
+    fn host_names_collide_only_if_one_cluster_ends_with_the_other(
         (one, other) in ("[ab]([ab-]{0,3}[ab])?", "[ab]([ab-]{0,3}[ab])?"),
         name in "[ab]([ab-]{0,5}[ab])?",
     ) {
         prop_assume!(one != other);
         let (one, other) = (ClusterName::new(&one).unwrap(), ClusterName::new(&other).unwrap());
         let host = HostNamespace::derive(&VirtualNamespace::new(&name).unwrap(), &one);
-        // Short names are whole, so there is one virtual name at most that could lead there.
+        // Short names are not shortened, so at most one virtual name has a given host name.
         let meets = host.as_str().strip_suffix(other.as_str()).and_then(|rest| rest.strip_suffix('-'));
         let meets = meets.is_some_and(|name| VirtualNamespace::new(name).is_ok());
         let ends = |long: &ClusterName, short: &ClusterName| endings(long.as_str()).any(|ending| ending == short.as_str());
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn a_name_that_fits_is_whole_and_has_one_form(name in label(), cluster in label()) {
+    fn short_names_are_not_shortened(name in label(), cluster in label()) {
         let (virtual_name, cluster) = (VirtualNamespace::new(&name).unwrap(), ClusterName::new(&cluster).unwrap());
         let whole = format!("{name}-{cluster}");
         let host = HostNamespace::derive(&virtual_name, &cluster);
@@ -103,9 +103,9 @@ proptest! {
         prop_assert_eq!(HostNamespace::former_root(&cluster).is_none(), root.len() <= MAX_LABEL);
     }
 
-    /// Whatever names are chosen, what is made today is never what was made formerly.
+    /// No new name equals a name in the former form.
     #[test]
-    fn the_two_forms_of_shortened_names_do_not_meet(
+    fn the_two_forms_of_shortened_names_never_collide(
         (one, other) in (long_label(), long_label()),
         (cluster, other_cluster) in (long_label(), long_label()),
     ) {
@@ -123,9 +123,9 @@ proptest! {
         }
     }
 
-    /// All of the digest counts: names that begin alike differ in it.
+    /// Names with the same beginning differ in their digests.
     #[test]
-    fn long_names_that_begin_alike_differ(beginning in "[a-z]{60}", (a, b) in ("[a-z]{1,3}", "[a-z]{1,3}"), cluster in long_label()) {
+    fn long_names_with_the_same_beginning_differ(beginning in "[a-z]{60}", (a, b) in ("[a-z]{1,3}", "[a-z]{1,3}"), cluster in long_label()) {
         prop_assume!(a != b);
         let cluster = ClusterName::new(&cluster).unwrap();
         let derive = |end: &str| {

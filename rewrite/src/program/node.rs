@@ -10,7 +10,7 @@ pub(crate) struct Node {
     pub(super) members: Vec<(Box<str>, Self)>,
     /// Bit `n` is set if a member has a key of `n` bytes. The last bit stands for all longer keys.
     pub(super) lengths: u64,
-    /// What stands in each element, if this is an array.
+    /// The content of the elements, if this is an array.
     pub(super) element: Option<Box<Self>>,
     /// The content of values under other keys, if this is a map.
     pub(super) any: Option<Box<Self>>,
@@ -45,7 +45,7 @@ impl Node {
         self.members.iter().map(|(key, member)| (&**key, member))
     }
 
-    /// What stands in each element, if this is an array.
+    /// The content of the elements, if this is an array.
     pub(crate) fn element(&self) -> Option<&Self> {
         self.element.as_deref()
     }

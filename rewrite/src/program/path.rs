@@ -33,8 +33,8 @@ pub(super) fn insert(root: &mut Node, path: &str, place: Place) -> Result<(), Ba
     Ok(())
 }
 
-/// Where the managed fields of an object speak of `path` (`fieldsV1` of structured-merge-diff: each key is `f:` and the
-/// field's name).
+/// The path in the managed fields of an object that stands for `path` (`fieldsV1` of structured-merge-diff: each key is
+/// `f:` and the field's name).
 pub(super) fn owned(path: &str) -> String {
     let mut owned = String::from("metadata.managedFields[].fieldsV1");
     for step in steps(path) {

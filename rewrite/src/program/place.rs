@@ -94,7 +94,7 @@ pub enum Place {
     /// `resource`, `name` and `namespace` of a subject access review.
     ResourceAttributes,
     /// The namespace of a rules review.
-    AskedNamespace,
+    ReviewNamespace,
     /// `f:namespace` of `resourceAttributes` in the managed fields of a review.
     OwnedAskedNamespace,
     /// A rule of a role.

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_of_what_stands_beside_them() {
+    fn names_have_the_type_of_the_resources() {
         for (groups, resources, expected) in [
             (&[""][..], &["namespaces"][..], Names::OfNamespaces),
             (&["*", "apps"], &["namespaces/status", "namespaces"], Names::OfNamespaces),

@@ -1,7 +1,7 @@
 use super::*;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 
-/// Writes down what was visited.
+/// Records visited places.
 #[derive(Default)]
 struct Recorder {
     visited: Vec<String>,
@@ -11,12 +11,12 @@ struct Recorder {
 impl Visitor for Recorder {
     type Error = Malformed;
 
-    fn visit(&mut self, _: Place, _: &Node, cursor: &mut Cursor<'_>, _: &mut Edits) -> Result<Fate, Malformed> {
+    fn visit(&mut self, _: Place, _: &Node, cursor: &mut Cursor<'_>, _: &mut Edits) -> Result<Outcome, Malformed> {
         cursor.peek()?;
         let start = cursor.at();
         cursor.skip()?;
         self.visited.push(String::from_utf8(cursor.slice(start..cursor.at()).to_vec()).unwrap());
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Malformed> {
@@ -47,19 +47,19 @@ fn keys_are_compared_decoded_and_with_their_case() {
 }
 
 #[test]
-fn values_of_another_type_are_passed() {
+fn values_of_another_type_are_skipped() {
     assert_eq!(record(&["a.b[].c"], r#"{"a":[{"b":1}]}"#).visited, Vec::<String>::new());
     assert_eq!(record(&["a.b[].c"], r#"{"a":{"b":{"c":1}}}"#).visited, Vec::<String>::new());
 }
 
 #[test]
-fn second_members_are_noticed() {
+fn duplicate_members_are_reported() {
     let recorder = record(&["a.b"], r#"{"a":{"b":1,"b":2},"x":1,"x":2,"\u0061":{"b":3}}"#);
     assert_eq!((recorder.visited.len(), recorder.duplicates), (3, 2));
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn invalid_paths_are_refused() {
     for bad in ["", "a..b", "a[b", "a{}b", "[]"] {
         assert!(Program::new([(bad, Place::Namespace)]).is_err(), "{bad:?}");
     }

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::place::Place;
-use crate::json::{Cursor, Edits, Fate, Fault, Text};
+use crate::json::{Cursor, Edits, Fault, Outcome, Text};
 
 /// Handles places, in one direction.
 pub(crate) trait Visitor {
@@ -17,7 +17,7 @@ pub(crate) trait Visitor {
         node: &Node,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Self::Error>;
+    ) -> Result<Outcome, Self::Error>;
 
     /// Called when an object has a second member with a key of the program.
     fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Self::Error> {
@@ -41,10 +41,10 @@ pub(crate) fn walk<V: Visitor>(
     node: &Node,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
-) -> Result<Fate, V::Error> {
+) -> Result<Outcome, V::Error> {
     if visitor.is_done() {
         cursor.skip()?;
-        return Ok(Fate::Keep);
+        return Ok(Outcome::Keep);
     }
     match node.place {
         Some(place) => visitor.visit(place, node, cursor, edits),
@@ -58,7 +58,7 @@ pub(crate) fn descend<V: Visitor>(
     node: &Node,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
-) -> Result<Fate, V::Error> {
+) -> Result<Outcome, V::Error> {
     let is_map = !node.members.is_empty() || node.any.is_some();
     match (cursor.peek()?, &node.element) {
         (b'{', _) if is_map => {
@@ -76,7 +76,7 @@ pub(crate) fn descend<V: Visitor>(
                 }
                 visitor.other(node, &key)?;
                 cursor.skip()?;
-                Ok(Fate::Keep)
+                Ok(Outcome::Keep)
             })?;
         }
         (b'[', Some(element)) => {
@@ -84,5 +84,5 @@ pub(crate) fn descend<V: Visitor>(
         }
         _ => cursor.skip()?,
     }
-    Ok(Fate::Keep)
+    Ok(Outcome::Keep)
 }

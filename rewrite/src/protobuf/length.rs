@@ -8,7 +8,7 @@ use kube_wire::proto::Writer;
 const USUAL: usize = 1 << 13;
 
 /// The encoded forms of such lengths. Each field around a name that changes gets another length, and an allocation for each of
-/// them would take longer than to find the fields.
+/// them would take longer than finding the fields.
 static SHORT: [[u8; 2]; USUAL] = short();
 
 #[expect(clippy::cast_possible_truncation, reason = "seven bits each")]

@@ -172,7 +172,7 @@ impl Message {
 }
 
 impl Field {
-    /// Whether this is the message that `place` stands for.
+    /// Whether this is the message with the place `place`.
     pub(crate) fn is_message_at(&self, place: Place) -> bool {
         matches!(&self.inside, Inside::Message(message) if message.place == Some(place))
     }

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_become_shorter_and_structures_do_not() {
+    fn lists_are_shortened_and_structures_are_not() {
         let name = "0".repeat(253);
         let label = |label: u32| field(11, &[field(1, format!("k{label}").as_bytes()), field(2, b"")].concat());
         let labels: Vec<u8> = (0..5000).flat_map(label).collect();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_stays_with_all_that_contains_it() {
+    fn drawn_values_are_kept_with_their_containers() {
         let mut deep = field(1, b"\x07invalid");
         for _ in 0..15 {
             deep = field(3, &deep);
@@ -303,7 +303,7 @@ mod tests {
 
     /// A container that mounts a volume which the sample omits would be invalid.
     #[test]
-    fn volumes_and_what_mounts_them_stay() {
+    fn volumes_and_their_mounts_are_kept() {
         let text = |number, text: String| field(number, text.as_bytes());
         let item = |item: usize| field(2, &[text(1, format!("key{item}")), text(2, format!("path{item}"))].concat());
         let items = (0..6).flat_map(item).collect::<Vec<_>>();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_fewer_in_each_form() {
+    fn numbers_are_sampled_in_each_form() {
         let number = [&[0xff; 9][..], &[1]].concat();
         let apart = pod(&[&[4 << 3], &number[..]].concat().repeat(3000));
         let packed = pod(&field(4, &number.repeat(3000)));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn text_becomes_shorter() {
+    fn long_text_is_shortened() {
         let text = "é!".repeat(10_000);
         let whole = pod(&field(9, text.as_bytes()));
         assert_eq!(counts_if_sampled(&whole, false).unwrap().text, text.len());
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hides_a_list() {
+    fn unknown_fields_do_not_hide_a_list() {
         let containers = field(2, b"").repeat(3000);
         // A group, a field that no kind has, and a field without a number.
         for hidden in [&[0x0b, 0x08, 1, 0x0c][..], &field(20_000, b"x"), &[0xf8, 0xff, 0xff, 0xff, 0x0f, 0]] {
@@ -409,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn without_a_limit_it_is_the_whole(bytes in prop::collection::vec(0..40_u8, 0..300)) {
+        fn a_sample_without_a_limit_is_complete(bytes in prop::collection::vec(0..40_u8, 0..300)) {
             let whole = sample(&bytes, &Draw::all(), false);
             prop_assert!(whole.is_none_or(|whole| whole.len() <= bytes.len()));
         }

@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_weigh_at_most_this(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
+        fn the_weight_of_any_bytes_is_bounded(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
             prop_assert!(weight(&bytes) <= bytes.len() * MESSAGE + MESSAGE);
         }
     }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::refusal::{Reason, Refusal};
 use super::report::Report;
 use super::settings::Settings;
-use super::strings::{given, quotes_of};
-use crate::json::{Cursor, Edits, Fate, quoted};
+use super::strings::{non_empty_string, quotes_of};
+use crate::json::{Cursor, Edits, Outcome, quoted};
 
 /// Maps the value that is the next one.
 pub(super) struct Fields<'r> {
@@ -21,7 +21,7 @@ pub(super) struct Fields<'r> {
 impl Fields<'_> {
     /// `metadata.namespace`.
     pub(super) fn own_namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        if let Some(text) = given(cursor)? {
+        if let Some(text) = non_empty_string(cursor)? {
             edits.replace(text.range(), self.settings.names.own_namespace(&text.bytes())?);
         }
         Ok(())
@@ -29,7 +29,7 @@ impl Fields<'_> {
 
     /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
     pub(super) fn namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Some(text) = given(cursor)? else { return Ok(()) };
+        let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
         let name = text.bytes();
         edits.replace(text.range(), self.settings.names.namespace(&name)?.to_bytes());
         self.report.names(&name);
@@ -38,7 +38,7 @@ impl Fields<'_> {
 
     /// A user or group.
     pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Some(text) = given(cursor)? else { return Ok(()) };
+        let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
         let host = self.settings.names.identity(&text.decode())?;
         edits.replace(quotes_of(&text), Bytes::from(quoted(&host)));
         Ok(())
@@ -46,7 +46,7 @@ impl Fields<'_> {
 
     /// The name of a ClusterRole. An empty one stays unchanged.
     pub(super) fn role(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Some(text) = given(cursor)? else { return Ok(()) };
+        let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
         let host = quoted(&self.settings.names.role(&text.decode())?);
         edits.replace(quotes_of(&text), host.into());
         Ok(())
@@ -54,7 +54,7 @@ impl Fields<'_> {
 
     /// The name of a cluster-scoped custom object. An empty one stays unchanged.
     pub(super) fn custom_object(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-        let Some(text) = given(cursor)? else { return Ok(()) };
+        let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
         let host = quoted(&self.settings.names.custom_object(&text.decode())?);
         edits.replace(quotes_of(&text), host.into());
         Ok(())
@@ -62,7 +62,7 @@ impl Fields<'_> {
 
     /// The name of a node, which is the same on the host.
     pub(super) fn node(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Refusal> {
-        if let Some(text) = given(cursor)? {
+        if let Some(text) = non_empty_string(cursor)? {
             self.report.nodes.push(text.decode().into_owned());
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Fields<'_> {
                 seen |= 1 << number;
             }
             visit(self, &key, cursor, edits)?;
-            Ok(Fate::Keep)
+            Ok(Outcome::Keep)
         })?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::refusal::{Reason, Refusal};
 use super::strings::quotes_of;
-use crate::json::{Cursor, Edits, Fate, Fault as _, Step, Text, quoted};
+use crate::json::{Cursor, Edits, Fault as _, Outcome, Step, Text, quoted};
 use crate::name::HIDDEN_PREFIX;
 
 /// `f:labels` or `f:annotations` in managed fields, as a client sends them back.
@@ -40,7 +40,7 @@ pub(super) fn each_key<'a>(
         }
         visit(key, edits)?;
         cursor.skip()?;
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     })?;
     Ok(())
 }

@@ -72,21 +72,21 @@ impl Names {
         }
     }
 
-    /// The namespace to ask about instead of this one, which may be any text.
-    pub(super) fn asked_namespace(&self, given: &[u8]) -> Result<Bytes, Refusal> {
+    /// The namespace that replaces this one in a review. It may be any text.
+    pub(super) fn review_namespace(&self, given: &[u8]) -> Result<Bytes, Refusal> {
         let Some(root) = &self.root else { return self.namespace(given).map(|host| host.to_bytes()) };
         let host = VirtualNamespace::from_bytes(given).ok().and_then(|name| self.mapping.host(&name).ok());
         let member = host.filter(|host| self.mapping.member(host.as_ref()).is_some());
         Ok(member.map_or_else(|| root.to_bytes(), |host| host.to_bytes()))
     }
 
-    /// The name to ask about instead of that of a ClusterRole, which may be any text.
-    pub(super) fn asked_role(&self, given: &str) -> String {
+    /// The name that replaces that of a ClusterRole in a review. It may be any text.
+    pub(super) fn review_role(&self, given: &str) -> String {
         self.mapping.role(given).unwrap_or_else(|_| format!("{FOREIGN_PREFIX}{given}"))
     }
 
-    /// The name to ask about instead of that of a namespace, which may be any text.
-    pub(super) fn asked_name(&self, given: &str) -> Result<String, Refusal> {
+    /// The name that replaces that of a namespace in a review. It may be any text.
+    pub(super) fn review_name(&self, given: &str) -> Result<String, Refusal> {
         if self.root.is_none() {
             return self.namespace(given.as_bytes()).map(|host| host.to_string());
         }

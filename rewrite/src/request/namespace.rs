@@ -2,13 +2,13 @@
 
 use super::fields::Fields;
 use super::form::Form;
-use super::kept::Kept;
 use super::names::virtual_name;
 use super::open::Open;
 use super::refusal::{Reason, Refusal};
+use super::required_entries::RequiredEntries;
 use super::settings::Settings;
-use super::strings::{given, members_of, quotes_of, string};
-use crate::json::{Cursor, Edits, Fate, Fault as _, FieldPath, Step, quoted};
+use super::strings::{members_of, non_empty_string, quotes_of, string};
+use crate::json::{Cursor, Edits, Fault as _, FieldPath, Outcome, Step, quoted};
 use crate::name::{METADATA_NAME_LABEL, VirtualNamespace};
 use crate::parked::parked_annotation;
 
@@ -64,7 +64,7 @@ impl NamespaceMeta {
         if let Some(name) = &self.added {
             missing = format!("\"name\":\"{}\"", settings.names.namespace(name.as_ref())?);
         }
-        let mut labels = settings.kept_labels(self.name.as_ref());
+        let mut labels = settings.required_labels(self.name.as_ref());
         labels.extend(settings.rules.enforced_labels(None));
         let annotations = settings.rules.annotations.clone();
         for (key, has, entries) in
@@ -85,7 +85,7 @@ impl NamespaceMeta {
 
     /// `metadata.generateName`.
     pub(super) fn generate_name(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Refusal> {
-        self.generated = given(cursor)?.is_some();
+        self.generated = non_empty_string(cursor)?.is_some();
         Ok(())
     }
 
@@ -97,8 +97,8 @@ impl NamespaceMeta {
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
         self.has_labels = true;
-        let kept = fields.settings.kept_labels(self.name.as_ref());
-        protected_map(fields, Field::Labels, Kept::new(kept), cursor, edits)
+        let required = fields.settings.required_labels(self.name.as_ref());
+        protected_map(fields, Field::Labels, RequiredEntries::new(required), cursor, edits)
     }
 
     /// `metadata.annotations`.
@@ -109,8 +109,8 @@ impl NamespaceMeta {
         edits: &mut Edits,
     ) -> Result<(), Refusal> {
         self.has_annotations = true;
-        let kept = fields.settings.rules.annotations.clone();
-        protected_map(fields, Field::Annotations, Kept::new(kept), cursor, edits)
+        let required = fields.settings.rules.annotations.clone();
+        protected_map(fields, Field::Annotations, RequiredEntries::new(required), cursor, edits)
     }
 }
 
@@ -127,20 +127,20 @@ pub(super) fn name(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut
 }
 
 /// The entries to add to a map.
-fn missing(settings: &Settings, kept: Kept, field: Field) -> Result<Vec<(String, String)>, Refusal> {
-    let enforced = settings.rules.enforced_labels(kept.asked());
-    let mut missing = kept.missing()?;
+fn missing(settings: &Settings, required: RequiredEntries, field: Field) -> Result<Vec<(String, String)>, Refusal> {
+    let enforced = settings.rules.enforced_labels(required.requested_level());
+    let mut missing = required.missing()?;
     if field == Field::Labels {
         missing.extend(enforced);
     }
     Ok(missing)
 }
 
-/// A map of strings that must contain `kept`, and no other protected keys.
+/// A map of strings that must contain `required`, and no other protected keys.
 fn protected_map(
     fields: &mut Fields<'_>,
     field: Field,
-    mut kept: Kept,
+    mut required: RequiredEntries,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<(), Refusal> {
@@ -150,7 +150,7 @@ fn protected_map(
         (b'{', _) => {}
         (b'n', Form::Whole) => {
             cursor.skip()?;
-            let missing = missing(fields.settings, kept, field)?;
+            let missing = missing(fields.settings, required, field)?;
             if !missing.is_empty() {
                 edits.replace(open..cursor.at(), format!("{{{}}}", members_of(pairs(&missing))).into());
             }
@@ -165,7 +165,7 @@ fn protected_map(
     cursor.object(edits, |cursor, edits, text| {
         let key = text.decode();
         let parked = match field {
-            Field::Labels => fields.settings.rules.asked_key(&key),
+            Field::Labels => fields.settings.rules.requested_key(&key),
             Field::Annotations => parked_annotation(&key),
         };
         if key == METADATA_NAME_LABEL || parked.is_some() {
@@ -180,17 +180,17 @@ fn protected_map(
         } else if let Some(parked) = parked {
             edits.replace(quotes_of(&text), quoted(&parked).into());
             if let Some(value) = string(cursor)?.filter(|_| field == Field::Labels) {
-                kept.ask(&key, &value.decode());
+                required.note_level(&key, &value.decode());
             }
         } else if fields.settings.rules.protects(&key) {
             let value = string(cursor)?;
-            kept.note(&key, |wanted| value.is_some_and(|value| value.is(wanted)));
+            required.note(&key, |wanted| value.is_some_and(|value| value.is(wanted)));
         } else {
             cursor.skip()?;
         }
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     })?;
-    let missing = missing(fields.settings, kept, field)?;
+    let missing = missing(fields.settings, required, field)?;
     if !missing.is_empty() && fields.settings.form == Form::Whole {
         let comma = if is_empty { "" } else { "," };
         edits.insert(open + 1, members_of(pairs(&missing)) + comma);

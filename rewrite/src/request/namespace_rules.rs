@@ -13,7 +13,7 @@ pub struct NamespaceRules {
     pub(super) annotations: Vec<(String, String)>,
     enforced: Option<Level>,
     /// Whether `labels` has the labels that the host enforces, so that they do not depend on the body.
-    is_standing: bool,
+    is_apply: bool,
 }
 
 // === impl NamespaceRules ===
@@ -28,10 +28,10 @@ impl Default for NamespaceRules {
 impl NamespaceRules {
     /// Protects these keys of labels and annotations. Atoll's own keys are always protected.
     pub fn new(protected: ProtectedKeys) -> Self {
-        Self { protected, labels: Vec::new(), annotations: Vec::new(), enforced: None, is_standing: false }
+        Self { protected, labels: Vec::new(), annotations: Vec::new(), enforced: None, is_apply: false }
     }
 
-    /// The same rules if the host enforces `level`, or a stricter one that a client asks for.
+    /// The same rules if the host enforces `level`, or a stricter one that a client requests.
     #[must_use]
     pub fn enforcing(mut self, level: Option<Level>) -> Self {
         self.enforced = level;
@@ -48,7 +48,7 @@ impl NamespaceRules {
     /// The same rules for a Namespace that has these labels and annotations: a client may send the protected ones among
     /// them back as they are, and cannot drop them.
     #[must_use]
-    pub fn given(
+    pub fn for_existing(
         &self,
         labels: impl IntoIterator<Item = (String, String)>,
         annotations: impl IntoIterator<Item = (String, String)>,
@@ -66,22 +66,22 @@ impl NamespaceRules {
     /// The same rules for an apply to a Namespace with these labels. An apply removes fields that it omits, so it must
     /// repeat the labels that the host enforces. It repeats them unchanged, because the patched object is not known yet.
     #[must_use]
-    pub fn standing(&self, labels: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn for_apply(&self, labels: impl IntoIterator<Item = (String, String)>) -> Self {
         let is_enforced = |(key, _): &(String, String)| pod_security::is_enforced(key) || key == pod_security::MARK;
         let labels = labels.into_iter().filter(|label| self.enforced.is_some() && is_enforced(label)).collect();
-        Self { labels, is_standing: true, ..self.clone() }
+        Self { labels, is_apply: true, ..self.clone() }
     }
 
     /// The labels by which the host enforces a level, if they depend on the body.
-    pub(super) fn enforced_labels(&self, asked: Option<&str>) -> impl Iterator<Item = (String, String)> + use<> {
-        let level = self.enforced.filter(|_| !self.is_standing);
-        let labels = level.map(|level| level.labels(asked));
+    pub(super) fn enforced_labels(&self, requested: Option<&str>) -> impl Iterator<Item = (String, String)> + use<> {
+        let level = self.enforced.filter(|_| !self.is_apply);
+        let labels = level.map(|level| level.labels(requested));
         labels.into_iter().flatten().map(|(key, value)| (key.to_owned(), value.to_owned()))
     }
 
     /// The host's key of a label, if it differs from the client's.
-    pub(super) fn asked_key(&self, key: &str) -> Option<String> {
-        self.enforced.and_then(|_| pod_security::asked_key(key))
+    pub(super) fn requested_key(&self, key: &str) -> Option<String> {
+        self.enforced.and_then(|_| pod_security::requested_key(key))
     }
 
     pub(super) fn protects(&self, key: &str) -> bool {

@@ -11,7 +11,7 @@ use super::settings::Settings;
 use super::{binding, keys, namespace, reference, review, rule, selector};
 use crate::Program;
 use crate::credential::Credential;
-use crate::json::{Cursor, Edits, Fate, Text};
+use crate::json::{Cursor, Edits, Outcome, Text};
 use crate::parked::{parked, parked_annotation};
 use crate::program::{Node, Place, Visitor, descend};
 
@@ -55,7 +55,7 @@ impl<'r> Writer<'r> {
     pub(super) fn conclude(self, cursor: &Cursor<'_>, edits: &mut Edits) -> Report {
         self.role.conclude(self.fields.settings.form, self.fields.settings.cluster().as_str(), cursor, edits);
         let map = |name: &[u8]| self.fields.settings.names.token_namespace(name);
-        self.credential.conclude(self.fields.settings.certificate.as_deref(), cursor, edits, map);
+        self.credential.conclude(None, cursor, edits, map);
         self.fields.report
     }
 
@@ -92,7 +92,7 @@ impl Visitor for Writer<'_> {
         node: &Node,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Refusal> {
+    ) -> Result<Outcome, Refusal> {
         match place {
             Place::OwnNamespace | Place::NoNamespace => self.fields.own_namespace(cursor, edits)?,
             Place::RoleMeta | Place::RenamedMeta => {
@@ -110,7 +110,7 @@ impl Visitor for Writer<'_> {
             // No key is parked both as a label and as an annotation.
             Place::OwnedNamespaceKeys => {
                 let rules = &self.fields.settings.rules;
-                keys::owned_keys(cursor, edits, |key| parked_annotation(key).or_else(|| rules.asked_key(key)))?;
+                keys::owned_keys(cursor, edits, |key| parked_annotation(key).or_else(|| rules.requested_key(key)))?;
             }
             Place::Rules => return descend(self, node, cursor, edits),
             Place::AggregationRule => return self.role.aggregation_rule(cursor, edits),
@@ -134,7 +134,7 @@ impl Visitor for Writer<'_> {
             | Place::EventObject => reference::reference(&mut self.fields, place, cursor, edits)?,
             Place::ResourceAttributes => review::resource_attributes(&mut self.fields, cursor, edits)?,
             Place::Rule => rule::rule(&mut self.fields, &mut self.permissions, cursor, edits)?,
-            Place::AskedNamespace => review::rules_namespace(self.fields.settings, cursor, edits)?,
+            Place::ReviewNamespace => review::rules_namespace(self.fields.settings, cursor, edits)?,
             Place::NamespaceSelector => selector::namespace_selector(&mut self.fields, cursor, edits)?,
             Place::PodSpec => self.pod_spec(node, cursor, edits)?,
             Place::Revision => {
@@ -170,7 +170,7 @@ impl Visitor for Writer<'_> {
             | Place::ServicePort
             | Place::HealthCheckNodePort => cursor.skip()?,
         }
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     fn duplicate(&mut self, _: &Cursor<'_>) -> Result<(), Refusal> {

@@ -7,7 +7,7 @@ use super::refusal::{Reason, Refusal};
 use super::strings::{members_of, quotes_of, string};
 use crate::Guard;
 use crate::guard::Entry;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 
 /// The guarded fields of the current specification.
 #[derive(Default)]
@@ -42,18 +42,18 @@ impl PodFields {
         cursor.object(edits, |cursor, _, key| {
             let Some(number) = labels.position(|label| key.is(label)) else {
                 cursor.skip()?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             };
             let value = string(cursor)?;
             if labels.claim(number, |guard| value.is_some_and(|value| value.is(guard)))? {
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             if value.is_none() && fields.settings.form == Form::Partial {
                 fields.report.removes_guard = true;
             } else {
                 labels.conflict(number, value.map_or_else(|| "null".to_owned(), |value| value.decode().into_owned()));
             }
-            Ok::<_, Refusal>(Fate::Keep)
+            Ok::<_, Refusal>(Outcome::Keep)
         })?;
         let member = |entry: &'_ Entry| String::from_utf8_lossy(&entry.member).into_owned();
         let missing: Vec<_> = labels.missing()?.map(|entry| (&*entry.key, member(entry))).collect();
@@ -83,7 +83,7 @@ impl PodFields {
             if let Some(number) = guard.toleration_at(cursor)? {
                 has[number] = true;
             }
-            Ok::<_, Refusal>(Fate::Keep)
+            Ok::<_, Refusal>(Outcome::Keep)
         })?;
         // Also in a merge patch, which replaces the whole list.
         let missing: Vec<&[u8]> =
@@ -113,8 +113,9 @@ impl PodFields {
     }
 }
 
-/// Adds members to an object, which is the next token of `object`. In a ControllerRevision, they are where Go sorts them
-/// (`json.Marshal` of a map), because controllers compare the bytes (`Match` in `pkg/controller/daemon/update.go`).
+/// Adds members to an object, which is the next token of `object`. In a ControllerRevision, they have the position to
+/// which Go sorts them (`json.Marshal` of a map), because controllers compare the bytes (`Match` in
+/// `pkg/controller/daemon/update.go`).
 fn add(
     object: &Cursor<'_>,
     mut members: Vec<(&str, String)>,
@@ -139,7 +140,7 @@ fn add(
             }
         }
         cursor.skip()?;
-        Ok::<_, Malformed>(Fate::Keep)
+        Ok::<_, Malformed>(Outcome::Keep)
     })?;
     let mut comma = if extent.kept > 0 { "," } else { "" };
     for (follower, (_, member)) in followers.into_iter().zip(members) {

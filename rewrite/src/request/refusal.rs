@@ -11,7 +11,7 @@ use crate::mapping::Taken;
 use crate::mapping::identity::Unmappable;
 use crate::mapping::object::TooLong;
 
-/// A body is refused. It is the client's fault, and a retry is useless.
+/// A body is refused. This is the client's fault, and a retry is useless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The field.

@@ -1,7 +1,7 @@
-//! What a body contains, apart from what it means for the host.
+//! The contents of a body that the caller needs.
 
 use crate::name::VirtualNamespace;
-use crate::review::AskedAbout;
+use crate::review::OriginalAttributes;
 
 /// What the caller must know about a mapped body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Report {
     /// A merge patch would remove a part of the guard (by a `null`), so the caller must apply it instead.
     pub removes_guard: bool,
     /// The attributes of an access review, for the [view](crate::View::answering) of its response.
-    pub about: AskedAbout,
+    pub about: OriginalAttributes,
 }
 
 // === impl Report ===

@@ -1,14 +1,14 @@
 //! Access reviews for the host.
 //!
-//! A client may ask about namespaces that do not exist, and about names that no object can have. An API server allows that, so
-//! nothing of it is refused. The review asks about the root namespace instead, or about a name that no object on the host has.
-//! The [view](crate::View::answering) of the response restores the original text.
+//! The attributes may contain namespaces that do not exist, and names that no object can have. An API server allows
+//! that, so none of them is refused. The host's review has the root namespace instead, or about a name that no object
+//! on the host has. The [view](crate::View::answering) of the response restores the original text.
 
 use super::fields::Fields;
 use super::named::Named;
 use super::refusal::Refusal;
 use super::settings::Settings;
-use super::strings::{given, quotes_of};
+use super::strings::{non_empty_string, quotes_of};
 use crate::json::{Cursor, Edits, quoted};
 use crate::program::Place;
 
@@ -30,14 +30,14 @@ pub(super) fn resource_attributes(
         match key {
             "namespace" => {
                 names_one = true;
-                fields.report.about.namespace = asked_namespace(fields.settings, cursor, edits)?;
+                fields.report.about.namespace = review_namespace(fields.settings, cursor, edits)?;
             }
             "name" if named != Named::Other => {
-                let Some(text) = given(cursor)? else { return Ok(()) };
+                let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
                 let name = text.decode().into_owned();
                 let host = match named {
-                    Named::Role => fields.settings.names.asked_role(&name),
-                    _ => fields.settings.names.asked_name(&name)?,
+                    Named::Role => fields.settings.names.review_role(&name),
+                    _ => fields.settings.names.review_name(&name)?,
                 };
                 edits.replace(quotes_of(&text), quoted(&host).into());
                 fields.report.about.name = Some(name);
@@ -53,12 +53,16 @@ pub(super) fn resource_attributes(
 }
 
 /// The namespace of a review. Returns the original text.
-fn asked_namespace(settings: &Settings, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<String>, Refusal> {
+fn review_namespace(
+    settings: &Settings,
+    cursor: &mut Cursor<'_>,
+    edits: &mut Edits,
+) -> Result<Option<String>, Refusal> {
     cursor.peek()?;
     let start = cursor.at();
-    let text = given(cursor)?;
+    let text = non_empty_string(cursor)?;
     let host = match &text {
-        Some(text) => settings.names.asked_namespace(&text.bytes())?,
+        Some(text) => settings.names.review_namespace(&text.bytes())?,
         None => match &settings.names.root {
             Some(root) => root.to_bytes(),
             None => return Ok(None),
@@ -70,8 +74,8 @@ fn asked_namespace(settings: &Settings, cursor: &mut Cursor<'_>, edits: &mut Edi
 
 /// The namespace of a rules review. The host refuses a review without one.
 pub(super) fn rules_namespace(settings: &Settings, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
-    if let Some(text) = given(cursor)? {
-        edits.replace(text.range(), settings.names.asked_namespace(&text.bytes())?);
+    if let Some(text) = non_empty_string(cursor)? {
+        edits.replace(text.range(), settings.names.review_namespace(&text.bytes())?);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::keys::each_key;
 use super::open::Open;
 use super::refusal::{Reason, Refusal};
 use super::strings::quotes_of;
-use crate::json::{Cursor, Edits, Fate, quoted};
+use crate::json::{Cursor, Edits, Outcome, quoted};
 use crate::name::CLUSTER_LABEL;
 use crate::parked::{AGGREGATION_ANNOTATION, parked_annotation};
 
@@ -120,7 +120,7 @@ impl RoleParts {
     }
 
     /// `aggregationRule`, which is removed.
-    pub(super) fn aggregation_rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Refusal> {
+    pub(super) fn aggregation_rule(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Refusal> {
         if !matches!(cursor.peek()?, b'{' | b'n') {
             return Err(Reason::WrongType { expected: "an object" }.into());
         }
@@ -129,7 +129,7 @@ impl RoleParts {
         let range = at..cursor.at();
         if self.has_metadata {
             self.aggregation = Some(range);
-            return Ok(Fate::Remove);
+            return Ok(Outcome::Remove);
         }
         // The member is replaced by the missing metadata. No escape in its key is a quote.
         let before = cursor.slice(0..at);
@@ -138,7 +138,7 @@ impl RoleParts {
         edits.replace(quote(&before[..end]) + 1..end, Bytes::from_static(b"metadata"));
         let entry = parked_rule(cursor.slice(range.clone()));
         edits.replace(range, format!("{{\"annotations\":{{{entry}}}}}").into());
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     /// Adds what is missing, at the end of the object.

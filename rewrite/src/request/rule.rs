@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::permissions::{Permissions, RuleLengths};
 use super::refusal::{Reason, Refusal};
 use super::strings::quotes_of;
-use crate::json::{Cursor, Edits, Fate, quoted};
+use crate::json::{Cursor, Edits, Outcome, quoted};
 use crate::program::Names;
 
 /// Maps a rule, and counts its permissions.
@@ -38,7 +38,7 @@ pub(super) fn rule(
             } else {
                 cursor.skip()?;
             }
-            Ok::<_, Refusal>(Fate::Keep)
+            Ok::<_, Refusal>(Outcome::Keep)
         })?;
         Ok(())
     })
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_namespaces_are_mapped_and_come_back() {
+    fn names_of_namespaces_are_mapped_in_both_directions() {
         for (resources, given, host) in [
             (&["namespaces"][..], &["edge", "new", "*"][..], &["edge-ke", "new-ke", "*"][..]),
             (&["namespaces/status"], &["edge"], &["edge-ke"]),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_mean_another_namespace_is_refused() {
+    fn ambiguous_names_are_refused() {
         let mixed = map(&role(&["namespaces", "pods"], &["edge"])).unwrap_err();
         assert!(mixed.starts_with("rules[0].resourceNames[0]: ") && mixed.contains("a rule of their own"), "{mixed}");
         assert!(map(&role(&["namespaces"], &["atoll-root"])).is_err());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_says_the_same() {
+    fn protobuf_is_mapped_like_json() {
         let role = |resource, names: &[&'static str]| {
             let names = names.iter().map(|name| (4, *name));
             proto_role(&[[(1, "get"), (2, ""), (3, resource)].into_iter().chain(names).collect()])
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_role_grants_is_bounded() {
+    fn the_permissions_of_a_role_are_limited() {
         let of = |verbs, groups, resources, names, paths| RuleLengths { verbs, groups, resources, names, paths };
         for (rules, expected) in [
             (&[of(100, 10, 10, 0, 0)][..], None),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_list_of_a_rule_is_there_twice() {
+    fn duplicate_lists_of_a_rule_are_refused() {
         let body = r#"{"rules":[{"verbs":[],"verbs":["get"]}]}"#;
         let mapped =
             Request::new(mapping()).map(&program_for(GROUP, "v1", "roles"), &body.into(), &mut Vec::<Bytes>::new());

@@ -6,7 +6,7 @@
 
 use super::fields::Fields;
 use super::refusal::{Reason, Refusal};
-use crate::json::{Cursor, Edits, Fate};
+use crate::json::{Cursor, Edits, Outcome};
 use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL};
 
 /// A `metav1.LabelSelector`. An absent or `null` one selects nothing, or the namespace of the object, and stays unchanged.
@@ -72,13 +72,13 @@ fn match_expressions(
             if key == "values" && by_name && cursor.peek()? == b'[' {
                 cursor.array(edits, |cursor, edits, _| {
                     fields.namespace(cursor, edits)?;
-                    Ok::<_, Refusal>(Fate::Keep)
+                    Ok::<_, Refusal>(Outcome::Keep)
                 })?;
                 return Ok(());
             }
             Ok(cursor.skip()?)
         })?;
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     })?;
     let comma = if extent.kept == 0 { "" } else { "," };
     edits.insert(extent.close, format!("{comma}{requirement}"));

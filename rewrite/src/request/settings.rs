@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::form::Form;
 use super::names::Names;
 use super::namespace_rules::NamespaceRules;
-use crate::credential::Certificate;
 use crate::name::{CLUSTER_LABEL, ClusterName, NAMESPACE_LABEL, VirtualNamespace};
 use crate::{Guard, Mapping};
 
@@ -16,7 +15,6 @@ pub(super) struct Settings {
     pub(super) guard: Arc<Guard>,
     pub(super) form: Form,
     pub(super) rules: Arc<NamespaceRules>,
-    pub(super) certificate: Option<Arc<Certificate>>,
     /// Groups that are added to a review.
     pub(super) groups: Arc<[String]>,
     /// The name of a new Namespace that has only `generateName`.
@@ -32,7 +30,6 @@ impl Settings {
             guard: Arc::default(),
             form: Form::Whole,
             rules: Arc::default(),
-            certificate: None,
             groups: Arc::default(),
             made: None,
         }
@@ -44,7 +41,7 @@ impl Settings {
     }
 
     /// Labels that the Namespace must have: those that assign it to the virtual cluster, and its protected ones.
-    pub(super) fn kept_labels(&self, name: Option<&VirtualNamespace>) -> Vec<(String, String)> {
+    pub(super) fn required_labels(&self, name: Option<&VirtualNamespace>) -> Vec<(String, String)> {
         let mut labels = Vec::new();
         if let Some(name) = name {
             labels.push((CLUSTER_LABEL.to_owned(), self.names.mapping.cluster().to_string()));

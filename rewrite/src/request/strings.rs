@@ -20,11 +20,11 @@ pub(super) fn string<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Re
 }
 
 /// The same, but `None` also for an empty string.
-pub(super) fn given<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Refusal> {
+pub(super) fn non_empty_string<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Refusal> {
     Ok(string(cursor)?.filter(|text| !text.raw.is_empty()))
 }
 
-/// The members of an object, given as (key, value) strings.
+/// The members of an object, from (key, value) strings.
 pub(super) fn members_of<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let members: Vec<_> =
         entries.into_iter().map(|(key, value)| format!("{}:{}", quoted(key), quoted(value))).collect();

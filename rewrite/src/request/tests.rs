@@ -33,9 +33,9 @@ fn refused(group: &str, kind: &str, body: &Value) -> String {
     map_text(&request(), group, kind, &body.to_string()).unwrap_err().to_string()
 }
 
-/// That the view of what the host gets is what the client sent.
+/// Checks that the view of the mapped body equals what the client sent.
 #[track_caller]
-fn comes_back(group: &str, kind: &str, body: &Value) {
+fn is_mapped_back(group: &str, kind: &str, body: &Value) {
     let host = Bytes::from(map(group, kind, body).to_string());
     let mut out: Vec<Bytes> = Vec::new();
     let verdict = view().object(&program_for(group, "v1", kind), Filter::Everything, &host, &mut out);
@@ -44,7 +44,7 @@ fn comes_back(group: &str, kind: &str, body: &Value) {
 }
 
 #[test]
-fn the_namespace_must_be_the_requests() {
+fn the_namespace_must_match_the_request() {
     let pod = |namespace: Value| json!({"metadata": {"namespace": namespace}});
     assert_eq!(map("", "configmaps", &pod(json!("edge"))), pod(json!("edge-ke")));
     for same in [json!(""), json!(null)] {
@@ -62,7 +62,7 @@ fn the_namespace_must_be_the_requests() {
 }
 
 #[test]
-fn nothing_is_said_twice() {
+fn duplicate_fields_are_refused() {
     for (kind, body) in [
         ("configmaps", r#"{"metadata":{"namespace":"edge","namespace":"edge-hz"}}"#),
         ("configmaps", r#"{"metadata":{"n\u0061mespace":"edge","namespace":"edge-hz"}}"#),
@@ -74,12 +74,12 @@ fn nothing_is_said_twice() {
         let refusal = map_text(&request(), "", kind, body).unwrap_err();
         assert_eq!(refusal.reason, Reason::Duplicate, "{body}");
     }
-    // What is not ours to map is the host's to judge.
+    // Values that are not mapped are validated by the host.
     assert!(map_text(&request(), "", "configmaps", r#"{"data":{"a":"1","a":"2"}}"#).is_ok());
 }
 
 #[test]
-fn the_guard_is_put_in_wherever_it_is_missing() {
+fn a_missing_guard_is_added() {
     let tolerations = json!([{"key": "edge", "operator": "Exists"}]);
     for spec in ["{}", r#"{"nodeSelector":null,"tolerations":null}"#, r#"{"nodeSelector":{},"tolerations":[]}"#] {
         let body = json!({"spec": {"template": {"spec": serde_json::from_str::<Value>(spec).unwrap()}}});
@@ -98,7 +98,7 @@ fn the_guard_is_put_in_wherever_it_is_missing() {
         assert_eq!(map("", "pods", &json!({"spec": spec}))["spec"], whole);
     }
     let cron_job = json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": []}}}}}});
-    comes_back("batch", "cronjobs", &cron_job);
+    is_mapped_back("batch", "cronjobs", &cron_job);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn another_value_of_a_guarded_label_is_a_conflict() {
 }
 
 #[test]
-fn a_merge_patch_says_only_what_it_changes() {
+fn a_merge_patch_gets_no_other_fields() {
     let patch = |body: &str| map_text(&request().partial(), "", "pods", body).unwrap();
     for same in [
         "{}",
@@ -241,8 +241,8 @@ fn selectors_are_confined() {
     ] {
         assert!(refused("networking.k8s.io", "networkpolicies", &policy(ours)).contains("Forbidden"));
     }
-    comes_back("networking.k8s.io", "networkpolicies", &policy(json!({})));
-    comes_back(
+    is_mapped_back("networking.k8s.io", "networkpolicies", &policy(json!({})));
+    is_mapped_back(
         "networking.k8s.io",
         "networkpolicies",
         &policy(json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]})),
@@ -266,7 +266,7 @@ fn subjects_and_reviews_are_mapped() {
         ),
     ] {
         assert_eq!(map(group, "rolebindings", &binding(subject.clone())), binding(host));
-        comes_back(group, "rolebindings", &binding(subject));
+        is_mapped_back(group, "rolebindings", &binding(subject));
     }
     for foreign in [
         json!({"kind": "Group", "name": "host:system:masters"}),
@@ -276,7 +276,7 @@ fn subjects_and_reviews_are_mapped() {
     ] {
         assert!(refused(group, "rolebindings", &binding(foreign)).starts_with("subjects[0]."));
     }
-    comes_back(
+    is_mapped_back(
         "authorization.k8s.io",
         "SubjectAccessReview",
         &json!({"spec": {"user": "eve", "groups": ["a", "system:serviceaccounts:edge"], "resourceAttributes": {
@@ -286,9 +286,9 @@ fn subjects_and_reviews_are_mapped() {
 }
 
 #[test]
-fn a_question_about_no_namespace_is_one_about_the_root() {
+fn a_review_without_a_namespace_is_about_the_root() {
     let ask = |attributes: &str| {
-        let request = Request::new(mapping()).asking_root("atoll-root-ke".parse().unwrap());
+        let request = Request::new(mapping()).with_review_root("atoll-root-ke".parse().unwrap());
         let body = format!(r#"{{"spec":{{"resourceAttributes":{attributes}}}}}"#);
         let mapped = map_text(&request, "authorization.k8s.io", "SelfSubjectAccessReview", &body);
         mapped.map(|(text, _)| text["{\"spec\":{\"resourceAttributes\":".len()..text.len() - 2].to_owned())
@@ -314,7 +314,7 @@ fn a_question_about_no_namespace_is_one_about_the_root() {
 }
 
 #[test]
-fn a_namespace_is_made_the_clusters() {
+fn a_namespace_gets_the_labels_of_its_cluster() {
     let map = |rules: NamespaceRules, body: &Value| {
         let request = Request::new(mapping()).ruled_by(Arc::new(rules));
         let result = map_text(&request, "", "namespaces", &body.to_string());
@@ -346,18 +346,20 @@ fn a_namespace_is_made_the_clusters() {
     let whitelist = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
     assert!(map(plain(), &json!({"metadata": {"annotations": {whitelist: "[]"}}})).is_err());
 
-    let given =
-        || plain().given([(access.to_owned(), "true".to_owned()), (enforce.to_owned(), "baseline".to_owned())], []);
+    let labelled_namespace = || {
+        plain().for_existing([(access.to_owned(), "true".to_owned()), (enforce.to_owned(), "baseline".to_owned())], [])
+    };
     for body in [labelled(access, "true"), labelled("a", "b"), json!({"metadata": {"name": "new"}})] {
-        let labels = &map(given(), &body).unwrap()["metadata"]["labels"];
+        let labels = &map(labelled_namespace(), &body).unwrap()["metadata"]["labels"];
         assert_eq!((&labels[access], &labels[enforce]), (&json!("true"), &Value::Null));
     }
-    assert!(map(given(), &labelled(access, "false")).is_err());
+    assert!(map(labelled_namespace(), &labelled(access, "false")).is_err());
 
     // Annotations of Atoll: a new Namespace gets them, and an existing one keeps them.
     let selector = "atoll.dev/node-selector";
     let new = || plain().annotated([(selector, "a=b")]);
-    let existing = || plain().given([], [(selector.to_owned(), "a=b".to_owned()), ("c".to_owned(), "d".to_owned())]);
+    let existing =
+        || plain().for_existing([], [(selector.to_owned(), "a=b".to_owned()), ("c".to_owned(), "d".to_owned())]);
     for rules in [&new as &dyn Fn() -> NamespaceRules, &existing] {
         for annotations in [Value::Null, json!({}), json!({"e": "f"})] {
             let body = json!({"metadata": {"name": "new", "annotations": annotations}});
@@ -403,9 +405,9 @@ fn a_node_selector_of_a_namespace_is_parked() {
     assert_eq!(map(new().partial(), &annotated(json!({SELECTOR: null}))), Ok(json!({PARKED: null})));
     // As the host has it: with the selector of its operator, and that of the client.
     let live = [(SELECTOR, "a=b"), (PARKED, "c=d")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let given = || new().ruled_by(Arc::new(NamespaceRules::default().given([], live.clone())));
-    assert_eq!(map(given(), &annotated(json!({SELECTOR: ""}))), Ok(json!({SELECTOR: "a=b", PARKED: ""})));
-    assert_eq!(map(given(), &annotated(json!({}))), Ok(json!({SELECTOR: "a=b"})));
+    let existing = || new().ruled_by(Arc::new(NamespaceRules::default().for_existing([], live.clone())));
+    assert_eq!(map(existing(), &annotated(json!({SELECTOR: ""}))), Ok(json!({SELECTOR: "a=b", PARKED: ""})));
+    assert_eq!(map(existing(), &annotated(json!({}))), Ok(json!({SELECTOR: "a=b"})));
     let refusal = map(new(), &annotated(json!({PARKED: "a=b"}))).unwrap_err().to_string();
     assert_eq!(
         refusal,
@@ -427,13 +429,13 @@ fn a_node_selector_of_a_namespace_is_parked() {
     let both = shown(json!({SELECTOR: "a=b", PARKED: "c=d"}), json!({format!("f:{PARKED}"): {}}));
     assert_eq!(both["annotations"], json!({SELECTOR: "c=d"}));
     assert_eq!(both["managedFields"], fields(json!({format!("f:{SELECTOR}"): {}})));
-    // And back: nobody comes to own what the operator selects by.
+    // And back: no manager gets the selector of the operator.
     let back = |request: Request, kind: &str| {
         let body = json!({"metadata": {"managedFields": fields(json!({format!("f:{SELECTOR}"): {}, "f:c": {}}))}});
         let mapped = map_text(&request, "", kind, &body.to_string()).unwrap().0;
         serde_json::from_str::<Value>(&mapped).unwrap()["metadata"]["managedFields"].take()
     };
-    for request in [given(), new().partial()] {
+    for request in [existing(), new().partial()] {
         let host = fields(json!({format!("f:{PARKED}"): {}, "f:c": {}}));
         assert_eq!(back(request, "namespaces"), host);
     }
@@ -450,7 +452,7 @@ fn a_node_selector_of_a_namespace_is_parked() {
 #[test]
 fn levels_of_pod_security_are_enforced() {
     const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
-    const ASKED: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce";
+    const REQUESTED: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce";
     let rules = NamespaceRules::default().enforcing(Some(Level::Baseline));
     let map = |request: Request, body: &Value| {
         let mapped = map_text(&request, "", "namespaces", &body.to_string());
@@ -466,35 +468,35 @@ fn levels_of_pod_security_are_enforced() {
         labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         labels
     };
-    for (asked, enforced) in [("privileged", "baseline"), ("baseline", "baseline"), ("restricted", "restricted")] {
-        let body = labelled(json!({"a": "b", ENFORCE: asked}));
-        let labels = host(enforced, json!({"a": "b", ASKED: asked}));
-        assert_eq!(map(ruled(&rules), &body), Ok(labels.clone()), "{asked}");
+    for (requested, enforced) in [("privileged", "baseline"), ("baseline", "baseline"), ("restricted", "restricted")] {
+        let body = labelled(json!({"a": "b", ENFORCE: requested}));
+        let labels = host(enforced, json!({"a": "b", REQUESTED: requested}));
+        assert_eq!(map(ruled(&rules), &body), Ok(labels.clone()), "{requested}");
         // And back.
         let body = Bytes::from(json!({"metadata": {"name": "edge-ke", "labels": labels}}).to_string());
         let mut out: Vec<Bytes> = Vec::new();
         let shown = view().enforcing_pod_security();
         shown.object(&program_for("", "v1", "namespaces"), Filter::ByName, &body, &mut out).unwrap();
         let shown: Value = serde_json::from_slice(&out.concat()).unwrap();
-        assert_eq!(shown, json!({"metadata": {"name": "edge", "labels": {"a": "b", ENFORCE: asked}}}));
+        assert_eq!(shown, json!({"metadata": {"name": "edge", "labels": {"a": "b", ENFORCE: requested}}}));
     }
     for labels in [json!({}), json!(null)] {
         assert_eq!(map(ruled(&rules), &labelled(labels)), Ok(host("baseline", json!({}))));
     }
     assert_eq!(map(ruled(&rules), &json!({"metadata": {"name": "new"}})), Ok(host("baseline", json!({}))));
-    // A patch says only what is asked for; an apply names what there is as well.
-    for asked in [json!("privileged"), json!(null)] {
-        let patch = json!({"metadata": {"labels": {ENFORCE: asked}}});
-        assert_eq!(map(ruled(&rules).partial(), &patch), Ok(json!({ASKED: asked})));
+    // A patch contains only the requested level. An apply repeats the enforced labels too.
+    for requested in [json!("privileged"), json!(null)] {
+        let patch = json!({"metadata": {"labels": {ENFORCE: requested}}});
+        assert_eq!(map(ruled(&rules).partial(), &patch), Ok(json!({REQUESTED: requested})));
     }
-    let live = host("restricted", json!({"mine": "1", ASKED: "restricted"}));
+    let live = host("restricted", json!({"mine": "1", REQUESTED: "restricted"}));
     let live = live.as_object().unwrap().iter().map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()));
-    let standing = rules.standing(live);
-    assert_eq!(map(ruled(&standing), &labelled(json!({"a": "b"}))), Ok(host("restricted", json!({"a": "b"}))));
+    let apply = rules.for_apply(live);
+    assert_eq!(map(ruled(&apply), &labelled(json!({"a": "b"}))), Ok(host("restricted", json!({"a": "b"}))));
 
     for (labels, why) in [
         (json!({ENFORCE: "strict"}), "Invalid value: \"strict\": must be one of privileged, baseline, restricted"),
-        (json!({ASKED: "privileged"}), "Forbidden: managed by the operator of the host cluster"),
+        (json!({REQUESTED: "privileged"}), "Forbidden: managed by the operator of the host cluster"),
         (json!({"atoll.dev/pod-security": "privileged"}), "Forbidden: managed by the operator of the host cluster"),
     ] {
         let key = labels.as_object().unwrap().keys().next().unwrap().clone();
@@ -507,7 +509,7 @@ fn levels_of_pod_security_are_enforced() {
     let managed =
         |labels: Value| json!({"metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": labels}}}]}});
     let body =
-        Bytes::from(managed(json!({format!("f:{ENFORCE}"): {}, format!("f:{ASKED}"): {}, "f:a": {}})).to_string());
+        Bytes::from(managed(json!({format!("f:{ENFORCE}"): {}, format!("f:{REQUESTED}"): {}, "f:a": {}})).to_string());
     let mut out: Vec<Bytes> = Vec::new();
     let program = program_for("", "v1", "namespaces");
     view().enforcing_pod_security().object(&program, Filter::Everything, &body, &mut out).unwrap();
@@ -517,20 +519,20 @@ fn levels_of_pod_security_are_enforced() {
         let mapped = map_text(&request.partial(), "", "namespaces", &shown.to_string()).unwrap().0;
         serde_json::from_str::<Value>(&mapped).unwrap()
     };
-    assert_eq!(back(ruled(&rules)), managed(json!({format!("f:{ASKED}"): {}, "f:a": {}})));
+    assert_eq!(back(ruled(&rules)), managed(json!({format!("f:{REQUESTED}"): {}, "f:a": {}})));
     assert_eq!(back(ruled(&NamespaceRules::default())), shown);
-    let conflict = format!("conflict with \"one\": .metadata.labels.{ASKED}");
+    let conflict = format!("conflict with \"one\": .metadata.labels.{REQUESTED}");
     assert_eq!(mapping().readable(&conflict).unwrap(), format!("conflict with \"one\": .metadata.labels.{ENFORCE}"));
 }
 
 #[test]
-fn credentials_are_put_back() {
-    let request = request().restoring(Arc::new(Certificate::new("HOST\n")));
+fn the_namespace_of_a_token_secret_is_mapped() {
+    let request = request();
     let secret =
         r#"{"data":{"ca.crt":"UEVNCg==","namespace":"ZWRnZQ=="},"type":"kubernetes.io/service-account-token"}"#;
-    // printf 'HOST\n' | base64, printf edge-ke | base64
+    // printf edge-ke | base64
     let host =
-        r#"{"data":{"ca.crt":"SE9TVAo=","namespace":"ZWRnZS1rZQ=="},"type":"kubernetes.io/service-account-token"}"#;
+        r#"{"data":{"ca.crt":"UEVNCg==","namespace":"ZWRnZS1rZQ=="},"type":"kubernetes.io/service-account-token"}"#;
     assert_eq!(map_text(&request, "", "secrets", secret).unwrap().0, host);
     let opaque = secret.replace("kubernetes.io/service-account-token", "Opaque");
     assert_eq!(map_text(&request, "", "secrets", &opaque).unwrap().0, opaque);
@@ -545,7 +547,7 @@ fn broken_bodies_are_refused_with_their_offset() {
 
 proptest! {
     #[test]
-    fn what_holds_no_name_is_sent_as_it_is(text in crate::json::tests::json()) {
+    fn bodies_without_names_are_unchanged(text in crate::json::tests::json()) {
         prop_assert_eq!(map_text(&request(), "", "configmaps", &text).map(|(text, _)| text), Ok(text.clone()));
         let body = Bytes::from(text.clone());
         let mut out: Vec<Bytes> = Vec::new();
@@ -555,7 +557,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>, text in "[{}\\[\\]\":,]{0,3}(\\{\"spec\":|\\{\"metadata\":\\{\"labels\":|\\{\"nodeSelector\":)?[{}\\[\\]\":,a1n ]{0,12}") {
+    fn no_input_panics(bytes: Vec<u8>, text in "[{}\\[\\]\":,]{0,3}(\\{\"spec\":|\\{\"metadata\":\\{\"labels\":|\\{\"nodeSelector\":)?[{}\\[\\]\":,a1n ]{0,12}") {
         for body in [Bytes::from(bytes), Bytes::from(text)] {
             for kind in ["pods", "namespaces", "secrets", "Binding"] {
                 let _ = request().map(&program_for("", "v1", kind), &body, &mut Vec::new());

@@ -1,4 +1,4 @@
-//! Where names stand, kind by kind. Generated from `schema/kubernetes-1.36-references.tsv` by
+//! The positions of names, by kind. Generated from `schema/kubernetes-1.36-references.tsv` by
 //! `cargo run -p rewrite --example generate-schema`; not to be edited.
 
 use super::row::Row;
@@ -422,7 +422,7 @@ const P28: &[(&str, Place)] = &[
 const P29: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
-    ("spec.namespace", Place::AskedNamespace),
+    ("spec.namespace", Place::ReviewNamespace),
     ("status.conditions[].message", Place::Message),
     ("status.evaluationError", Place::Message),
     ("status.resourceRules[]", Place::ShownRule),

@@ -7,7 +7,7 @@ mod generate;
 mod generate_messages;
 
 #[test]
-fn the_tables_are_what_the_generators_make() {
+fn the_generated_tables_are_up_to_date() {
     let references = include_str!("../../schema/kubernetes-1.36-references.tsv");
     let messages = include_str!("../../schema/kubernetes-1.36-messages.tsv");
     let remedy = "run `cargo run -p rewrite --example generate-schema`";
@@ -59,7 +59,7 @@ fn every_message_is_one_that_can_be_mapped() {
                         | Place::RoleName
                         | Place::NoNamespace
                         | Place::OwnGenerateName
-                        | Place::AskedNamespace
+                        | Place::ReviewNamespace
                         | Place::Identity
                         | Place::IdentityElement
                         | Place::NodeName
@@ -132,7 +132,7 @@ fn every_place_of_a_response_has_its_number() {
                         | Place::OwnName
                         | Place::OwnGenerateName
                         | Place::Namespace
-                        | Place::AskedNamespace
+                        | Place::ReviewNamespace
                         | Place::Identity
                         | Place::IdentityElement
                         | Place::Message
@@ -156,7 +156,7 @@ fn every_place_of_a_response_has_its_number() {
         }
         let shown = KindProgram::of_responses(message, &program).unwrap_or_else(|error| panic!("{kind}: {error:?}"));
         check(shown.root());
-        // What is said of every object is said of this one.
+        // This kind has the places of every object.
         let Some((_, metadata)) = shown.root().field(1) else { panic!("{kind} has no metadata") };
         let Inside::Message(metadata) = &metadata.inside else { panic!("{kind} has no metadata") };
         assert!([3, 12, 13].iter().all(|number| metadata.field(*number).is_some()), "{kind}");
@@ -169,7 +169,7 @@ fn every_row_is_a_program() {
 }
 
 #[test]
-fn resources_are_called_as_in_kubernetes() {
+fn resources_have_the_names_of_kubernetes() {
     // From `kubectl api-resources`, the irregular ones and some others.
     for (group, resource, kind) in [
         ("", "pods", "Pod"),
@@ -234,7 +234,7 @@ fn kinds_and_their_node_fields() {
 }
 
 #[test]
-fn what_a_pointer_touches() {
+fn pointers_touch_places() {
     for (group, name, pointer, touched) in [
         ("", "configmaps", "", true),
         ("", "configmaps", "/data/a", false),

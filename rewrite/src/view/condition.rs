@@ -5,7 +5,7 @@
 //! `namespace/deletion/status_condition_utils.go`). The second condition shows how many RoleBindings of the first are mirrors.
 
 use crate::Mapping;
-use crate::json::{Cursor, Edits, Fate, Malformed, unquoted};
+use crate::json::{Cursor, Edits, Malformed, Outcome, unquoted};
 use crate::name::HIDDEN_PREFIX;
 use crate::program::{Node, Visitor, descend};
 
@@ -106,7 +106,7 @@ impl Counting {
     }
 }
 
-/// `status.conditions` of a Namespace, which are at `node`. `visitor` handles those that count nothing.
+/// `status.conditions` of a Namespace, which are at `node`. `visitor` handles those without counts.
 pub(super) fn conditions<V: Visitor<Error = Malformed>>(
     visitor: &mut V,
     mapping: &Mapping,
@@ -134,7 +134,7 @@ pub(super) fn conditions<V: Visitor<Error = Malformed>>(
             Some(recounted) => recounted.write(mapping, cursor, edits)?,
             None => descend(visitor, element, cursor, edits).map(drop)?,
         }
-        Ok::<_, Malformed>(Fate::Keep)
+        Ok::<_, Malformed>(Outcome::Keep)
     })?;
     Ok(())
 }
@@ -152,7 +152,7 @@ impl Recounted {
         cursor.object(edits, |cursor, edits, key| {
             if cursor.peek()? != b'"' {
                 cursor.skip()?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             let text = cursor.string()?;
             match &*key.decode() {
@@ -161,7 +161,7 @@ impl Recounted {
                 "reason" => self.reason.into_iter().for_each(|new| edits.replace(text.range(), unquoted(new))),
                 _ => {}
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         Ok(())
     }
@@ -179,7 +179,7 @@ fn mirrors(cursor: &Cursor<'_>) -> Result<u64, Malformed> {
             counted += Counting::mirrors(|known| kind.is(known), &message.decode());
         }
         ahead.skip()?;
-        Ok::<_, Malformed>(Fate::Keep)
+        Ok::<_, Malformed>(Outcome::Keep)
     })?;
     Ok(counted)
 }

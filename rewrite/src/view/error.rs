@@ -32,7 +32,7 @@ pub enum StreamError {
     Cut,
 }
 
-/// A body in protobuf cannot be shown, because it is not understood.
+/// A body in protobuf cannot be decoded, so it cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {

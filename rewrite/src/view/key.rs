@@ -17,15 +17,15 @@ pub(super) enum Key {
 // === impl Key ===
 
 impl Key {
-    /// How a label of a Namespace is shown; `enforces` says whether the agent enforces a level of Pod Security.
+    /// How a label of a Namespace is shown; `enforces`: whether the agent enforces a level of Pod Security.
     pub(super) fn of_label(key: &str, enforces: bool) -> Self {
         if key.starts_with(HIDDEN_PREFIX) || enforces && pod_security::is_enforced(key) {
             return Self::Hidden;
         }
-        Self::unparked(pod_security::shown_key(key).filter(|_| enforces))
+        Self::unparked(pod_security::client_key(key).filter(|_| enforces))
     }
 
-    /// How an annotation of a Namespace is shown. What the operator of the host selects by is not the client's.
+    /// How an annotation of a Namespace is shown. The node selector of the host's operator is hidden.
     pub(super) fn of_annotation(key: &str) -> Self {
         if key.starts_with(HIDDEN_PREFIX) || parked_annotation(key).is_some() {
             return Self::Hidden;

@@ -3,7 +3,7 @@
 use super::key::Key;
 use super::last_applied::LastApplied;
 use super::names::Names;
-use crate::json::{Cursor, Edits, Fate, Malformed, Text, unquoted};
+use crate::json::{Cursor, Edits, Malformed, Outcome, Text, unquoted};
 use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 
 /// In managed fields, the entry for the map itself (`MakePathElement` and `Set` of structured-merge-diff). No label or
@@ -22,24 +22,28 @@ pub(super) struct KeyMap<'r, 'v> {
 
 impl KeyMap<'_, '_> {
     /// `metadata.labels` of a Namespace.
-    pub(super) fn namespace_labels(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+    pub(super) fn namespace_labels(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
         let enforces = self.enforces_pod_security;
         self.show(cursor, edits, |key| Key::of_label(key, enforces), |key| key.is(METADATA_NAME_LABEL))
     }
 
     /// `metadata.annotations` of a Namespace.
-    pub(super) fn namespace_annotations(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+    pub(super) fn namespace_annotations(
+        self,
+        cursor: &mut Cursor<'_>,
+        edits: &mut Edits,
+    ) -> Result<Outcome, Malformed> {
         self.show(cursor, edits, Key::of_annotation, |_| false)
     }
 
     /// `metadata.labels` or `metadata.annotations`, without those that Atoll has added.
-    pub(super) fn hidden(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+    pub(super) fn hidden(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
         let shown = |key: &str| if key.starts_with(HIDDEN_PREFIX) { Key::Hidden } else { Key::Itself };
         self.show(cursor, edits, shown, |_| false)
     }
 
     /// `f:labels` or `f:annotations` of a manager of a Namespace.
-    pub(super) fn owned_by_namespace(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+    pub(super) fn owned_by_namespace(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
         let enforces = self.enforces_pod_security;
         // No key is parked both as a label and as an annotation.
         self.owned(cursor, edits, |key| match (Key::of_label(key, enforces), Key::of_annotation(key)) {
@@ -55,7 +59,7 @@ impl KeyMap<'_, '_> {
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
         shown: impl Fn(&str) -> Key,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         let shown = |key: &str| match key.strip_prefix("f:") {
             Some(key) if key.starts_with(HIDDEN_PREFIX) => Key::Hidden,
             Some(key) => shown(key),
@@ -70,25 +74,25 @@ impl KeyMap<'_, '_> {
         edits: &mut Edits,
         shown: impl Fn(&str) -> Key,
         names_it: impl Fn(&Text<'_>) -> bool,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         visit_keys(cursor, edits, |key, cursor, edits| {
             if names_it(&key) {
                 self.names.namespace(cursor, edits)?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             if key.is(LAST_APPLIED_ANNOTATION)
                 && let Some(last_applied) = &mut self.last_applied
             {
                 last_applied.note(cursor)?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             cursor.skip()?;
             Ok(match shown(&key.decode()) {
-                Key::Hidden => Fate::Remove,
-                Key::Itself => Fate::Keep,
+                Key::Hidden => Outcome::Remove,
+                Key::Itself => Outcome::Keep,
                 Key::As(shown) => {
                     edits.replace(key.range(), unquoted(&shown));
-                    Fate::Keep
+                    Outcome::Keep
                 }
             })
         })
@@ -100,16 +104,16 @@ impl KeyMap<'_, '_> {
 pub(super) fn visit_keys<'a>(
     cursor: &mut Cursor<'a>,
     edits: &mut Edits,
-    mut visit: impl FnMut(Text<'a>, &mut Cursor<'a>, &mut Edits) -> Result<Fate, Malformed>,
-) -> Result<Fate, Malformed> {
+    mut visit: impl FnMut(Text<'a>, &mut Cursor<'a>, &mut Edits) -> Result<Outcome, Malformed>,
+) -> Result<Outcome, Malformed> {
     if cursor.peek()? != b'{' {
         cursor.skip()?;
-        return Ok(Fate::Keep);
+        return Ok(Outcome::Keep);
     }
     let mut itself = 0;
     let extent = cursor.object(edits, |cursor, edits, key| {
         itself += usize::from(key.is(ITSELF));
         visit(key, cursor, edits)
     })?;
-    Ok(if extent.removed > 0 && extent.kept == itself { Fate::Remove } else { Fate::Keep })
+    Ok(if extent.removed > 0 && extent.kept == itself { Outcome::Remove } else { Outcome::Keep })
 }

@@ -13,7 +13,6 @@ use std::fmt;
 use bytes::Bytes;
 
 use super::binding;
-use super::carry::Carry;
 use super::error::StreamError;
 use super::filter::{Filter, Verdict};
 use super::limit::DEFAULT_ITEM_LIMIT;
@@ -21,8 +20,9 @@ use super::object::Reader;
 use super::seal::Seal;
 use super::settings::Settings;
 use super::table::Columns;
+use super::value_buffer::ValueBuffer;
 use super::whole::View;
-use crate::json::{Cursor, Defect, Edits, Fate, Malformed, Text, quoted};
+use crate::json::{Cursor, Defect, Edits, Malformed, Outcome, Text, quoted};
 use crate::program::walk;
 use crate::{Program, Sink};
 
@@ -44,7 +44,7 @@ pub struct ListStream {
 
     state: State,
     /// The unit that began in an earlier chunk.
-    carry: Option<Carry>,
+    buffer: Option<ValueBuffer>,
     waiting: Option<Waiting>,
     gap: Gap,
     columns: Columns,
@@ -104,7 +104,7 @@ impl ListStream {
             seal: Box::new(str::to_owned),
             counted: filter == Filter::Everything,
             state: State::Start,
-            carry: None,
+            buffer: None,
             waiting: None,
             gap: Gap::default(),
             columns: Columns::default(),
@@ -145,21 +145,21 @@ impl ListStream {
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
     /// If an object is [`waiting`](Self::waiting) afterwards, call [`resume`](Self::resume) before anything else.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
-        let Some(mut carry) = self.carry.take() else { return self.window(chunk, false, sink) };
-        if let Some(guess) = carry.guess(chunk)
+        let Some(mut buffer) = self.buffer.take() else { return self.window(chunk, false, sink) };
+        if let Some(guess) = buffer.guess(chunk)
             && let Some(end) = self.first_unit(&guess, sink)?
         {
-            return self.window(&chunk.slice(end - carry.len()..), false, sink);
+            return self.window(&chunk.slice(end - buffer.len()..), false, sink);
         }
-        let end = carry.fill(chunk);
-        if carry.len() > self.limit {
+        let end = buffer.fill(chunk);
+        if buffer.len() > self.limit {
             return Err(self.too_long());
         }
         let Some(end) = end else {
-            self.carry = Some(carry);
+            self.buffer = Some(buffer);
             return Ok(());
         };
-        let (unit, rest) = (carry.into_bytes(), chunk.slice(end..));
+        let (unit, rest) = (buffer.into_bytes(), chunk.slice(end..));
         if unit.len() > self.at_once {
             self.waiting = Some(Waiting { unit, rest });
             return Ok(());
@@ -183,7 +183,7 @@ impl ListStream {
     /// Handles a unit that arrived in several chunks, and the rest of the last chunk.
     fn collected(&mut self, unit: &Bytes, rest: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
         self.window(unit, true, sink)?;
-        if self.carry.is_some() {
+        if self.buffer.is_some() {
             return Err(Malformed { offset: self.passed, defect: Defect::UnexpectedByte }.into());
         }
         self.window(rest, false, sink)
@@ -191,7 +191,7 @@ impl ListStream {
 
     /// Ends the list: there are no more chunks.
     pub fn finish(&mut self) -> Result<(), StreamError> {
-        if self.state == State::End && self.carry.is_none() && self.waiting.is_none() {
+        if self.state == State::End && self.buffer.is_none() && self.waiting.is_none() {
             return Ok(());
         }
         Err(Malformed { offset: self.passed, defect: Defect::UnexpectedEnd }.into())
@@ -208,7 +208,7 @@ impl ListStream {
         if self.gap.len() > self.limit || window.len() - end > self.limit {
             return Err(self.too_long());
         }
-        self.carry = begun.map(|start| Carry::begin(&window[start..]));
+        self.buffer = begun.map(|start| ValueBuffer::begin(&window[start..]));
         Ok(())
     }
 
@@ -371,12 +371,12 @@ impl ListStream {
                     let sealed = quoted(&(self.seal)(&token.decode()));
                     edits.replace(token.start - 1..token.range().end + 1, Bytes::from(sealed));
                 }
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             cursor.skip()?;
             // Otherwise it counts the objects of all virtual clusters.
             let counts_others = key.is("remainingItemCount") && !self.counted;
-            Ok::<_, Malformed>(if counts_others { Fate::Remove } else { Fate::Keep })
+            Ok::<_, Malformed>(if counts_others { Outcome::Remove } else { Outcome::Keep })
         })?;
         Ok(())
     }

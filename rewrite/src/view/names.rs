@@ -50,7 +50,7 @@ impl Names<'_> {
         }
     }
 
-    /// The name of a ClusterRole, and whose it is.
+    /// The name of a ClusterRole. Returns its owner.
     pub(super) fn role(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Option<SeenRole>, Malformed> {
         if cursor.peek()? != b'"' {
             return cursor.skip().map(|()| None);
@@ -68,7 +68,7 @@ impl Names<'_> {
         Ok(Some(seen))
     }
 
-    /// The name of a cluster-scoped custom object, and whose it is. Names of other clusters get a prefix.
+    /// The name of a cluster-scoped custom object. Returns its owner. Names of other clusters get a prefix.
     pub(super) fn custom_object(
         self,
         cursor: &mut Cursor<'_>,

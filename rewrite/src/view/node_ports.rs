@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::last_applied::LastApplied;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 use crate::name::LAST_APPLIED_ANNOTATION;
 use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
 
@@ -65,37 +65,37 @@ impl NodePorts {
         mut last_applied: Option<&mut LastApplied>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         if cursor.peek()? != b'{' {
-            return cursor.skip().map(|()| Fate::Keep);
+            return cursor.skip().map(|()| Outcome::Keep);
         }
         let extent = cursor.object(edits, |cursor, _, key| {
             if key.is(LAST_APPLIED_ANNOTATION)
                 && let Some(last_applied) = &mut last_applied
             {
                 last_applied.note(cursor)?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             let decoded = key.decode();
             if !is_ours(&decoded) {
                 cursor.skip()?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             if cursor.peek()? != b'"' {
                 cursor.skip()?;
-                return Ok(Fate::Remove);
+                return Ok(Outcome::Remove);
             }
             let value = cursor.string()?;
             let requested = RequestedPorts::read(&decoded, &value.decode());
-            let Some(requested) = requested else { return Ok::<_, Malformed>(Fate::Remove) };
+            let Some(requested) = requested else { return Ok::<_, Malformed>(Outcome::Remove) };
             self.requested.note(requested);
             if self.shown.is_some() {
-                return Ok(Fate::Remove);
+                return Ok(Outcome::Remove);
             }
             self.shown = Some((key.range(), value.range()));
-            Ok(Fate::Keep)
+            Ok(Outcome::Keep)
         })?;
-        Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+        Ok(if extent.removed > 0 && extent.kept == 0 { Outcome::Remove } else { Outcome::Keep })
     }
 
     /// An element of `spec.ports` of a Service.
@@ -134,7 +134,7 @@ impl NodePorts {
     }
 }
 
-/// Where the number at `key` of the object that is the next token stands, without consuming anything.
+/// The range of the number at `key` of the object that is the next token. Consumes nothing.
 fn number_at(cursor: &Cursor<'_>, key: &str) -> Result<Option<Range<usize>>, Malformed> {
     match cursor.member_at(key)? {
         Some(mut member) => number(&mut member),
@@ -142,7 +142,7 @@ fn number_at(cursor: &Cursor<'_>, key: &str) -> Result<Option<Range<usize>>, Mal
     }
 }
 
-/// Where the next value stands if it is a number, which is consumed in any case.
+/// The range of the next value if it is a number. Consumes the value in any case.
 fn number(cursor: &mut Cursor<'_>) -> Result<Option<Range<usize>>, Malformed> {
     let is_number = cursor.peek()?.is_ascii_digit();
     let start = cursor.at();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_asked_ports_are_shown() {
+    fn requested_ports_are_shown() {
         let annotations = json!({
             "a": "b", "atoll.dev/asked-node-port.53.udp": "30053", "atoll.dev/asked-node-port.80.tcp": "30080",
             "atoll.dev/asked-node-port.health-check": "30090", "atoll.dev/asked-node-port.9.tcp": "30009", "c": "d",
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_stays() {
+    fn other_ports_are_unchanged() {
         let ports = json!([{"port": 80, "nodePort": 31080}]);
         for annotations in [json!({"a": "b"}), json!({"atoll.dev/other": "1"}), Value::Null] {
             let host = service(&annotations, &ports, &Value::Null);
@@ -203,7 +203,7 @@ mod tests {
             virt["metadata"]["namespace"] = "edge".into();
             assert_eq!(shown(&host), virt);
         }
-        // A text that no client could have written, and one of our names that a client has invented.
+        // A value that no client can write, and a key of ours that a client made up.
         for forged in [json!({"atoll.dev/node-ports": "1=2"}), json!({"atoll.dev/asked-node-port.80.tcp": "many"})] {
             let given = shown(&service(&forged, &ports, &Value::Null));
             assert!(given["metadata"].get("annotations").is_none(), "{given}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_alone_says_what_was_asked() {
+    fn metadata_alone_shows_the_requested_ports() {
         let annotations = json!({"atoll.dev/asked-node-port.80.tcp": "30080"});
         let given = shown(&json!({"metadata": {"name": "a", "annotations": annotations}}));
         assert_eq!(given["metadata"]["annotations"], json!({"atoll.dev/node-ports": "30080"}));

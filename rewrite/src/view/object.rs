@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::deciding::Deciding;
 use super::decision::Decision;
 use super::filter::{Filter, Verdict};
 use super::key::Key;
@@ -10,14 +9,15 @@ use super::key_map::KeyMap;
 use super::last_applied::LastApplied;
 use super::names::Names;
 use super::node_ports::NodePorts;
+use super::owner_fields::OwnerFields;
 use super::pod::PodFields;
 use super::role::{self, Role};
 use super::settings::Settings;
-use super::tally::Rests;
+use super::tally::Remainders;
 use super::{binding, condition, reference, renamed, review, rule, selector, shared};
 use crate::Program;
 use crate::credential::Credential;
-use crate::json::{Cursor, Edits, Fate, Malformed, unquoted};
+use crate::json::{Cursor, Edits, Malformed, Outcome, unquoted};
 use crate::mapping::Shown;
 use crate::program::{Node, Place, Visitor, descend, walk};
 
@@ -65,20 +65,20 @@ impl<'v> Reader<'v> {
         self
     }
 
-    /// For managed fields that are read when the `rests` of the fields themselves are known.
-    pub(super) fn knowing(mut self, rests: Rests) -> Self {
-        self.pod = PodFields::of(rests);
+    /// For managed fields that are read when the `remainders` of the fields themselves are known.
+    pub(super) fn knowing(mut self, remainders: Remainders) -> Self {
+        self.pod = PodFields::of(remainders);
         self
     }
 
     /// What is known about the guarded fields so far.
-    pub(super) fn rests(&self) -> Rests {
-        self.pod.rest()
+    pub(super) fn remainders(&self) -> Remainders {
+        self.pod.remainder()
     }
 
     /// The fields that determine whether the object is visible.
-    pub(super) fn deciding(&mut self) -> Deciding<'_, 'v> {
-        Deciding { names: self.names(), decision: &mut self.decision }
+    pub(super) fn owner_fields(&mut self) -> OwnerFields<'_, 'v> {
+        OwnerFields { names: self.names(), decision: &mut self.decision }
     }
 
     /// The names in the object.
@@ -161,7 +161,7 @@ impl Visitor for Reader<'_> {
         node: &Node,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         if matches!(place, Place::OwnNamespace | Place::OwnName | Place::RoleName | Place::RenamedName)
             && let Some(last_applied) = &mut self.last_applied
         {
@@ -170,10 +170,12 @@ impl Visitor for Reader<'_> {
         let (view, names) = (self.view, self.names());
         match place {
             Place::OwnNamespace if self.decision.filter() == Filter::ByNamespace => {
-                self.deciding().namespace(cursor, edits)?;
+                self.owner_fields().namespace(cursor, edits)?;
             }
-            Place::OwnName if self.decision.filter() == Filter::ByName => self.deciding().namespace(cursor, edits)?,
-            Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace => {
+            Place::OwnName if self.decision.filter() == Filter::ByName => {
+                self.owner_fields().namespace(cursor, edits)?;
+            }
+            Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::ReviewNamespace => {
                 names.namespace(cursor, edits)?;
             }
             Place::OwnLabels => return self.key_map().namespace_labels(cursor, edits),
@@ -186,7 +188,7 @@ impl Visitor for Reader<'_> {
             Place::Identity => {
                 names.identity(cursor, edits)?;
             }
-            Place::IdentityElement if !names.identity(cursor, edits)? => return Ok(Fate::Remove),
+            Place::IdentityElement if !names.identity(cursor, edits)? => return Ok(Outcome::Remove),
             Place::IdentityElement => {}
             Place::Message => names.message(cursor, edits)?,
             Place::Reference | Place::BindingTarget | Place::BoundObject => {
@@ -195,12 +197,12 @@ impl Visitor for Reader<'_> {
             Place::Subject => reference::subject(names, cursor, edits)?,
             Place::RoleRef => reference::role_ref(names, cursor, edits)?,
             Place::Rule | Place::ShownRule => rule::rule(names, cursor, edits)?,
-            Place::Claim => self.deciding().claim(cursor, edits)?,
-            Place::OfNode => self.deciding().node(cursor)?,
-            Place::ParentReference => self.deciding().parent(cursor, edits)?,
-            Place::AutoupdateSpec => self.deciding().autoupdate_spec(cursor)?,
-            Place::ProjectedName => self.deciding().name(cursor)?,
-            Place::EventObject => self.deciding().event_object(cursor, edits)?,
+            Place::Claim => self.owner_fields().claim(cursor, edits)?,
+            Place::OfNode => self.owner_fields().node(cursor)?,
+            Place::ParentReference => self.owner_fields().parent(cursor, edits)?,
+            Place::AutoupdateSpec => self.owner_fields().autoupdate_spec(cursor)?,
+            Place::ProjectedName => self.owner_fields().name(cursor)?,
+            Place::EventObject => self.owner_fields().event_object(cursor, edits)?,
             Place::ResourceAttributes => {
                 review::resource_attributes(names, view.about.as_deref(), cursor, edits)?;
             }
@@ -237,7 +239,7 @@ impl Visitor for Reader<'_> {
             Place::BindingKind => binding::kind(cursor, edits)?,
             Place::NoNamespace => {
                 cursor.skip()?;
-                return Ok(Fate::Remove);
+                return Ok(Outcome::Remove);
             }
             Place::ServiceAnnotations => {
                 return self.node_ports.annotations(self.last_applied.as_mut(), cursor, edits);
@@ -247,7 +249,7 @@ impl Visitor for Reader<'_> {
             Place::SharedMeta => shared::metadata(view, &mut self.decision, cursor, edits)?,
             Place::OwnGenerateName | Place::NodeName | Place::AggregationRule => cursor.skip()?,
         }
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     fn is_done(&self) -> bool {

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::tally::{Rest, Rests, Tally};
+use super::tally::{Remainder, Remainders, Tally};
 use crate::guard::Toleration;
-use crate::json::{Cursor, Cut, Edits, Fate, Malformed};
+use crate::json::{Cursor, Cut, Edits, Malformed, Outcome};
 use crate::{Guard, Program};
 
 /// The guarded fields of an object, and the entries for them in its managed fields.
@@ -16,7 +16,7 @@ pub(super) struct PodFields {
     node_selectors: OwnedFields,
     tolerations: OwnedFields,
     /// What is known about the fields themselves so far.
-    rest: Rests,
+    remainder: Remainders,
 }
 
 /// The fields of all managers. Most pods have one such manager, and a list of pods should not allocate for each of
@@ -39,13 +39,13 @@ struct OwnedField {
 
 impl PodFields {
     /// What is known about the fields so far.
-    pub(super) fn rest(&self) -> Rests {
-        self.rest
+    pub(super) fn remainder(&self) -> Remainders {
+        self.remainder
     }
 
     /// For managed fields that are read when this is known.
-    pub(super) fn of(rest: Rests) -> Self {
-        Self { rest, ..Self::default() }
+    pub(super) fn of(remainder: Remainders) -> Self {
+        Self { remainder, ..Self::default() }
     }
 
     /// `nodeSelector`: removes the guarded keys with any value (it can be older than a change of the guard).
@@ -54,16 +54,16 @@ impl PodFields {
         guard: &Guard,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         if cursor.peek()? != b'{' {
-            return cursor.skip().map(|()| Fate::Keep);
+            return cursor.skip().map(|()| Outcome::Keep);
         }
         let mut tally = Tally::default();
         cursor.object(edits, |cursor, _, key| {
             cursor.skip()?;
-            Ok::<_, Malformed>(tally.count(if guard.has_key(&key) { Fate::Remove } else { Fate::Keep }))
+            Ok::<_, Malformed>(tally.count(if guard.has_key(&key) { Outcome::Remove } else { Outcome::Keep }))
         })?;
-        self.rest.node_selector = self.rest.node_selector.max(tally.rest());
+        self.remainder.node_selector = self.remainder.node_selector.max(tally.remainder());
         Ok(tally.field())
     }
 
@@ -73,21 +73,21 @@ impl PodFields {
         guard: &Guard,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         if cursor.peek()? != b'[' || guard.tolerations().is_empty() {
-            return cursor.skip().map(|()| Fate::Keep);
+            return cursor.skip().map(|()| Outcome::Keep);
         }
         let mut tally = Tally::default();
         cursor.array(edits, |cursor, _, _| {
             let found = Toleration::read(cursor)?;
             Ok::<_, Malformed>(tally.toleration(guard, found.as_ref()))
         })?;
-        self.rest.tolerations = self.rest.tolerations.max(tally.rest());
+        self.remainder.tolerations = self.remainder.tolerations.max(tally.remainder());
         Ok(tally.field())
     }
 
-    /// `f:nodeSelector`. It is one atomic field, `{}` (`+mapType=atomic` in core/v1); what was
-    /// written before it was marked so has a member for each key.
+    /// `f:nodeSelector`. It is one atomic field, `{}` (`+mapType=atomic` in core/v1); entries from before that marker
+    /// have a member for each key.
     pub(super) fn owned_node_selector(&mut self, guard: &Guard, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {
         let start = cursor.member();
         let mut parts = Vec::new();
@@ -98,7 +98,7 @@ impl PodFields {
                 let key = key.decode();
                 let hidden =
                     key.strip_prefix("f:").is_some_and(|key| guard.entries().iter().any(|entry| entry.key == key));
-                Ok::<_, Malformed>(if hidden { Fate::Remove } else { Fate::Keep })
+                Ok::<_, Malformed>(if hidden { Outcome::Remove } else { Outcome::Keep })
             })?;
             parts = cuts.into_ranges().collect();
         } else {
@@ -118,10 +118,10 @@ impl PodFields {
 
     /// Removes the entries for fields that are hidden.
     pub(super) fn conclude(mut self, program: &Program, edits: &mut Edits) {
-        // Nobody owns what admission adds to a pod, so an owner of the field owns it because of the guard.
-        let hidden_from = if program.is_of_pods() { Rest::Admitted } else { Rest::Nothing };
-        let selectors_are_gone = self.rest.node_selector >= hidden_from;
-        let tolerations_are_gone = self.rest.tolerations >= hidden_from;
+        // No manager owns what admission adds to a pod, so a manager owns the field only because of the guard.
+        let hidden_from = if program.is_of_pods() { Remainder::Admitted } else { Remainder::Nothing };
+        let selectors_are_gone = self.remainder.node_selector >= hidden_from;
+        let tolerations_are_gone = self.remainder.tolerations >= hidden_from;
         if selectors_are_gone && tolerations_are_gone {
             self.join_neighbours();
         }

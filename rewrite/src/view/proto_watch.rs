@@ -13,7 +13,7 @@ use super::filter::{Filter, Verdict};
 use super::limit::DEFAULT_ITEM_LIMIT;
 use super::protobuf::{Content, KEY, Kind, METADATA, ObjectReader, status};
 use super::settings::Settings;
-use super::watch::{Arrived, Beginning, Bookmark, END_OF_STATE, Patience, Progress};
+use super::watch::{Arrived, Beginning, Bookmark, END_OF_STATE, FrameWaits, Progress};
 use super::whole::View;
 use crate::protobuf::{Found, Splice};
 use crate::{Mapping, Program, Sink};
@@ -35,7 +35,7 @@ pub struct ProtoWatchStream {
     frames: ProtobufFrames,
     /// The state for bookmarks, if there are any.
     progress: Option<Progress>,
-    patience: Patience,
+    waits: FrameWaits,
     /// A frame that waits for names. What has arrived after it is in `frames`.
     waiting: Option<Bytes>,
 }
@@ -46,9 +46,9 @@ impl ProtoWatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
     pub fn new(view: View, program: &Program, filter: Filter) -> Result<Self, Unreadable> {
         let mut view = view.into_settings();
-        let (frames, patience) = (ProtobufFrames::new(DEFAULT_ITEM_LIMIT), Patience::default());
-        view.mapping = patience.watched(view.mapping);
-        Ok(Self { view, kind: Kind::of(program)?, filter, frames, progress: None, patience, waiting: None })
+        let (frames, waits) = (ProtobufFrames::new(DEFAULT_ITEM_LIMIT), FrameWaits::default());
+        view.mapping = waits.collecting(view.mapping);
+        Ok(Self { view, kind: Kind::of(program)?, filter, frames, progress: None, waits, waiting: None })
     }
 
     /// Allows this many bytes for one frame instead of [`DEFAULT_ITEM_LIMIT`].
@@ -86,7 +86,7 @@ impl ProtoWatchStream {
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.objects.kinds();
-        self.view.mapping = self.patience.watched(mapping).renaming(kinds);
+        self.view.mapping = self.waits.collecting(mapping).renaming(kinds);
     }
 
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error. An
@@ -114,7 +114,7 @@ impl ProtoWatchStream {
     /// The names for which a frame waits will not become known: neither this frame nor a later one waits for them any more.
     pub fn give_up(&mut self) {
         if self.is_waiting() {
-            self.patience.give_up();
+            self.waits.give_up();
         }
     }
 
@@ -139,11 +139,11 @@ impl ProtoWatchStream {
     /// Handles all frames that have arrived. Without `arrived`, no frame waits.
     fn frames(&mut self, mut arrived: Option<&mut Arrived>, sink: &mut impl Sink) -> Result<(), StreamError> {
         while let Some(frame) = self.next_frame()? {
-            self.patience.begin();
+            self.waits.begin();
             let shown = show(&self.view, &self.kind, self.filter, &frame)?;
             // A Status names what the client has requested, whether it exists or not.
             if let Some(arrived) = arrived.as_deref_mut().filter(|_| !is_of_type(&frame, EventType::Error)) {
-                arrived.unknown.extend_from_slice(self.patience.unknown());
+                arrived.unknown.extend_from_slice(self.waits.unknown());
                 if !arrived.unknown.is_empty() {
                     self.waiting = Some(frame);
                     break;

@@ -3,7 +3,7 @@
 //! As for a ClusterRole, the label and a matching name determine whether an object is visible.
 
 use super::role::Role;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 use crate::name::{CLUSTER_LABEL, ClusterName, HIDDEN_PREFIX};
 
 /// `metadata.labels`, which have the same meaning on the host. Records the one that assigns the object to `cluster`.
@@ -12,9 +12,9 @@ pub(super) fn labels(
     cluster: &ClusterName,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
-) -> Result<Fate, Malformed> {
+) -> Result<Outcome, Malformed> {
     if cursor.peek()? != b'{' {
-        return cursor.skip().map(|()| Fate::Keep);
+        return cursor.skip().map(|()| Outcome::Keep);
     }
     let extent = cursor.object(edits, |cursor, _, key| {
         let decoded = key.decode();
@@ -25,9 +25,9 @@ pub(super) fn labels(
         } else {
             cursor.skip()?;
         }
-        Ok::<_, Malformed>(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
+        Ok::<_, Malformed>(if decoded.starts_with(HIDDEN_PREFIX) { Outcome::Remove } else { Outcome::Keep })
     })?;
-    Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+    Ok(if extent.removed > 0 && extent.kept == 0 { Outcome::Remove } else { Outcome::Keep })
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
 
     fn view() -> View {
         let kinds = [("example.com".to_owned(), "Widget".to_owned())].into_iter().collect();
-        View::new(mapping().renaming(Arc::new(kinds)).about_object("asked"))
+        View::new(mapping().renaming(Arc::new(kinds)).with_requested_object("asked"))
     }
 
     fn shown(object: &Value) -> Option<Value> {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_to_the_virtual_name() {
+    fn references_contain_the_virtual_name() {
         let reference = |kind: &str, name: &str| json!({"apiVersion": "example.com/v1", "kind": kind, "name": name});
         let object = |references: Value| json!({"metadata": {"ownerReferences": references}});
         let body =
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_speaks_of_what_was_asked_for() {
+    fn a_status_names_the_requested_object() {
         let status = |name: &str, word: &str| {
             json!({
                 "kind": "Status", "apiVersion": "v1", "details": {"name": name, "kind": "widgets"},

@@ -4,14 +4,14 @@ use bytes::Bytes;
 
 use super::names::Names;
 use super::reference::named;
-use crate::json::{Cursor, Edits, Fate, Malformed, unquoted};
-use crate::review::AskedAbout;
+use crate::json::{Cursor, Edits, Malformed, Outcome, unquoted};
+use crate::review::OriginalAttributes;
 
 /// `resource`, `name` and `namespace`. Reverts the changes of [`request`](crate::request), if the attributes that the client
 /// sent are known.
 pub(super) fn resource_attributes(
     names: Names<'_>,
-    about: Option<&AskedAbout>,
+    about: Option<&OriginalAttributes>,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<(), Malformed> {
@@ -23,31 +23,34 @@ pub(super) fn resource_attributes(
         return cursor.skip();
     }
     cursor.object(edits, |cursor, edits, key| {
-        let asked = match &*key.decode() {
+        let original = match &*key.decode() {
             "namespace" if about.namespace.is_none() => {
                 cursor.skip()?;
-                return Ok(Fate::Remove);
+                return Ok(Outcome::Remove);
             }
             "namespace" => about.namespace.as_deref(),
             "name" if to_namespace || to_role => about.name.as_deref(),
             _ => None,
         };
-        put_back(asked.map(unquoted), cursor, edits)?;
-        Ok::<_, Malformed>(Fate::Keep)
+        restore(original.map(unquoted), cursor, edits)?;
+        Ok::<_, Malformed>(Outcome::Keep)
     })?;
     Ok(())
 }
 
 /// `f:namespace` of a manager that did not write it.
-pub(super) fn owned_namespace(about: Option<&AskedAbout>, cursor: &mut Cursor<'_>) -> Result<Fate, Malformed> {
+pub(super) fn owned_namespace(
+    about: Option<&OriginalAttributes>,
+    cursor: &mut Cursor<'_>,
+) -> Result<Outcome, Malformed> {
     cursor.skip()?;
     let is_ours = about.is_some_and(|about| about.namespace.is_none());
-    Ok(if is_ours { Fate::Remove } else { Fate::Keep })
+    Ok(if is_ours { Outcome::Remove } else { Outcome::Keep })
 }
 
-fn put_back(asked: Option<Bytes>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
-    match asked {
-        Some(asked) if cursor.peek()? == b'"' => edits.replace(cursor.string()?.range(), asked),
+fn restore(original: Option<Bytes>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+    match original {
+        Some(original) if cursor.peek()? == b'"' => edits.replace(cursor.string()?.range(), original),
         _ => cursor.skip()?,
     }
     Ok(())

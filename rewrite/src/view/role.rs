@@ -1,4 +1,4 @@
-//! ClusterRoles: which are visible, and their parked fields.
+//! ClusterRoles: whether they are visible, and their parked fields.
 //!
 //! Those of the virtual cluster have its label and its prefix. Those that every cluster has are shown unchanged.
 
@@ -10,7 +10,7 @@ use kube_wire::selector::LabelSelector;
 use super::filter::Verdict;
 use super::key_map::visit_keys;
 use super::last_applied::LastApplied;
-use crate::json::{Cursor, Edits, Fate, Malformed, Text, unquoted};
+use crate::json::{Cursor, Edits, Malformed, Outcome, Text, unquoted};
 use crate::mapping::role::SeenRole;
 use crate::name::{CLUSTER_LABEL, ClusterName, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION};
 use crate::parked::{AGGREGATION_ANNOTATION, added, unparked, unparked_annotation};
@@ -21,7 +21,7 @@ pub(super) struct Role {
     seen: Option<SeenRole>,
     is_labelled: bool,
     /// Which requirements of the selector, if any, the visible labels meet.
-    held: Held,
+    held: MatchedRequirements,
     /// The `aggregationRule` that was parked.
     aggregation: Option<String>,
     /// The position to insert it.
@@ -31,7 +31,7 @@ pub(super) struct Role {
 /// Which requirements of a selector the labels meet that have been read so far. Clients choose the number of
 /// requirements and of labels, so no label is kept.
 #[derive(Default)]
-struct Held(Vec<Option<bool>>);
+struct MatchedRequirements(Vec<Option<bool>>);
 
 /// Whether the text is one value: the text of an annotation must be checked before it is spliced in.
 fn is_json(text: &[u8]) -> bool {
@@ -87,7 +87,7 @@ impl Role {
         selector: Option<&LabelSelector>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         visit_keys(cursor, edits, |key, cursor, edits| {
             let decoded = key.decode();
             if decoded.starts_with(HIDDEN_PREFIX) {
@@ -97,7 +97,7 @@ impl Role {
                 } else if !is_label {
                     cursor.skip()?;
                 }
-                return Ok(Fate::Remove);
+                return Ok(Outcome::Remove);
             }
             unpark(key, &decoded, 0, edits);
             match selector {
@@ -107,7 +107,7 @@ impl Role {
                 }
                 _ => cursor.skip()?,
             }
-            Ok(Fate::Keep)
+            Ok(Outcome::Keep)
         })
     }
 
@@ -117,24 +117,24 @@ impl Role {
         mut last_applied: Option<&mut LastApplied>,
         cursor: &mut Cursor<'_>,
         edits: &mut Edits,
-    ) -> Result<Fate, Malformed> {
+    ) -> Result<Outcome, Malformed> {
         visit_keys(cursor, edits, |key, cursor, edits| {
             let decoded = key.decode();
             if decoded == AGGREGATION_ANNOTATION && cursor.peek()? == b'"' {
                 self.aggregation = Some(cursor.string()?.decode().into_owned());
-                return Ok(Fate::Remove);
+                return Ok(Outcome::Remove);
             }
             if decoded == LAST_APPLIED_ANNOTATION
                 && let Some(last_applied) = &mut last_applied
             {
                 last_applied.note(cursor)?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             if let Some(shown) = unparked_annotation(&decoded) {
                 edits.replace(key.range(), Bytes::from_static(shown.as_bytes()));
             }
             cursor.skip()?;
-            Ok(if decoded.starts_with(HIDDEN_PREFIX) { Fate::Remove } else { Fate::Keep })
+            Ok(if decoded.starts_with(HIDDEN_PREFIX) { Outcome::Remove } else { Outcome::Keep })
         })
     }
 
@@ -153,9 +153,9 @@ impl Role {
     }
 }
 
-// === impl Held ===
+// === impl MatchedRequirements ===
 
-impl Held {
+impl MatchedRequirements {
     /// Records a label. Of duplicate keys, the last one counts.
     fn note(&mut self, selector: &LabelSelector, key: &str, value: &str) {
         for position in selector.positions_of(key) {
@@ -175,15 +175,15 @@ impl Held {
 }
 
 /// `f:labels` or `f:annotations` of a manager of a ClusterRole.
-pub(super) fn owned_keys(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+pub(super) fn owned_keys(cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
     visit_keys(cursor, edits, |key, cursor, edits| {
         cursor.skip()?;
         let decoded = key.decode();
-        let Some(field) = decoded.strip_prefix("f:") else { return Ok(Fate::Keep) };
+        let Some(field) = decoded.strip_prefix("f:") else { return Ok(Outcome::Keep) };
         if field.starts_with(HIDDEN_PREFIX) {
-            return Ok(Fate::Remove);
+            return Ok(Outcome::Remove);
         }
         unpark(key, &decoded, "f:".len(), edits);
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     })
 }

@@ -1,7 +1,7 @@
 //! Rules of roles: the names of namespaces and ClusterRoles in them.
 
 use super::names::Names;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 use crate::program;
 
 pub(super) fn rule(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
@@ -17,7 +17,7 @@ pub(super) fn rule(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits)
             } else {
                 names.namespace(cursor, edits)?;
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         Ok(())
     })

@@ -6,7 +6,7 @@ use kube_wire::selector::LabelSelector;
 
 use super::filter::ProjectedObjects;
 use crate::credential::Certificate;
-use crate::review::AskedAbout;
+use crate::review::OriginalAttributes;
 use crate::{Guard, Mapping};
 
 /// The settings of a view.
@@ -17,7 +17,7 @@ pub(super) struct Settings {
     pub(super) certificate: Option<Arc<Certificate>>,
     /// Whether the rows of tables are shown without their objects.
     pub(super) bare_rows: bool,
-    pub(super) about: Option<Arc<AskedAbout>>,
+    pub(super) about: Option<Arc<OriginalAttributes>>,
     pub(super) projection: Option<Arc<ProjectedObjects>>,
     /// A selector for ClusterRoles and shared objects, by the labels that the client knows.
     pub(super) selector: Option<Arc<LabelSelector>>,

@@ -17,7 +17,7 @@ use kube_wire::selector::LabelSelector;
 use super::decision::Decision;
 use super::filter::{Filter, Verdict};
 use super::settings::Settings;
-use crate::json::{Cursor, Edits, Fate, Malformed, quoted, unquoted};
+use crate::json::{Cursor, Edits, Malformed, Outcome, quoted, unquoted};
 use crate::name::{LEFT_PREFIX, MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL, is_own_key};
 
 /// Labels or annotations.
@@ -136,14 +136,14 @@ pub(super) fn metadata(
         let map = match () {
             () if key.is("labels") => &shared.labels,
             () if key.is("annotations") => &shared.annotations,
-            () => return Ok(Fate::Keep),
+            () => return Ok(Outcome::Keep),
         };
         Ok::<_, Malformed>(match &map.shown {
-            None => Fate::Keep,
-            Some(shown) if shown.is_empty() => Fate::Remove,
+            None => Outcome::Keep,
+            Some(shown) if shown.is_empty() => Outcome::Remove,
             Some(shown) => {
                 edits.replace(start..cursor.at(), object(shown).into());
-                Fate::Keep
+                Outcome::Keep
             }
         })
     })?;
@@ -158,12 +158,12 @@ pub(super) fn metadata(
     Ok(())
 }
 
-/// `metadata.managedFields`: the cluster's own managers under their own names, those of others not at all. What is said of
-/// labels and annotations is about overlays, if the object is `marked`.
-fn managers(cluster: &str, marked: bool, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Fate, Malformed> {
+/// `metadata.managedFields`: the cluster's own managers under their own names, those of others not at all. If the
+/// object is `marked`, entries about labels and annotations refer to overlays.
+fn managers(cluster: &str, marked: bool, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
     if cursor.peek()? != b'[' {
         cursor.skip()?;
-        return Ok(Fate::Keep);
+        return Ok(Outcome::Keep);
     }
     let own = format!("{MANAGER_PREFIX}{cluster}:");
     let extent = cursor.array(edits, |cursor, edits, _| {
@@ -172,17 +172,17 @@ fn managers(cluster: &str, marked: bool, cursor: &mut Cursor<'_>, edits: &mut Ed
         let is_ours = name.starts_with(MANAGER_PREFIX);
         let Some(shown) = name.strip_prefix(&own).or((!is_ours).then_some(&*name)) else {
             cursor.skip()?;
-            return Ok(Fate::Remove);
+            return Ok(Outcome::Remove);
         };
         if !is_ours && !marked {
             cursor.skip()?;
-            return Ok(Fate::Keep);
+            return Ok(Outcome::Keep);
         }
         let mut is_empty = false;
         let shown = unquoted(shown);
         if cursor.peek()? != b'{' {
             cursor.skip()?;
-            return Ok(Fate::Keep);
+            return Ok(Outcome::Keep);
         }
         cursor.object(edits, |cursor, edits, key| {
             if key.is("manager") && is_ours && cursor.peek()? == b'"' {
@@ -191,17 +191,17 @@ fn managers(cluster: &str, marked: bool, cursor: &mut Cursor<'_>, edits: &mut Ed
             } else if key.is("fieldsV1") && cursor.peek()? == b'{' {
                 let fields = cursor.object(edits, |cursor, _, key| {
                     cursor.skip()?;
-                    Ok::<_, Malformed>(if key.is("f:metadata") { Fate::Remove } else { Fate::Keep })
+                    Ok::<_, Malformed>(if key.is("f:metadata") { Outcome::Remove } else { Outcome::Keep })
                 })?;
                 is_empty = fields.removed > 0 && fields.kept == 0;
             } else {
                 cursor.skip()?;
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
-        Ok::<_, Malformed>(if is_empty { Fate::Remove } else { Fate::Keep })
+        Ok::<_, Malformed>(if is_empty { Outcome::Remove } else { Outcome::Keep })
     })?;
-    Ok(if extent.removed > 0 && extent.kept == 0 { Fate::Remove } else { Fate::Keep })
+    Ok(if extent.removed > 0 && extent.kept == 0 { Outcome::Remove } else { Outcome::Keep })
 }
 
 /// The labels and the annotations of an overlay.
@@ -226,7 +226,7 @@ fn keys(map: Option<Cursor<'_>>) -> Result<Keys, Malformed> {
         } else {
             cursor.skip()?;
         }
-        Ok::<_, Malformed>(Fate::Keep)
+        Ok::<_, Malformed>(Outcome::Keep)
     })?;
     Ok(keys)
 }

@@ -9,7 +9,7 @@ use super::filter::{Filter, Verdict};
 use super::object::Reader;
 use super::settings::Settings;
 use crate::Program;
-use crate::json::{Cursor, Edits, Fate, Malformed};
+use crate::json::{Cursor, Edits, Malformed, Outcome};
 use crate::program::walk;
 
 mod cell;
@@ -49,7 +49,7 @@ impl Columns {
             if index < MAX_COLUMNS {
                 columns.push(Column::of(name.as_ref()));
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         if !columns.is_empty() {
             self.shown = columns;
@@ -83,12 +83,12 @@ impl Columns {
                 let mut has_left = false;
                 let rows = cursor.array(edits, |cursor, edits, _| {
                     Ok::<_, Malformed>(match self.row(view, program, filter, cursor, edits)? {
-                        Verdict::Shown => Fate::Keep,
+                        Verdict::Shown => Outcome::Keep,
                         Verdict::Left if leaving => {
                             has_left = true;
-                            Fate::Keep
+                            Outcome::Keep
                         }
-                        Verdict::Foreign | Verdict::Unselected | Verdict::Left => Fate::Remove,
+                        Verdict::Foreign | Verdict::Unselected | Verdict::Left => Outcome::Remove,
                     })
                 })?;
                 if rows.removed > 0 && rows.kept == 0 {
@@ -99,7 +99,7 @@ impl Columns {
             } else {
                 cursor.skip()?;
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         self.has_next = true;
         self.undelivered_next = match (verdict, definitions) {
@@ -147,22 +147,22 @@ impl Columns {
                 cursor.array(edits, |cursor, edits, index| {
                     let column = self.shown.get(index).copied().unwrap_or(Column::Other);
                     column.cell(view, &mut reader, program, cursor, edits)?;
-                    Ok::<_, Malformed>(Fate::Keep)
+                    Ok::<_, Malformed>(Outcome::Keep)
                 })?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             if key.is("object") && view.bare_rows {
                 cursor.peek()?;
                 let start = cursor.at();
                 walk(&mut reader, program.root(), cursor, &mut unseen)?;
                 edits.replace(start..cursor.at(), Bytes::from_static(b"null"));
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             if key.is("object") {
                 return walk(&mut reader, program.root(), cursor, edits);
             }
             cursor.skip()?;
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         Ok(reader.conclude(program, cursor, if view.bare_rows { &mut unseen } else { edits }))
     }

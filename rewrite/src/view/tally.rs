@@ -2,18 +2,18 @@
 
 use crate::Guard;
 use crate::guard::Toleration;
-use crate::json::Fate;
+use crate::json::Outcome;
 
 /// The remains of the guarded fields in the pod specifications of an object.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Rests {
-    pub(super) node_selector: Rest,
-    pub(super) tolerations: Rest,
+pub(super) struct Remainders {
+    pub(super) node_selector: Remainder,
+    pub(super) tolerations: Remainder,
 }
 
 /// The remains of a field without the guard. If there are several pod specifications, the smallest.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rest {
+pub(super) enum Remainder {
     /// Elements that a client may have written, or the field did not contain the guard.
     #[default]
     Something,
@@ -32,9 +32,9 @@ pub(super) struct Tally {
     removed: usize,
 }
 
-// === impl Rests ===
+// === impl Remainders ===
 
-impl Rests {
+impl Remainders {
     /// One more pod specification.
     pub(super) fn add(&mut self, other: Self) {
         self.node_selector = self.node_selector.max(other.node_selector);
@@ -46,34 +46,34 @@ impl Rests {
 
 impl Tally {
     /// Counts an element, which is kept if it is `Keep`.
-    pub(super) fn count(&mut self, fate: Fate) -> Fate {
-        match fate {
-            Fate::Keep => self.kept += 1,
-            Fate::Remove => self.removed += 1,
+    pub(super) fn count(&mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Keep => self.kept += 1,
+            Outcome::Remove => self.removed += 1,
         }
-        fate
+        outcome
     }
 
     /// Counts a toleration, or another value instead of one.
-    pub(super) fn toleration(&mut self, guard: &Guard, found: Option<&Toleration>) -> Fate {
+    pub(super) fn toleration(&mut self, guard: &Guard, found: Option<&Toleration>) -> Outcome {
         let hidden = found.is_some_and(|found| guard.toleration(found).is_some());
         if !hidden && found.is_some_and(Toleration::is_admitted) {
             self.admitted += 1;
         }
-        self.count(if hidden { Fate::Remove } else { Fate::Keep })
+        self.count(if hidden { Outcome::Remove } else { Outcome::Keep })
     }
 
     /// What happens to the field itself.
-    pub(super) fn field(self) -> Fate {
-        if self.rest() == Rest::Nothing { Fate::Remove } else { Fate::Keep }
+    pub(super) fn field(self) -> Outcome {
+        if self.remainder() == Remainder::Nothing { Outcome::Remove } else { Outcome::Keep }
     }
 
-    pub(super) fn rest(self) -> Rest {
+    pub(super) fn remainder(self) -> Remainder {
         match self {
-            Self { removed: 0, .. } => Rest::Something,
-            Self { kept: 0, .. } => Rest::Nothing,
-            Self { kept, admitted, .. } if kept == admitted => Rest::Admitted,
-            Self { .. } => Rest::Something,
+            Self { removed: 0, .. } => Remainder::Something,
+            Self { kept: 0, .. } => Remainder::Nothing,
+            Self { kept, admitted, .. } if kept == admitted => Remainder::Admitted,
+            Self { .. } => Remainder::Something,
         }
     }
 }

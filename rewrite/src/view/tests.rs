@@ -42,7 +42,7 @@ pub(crate) fn check(group: &str, kind: &str, host: &Value, shown: &Value) {
 }
 
 #[test]
-fn an_object_is_shown_if_its_namespace_is_the_clusters() {
+fn an_object_is_shown_if_its_namespace_belongs_to_the_cluster() {
     let pod = |namespace: &str| json!({"metadata": {"name": "a", "namespace": namespace}});
     let by_namespace = |host| shown_by("", "pods", Filter::ByNamespace, &host);
     assert_eq!(by_namespace(pod("edge-ke")), Some(pod("edge")));
@@ -77,7 +77,7 @@ fn keys_and_names_may_be_escaped_and_repeated() {
 }
 
 #[test]
-fn the_guard_is_hidden_with_what_managed_fields_say_of_it() {
+fn the_guard_is_hidden_in_managed_fields_too() {
     let managed = |template: &Value| json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:template": {"f:spec": template}}}}]);
     check(
         "apps",
@@ -119,7 +119,7 @@ fn the_guard_is_hidden_with_what_managed_fields_say_of_it() {
 }
 
 #[test]
-fn nobody_owns_the_tolerations_that_the_host_adds_to_a_pod() {
+fn tolerations_that_the_host_adds_have_no_manager() {
     let object = |owned: &Value, tolerations: &Value| {
         json!({
             "metadata": {"managedFields": [{"manager": "kube-controller-manager", "fieldsV1": {"f:spec": owned}}]},
@@ -136,7 +136,7 @@ fn nobody_owns_the_tolerations_that_the_host_adds_to_a_pod() {
     for (tolerations, of_somebody) in [
         (json!([not_ready, unreachable]), false),
         (json!([unreachable]), false),
-        // As a DaemonSet has it: for ever.
+        // As in a DaemonSet: without an end.
         (json!([own, unreachable]), true),
     ] {
         let mut with_ours = tolerations.clone();
@@ -145,13 +145,13 @@ fn nobody_owns_the_tolerations_that_the_host_adds_to_a_pod() {
             if is_owned { json!({"f:containers": {}, "f:tolerations": {}}) } else { json!({"f:containers": {}}) }
         };
         check("", "pods", &object(&owned(true), &with_ours), &object(&owned(of_somebody), &tolerations));
-        // Without the guard in it, what is owned is what somebody asked for.
+        // Without the guard, the managed fields are those of the client.
         check("", "pods", &object(&owned(true), &tolerations), &object(&owned(true), &tolerations));
     }
 }
 
 #[test]
-fn one_template_of_many_keeps_what_another_never_had() {
+fn one_template_with_own_fields_keeps_the_managed_fields() {
     let mut program = Program::default();
     program.add_pod_spec("spec.tasks[].template.spec").unwrap();
     let host = json!({"spec": {"tasks": [
@@ -170,7 +170,7 @@ fn one_template_of_many_keeps_what_another_never_had() {
 }
 
 #[test]
-fn a_namespace_shows_its_virtual_name_and_no_label_of_ours() {
+fn a_namespace_has_its_virtual_name_and_none_of_our_labels() {
     let owned = json!({
         "f:annotations": {".": {}, "f:atoll.dev/x": {}},
         "f:labels": {".": {}, "f:team": {}, "f:atoll.dev/namespace": {}}
@@ -274,7 +274,7 @@ fn selectors_lose_the_requirement_that_confines_them() {
 }
 
 #[test]
-fn the_endpoints_certificate_is_presented() {
+fn the_certificate_of_the_endpoint_is_shown() {
     let secret = |namespace: &str, certificate: &str, kind: &str| json!({"data": {"namespace": namespace, "ca.crt": certificate, "token": "dA=="}, "type": kind});
     let token = "kubernetes.io/service-account-token";
     // printf edge-ke | base64, printf edge | base64, printf 'PEM\n' | base64
@@ -286,7 +286,7 @@ fn the_endpoints_certificate_is_presented() {
 }
 
 #[test]
-fn a_status_speaks_of_virtual_names() {
+fn a_status_contains_virtual_names() {
     check(
         "",
         "pods",
@@ -340,7 +340,7 @@ fn a_table_shows_no_guard() {
 }
 
 #[test]
-fn what_the_host_says_was_applied_is_in_virtual_names() {
+fn last_applied_of_the_host_has_virtual_names() {
     let deployment = |namespace: &str, applied: &str, selector: &Value| {
         let applied = json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": applied},
@@ -357,7 +357,7 @@ fn what_the_host_says_was_applied_is_in_virtual_names() {
     let guarded = json!({"nodeSelector": {"location": "beijing"}});
     let shown = deployment("edge", "edge", &json!({}));
     check("apps", "deployments", &deployment("edge-ke", "edge-ke", &guarded), &shown);
-    // What kubectl wrote stays, whatever it holds.
+    // An annotation of kubectl is not changed, whatever it contains.
     let written = |namespace: &str| deployment(namespace, "edge", &guarded);
     check("apps", "deployments", &written("edge-ke"), &written("edge"));
     let namespace = |name: &str, applied: &str, labels: Value| {

@@ -1,14 +1,13 @@
 //! Watches: each event is shown or hidden as a whole.
 //!
-//! A frame is one JSON object, `{"type":"ADDED","object":{...}}` (`WatchEvent` in apimachinery's watch.go). What follows
-//! it, a line feed, goes out with it at once, because some clients read lines.
+//! A frame is one JSON object, `{"type":"ADDED","object":{...}}` (`WatchEvent` in apimachinery's watch.go). The line
+//! feed after it is forwarded with it at once, because some clients read lines.
 
 use std::fmt;
 
 use bytes::Bytes;
 
 use super::binding::shown_kind;
-use super::carry::Carry;
 use super::error::StreamError;
 use super::filter::{Filter, Verdict};
 use super::limit::DEFAULT_ITEM_LIMIT;
@@ -16,15 +15,16 @@ use super::object::Reader;
 use super::settings::Settings;
 use super::status::{is_status, status};
 use super::table::{Columns, is_table};
+use super::value_buffer::ValueBuffer;
 use super::whole::View;
-use crate::json::{Cursor, Defect, Edits, Fate, Malformed};
+use crate::json::{Cursor, Defect, Edits, Malformed, Outcome};
 use crate::program::walk;
 use crate::{Mapping, Program, Sink};
 
 mod arrived;
 mod progress;
 
-pub(super) use arrived::Patience;
+pub(super) use arrived::FrameWaits;
 pub(super) use progress::{END_OF_STATE, Progress};
 
 pub use arrived::{Arrived, Bookmark};
@@ -37,14 +37,14 @@ pub struct WatchStream {
     filter: Filter,
     limit: usize,
     /// The frame that began in an earlier chunk.
-    carry: Option<Carry>,
+    buffer: Option<ValueBuffer>,
     /// Whether the last frame was left out, and so the white space behind it.
     left_out: bool,
-    /// Whether a frame went out, and the line feed behind it did not.
+    /// Whether a frame was forwarded without the line feed after it.
     on_line: bool,
     /// The state for bookmarks, if there are any.
     progress: Option<Progress>,
-    patience: Patience,
+    waits: FrameWaits,
     waiting: Option<Waiting>,
     columns: Columns,
     edits: Edits,
@@ -73,7 +73,7 @@ enum EventType {
     Error,
     /// Only a resource version.
     Bookmark,
-    /// `MODIFIED`: an object that leaves the cluster by it is shown once more.
+    /// `MODIFIED`: an object that leaves the cluster with it is shown once more.
     Modified,
     /// `ADDED`, `DELETED`, and types of later versions of Kubernetes.
     Change,
@@ -85,18 +85,18 @@ impl WatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
     pub fn new(view: View, program: Program, filter: Filter) -> Self {
         let mut view = view.into_settings();
-        let patience = Patience::default();
-        view.mapping = patience.watched(view.mapping);
+        let waits = FrameWaits::default();
+        view.mapping = waits.collecting(view.mapping);
         Self {
             view,
             program,
             filter,
             limit: DEFAULT_ITEM_LIMIT,
-            carry: None,
+            buffer: None,
             left_out: false,
             on_line: false,
             progress: None,
-            patience,
+            waits,
             waiting: None,
             columns: Columns::default(),
             edits: Edits::new(),
@@ -127,7 +127,7 @@ impl WatchStream {
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.objects.kinds();
-        self.view.mapping = self.patience.watched(mapping).renaming(kinds);
+        self.view.mapping = self.waits.collecting(mapping).renaming(kinds);
     }
 
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error. An
@@ -157,7 +157,7 @@ impl WatchStream {
     /// The names for which a frame waits will not become known: neither this frame nor a later one waits for them any more.
     pub fn give_up(&mut self) {
         if self.is_waiting() {
-            self.patience.give_up();
+            self.waits.give_up();
         }
     }
 
@@ -169,7 +169,7 @@ impl WatchStream {
     /// The bytes of frames that have not arrived whole, or that wait.
     pub fn held(&self) -> usize {
         let waiting = self.waiting.as_ref().map_or(0, |waiting| waiting.frames.len() + waiting.rest.len());
-        self.carry.as_ref().map_or(0, Carry::len) + waiting
+        self.buffer.as_ref().map_or(0, ValueBuffer::len) + waiting
     }
 
     /// Ends the watch: there are no more chunks. A watch may end at any time, but not within a frame.
@@ -182,13 +182,13 @@ impl WatchStream {
 
     /// Handles a chunk. Without `arrived`, no frame waits.
     fn chunk(&mut self, chunk: &Bytes, arrived: Option<&mut Arrived>, sink: &mut impl Sink) -> Result<(), StreamError> {
-        let Some(carry) = &mut self.carry else { return self.window(chunk, false, &Bytes::new(), arrived, sink) };
-        let end = carry.fill(chunk);
-        if carry.len() > self.limit {
+        let Some(buffer) = &mut self.buffer else { return self.window(chunk, false, &Bytes::new(), arrived, sink) };
+        let end = buffer.fill(chunk);
+        if buffer.len() > self.limit {
             return Err(StreamError::TooLong { limit: self.limit });
         }
         let Some(rest) = end else { return Ok(()) };
-        let frame = self.carry.take().expect("just filled").into_bytes();
+        let frame = self.buffer.take().expect("just filled").into_bytes();
         self.window(&frame, true, &chunk.slice(rest..), arrived, sink)
     }
 
@@ -215,7 +215,7 @@ impl WatchStream {
                 Err(StreamError::TooLong { limit: self.limit })
             }
             Some(Stop::Incomplete(start)) => {
-                self.carry = Some(Carry::begin(&window[start..]));
+                self.buffer = Some(ValueBuffer::begin(&window[start..]));
                 Ok(())
             }
         }
@@ -242,7 +242,7 @@ impl WatchStream {
             let start = cursor.at();
             let begun = cursor.clone();
             self.edits.clear();
-            self.patience.begin();
+            self.waits.begin();
             let (event, verdict) = match self.frame(&mut cursor) {
                 Ok(frame) => frame,
                 Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => return Ok(Some(Stop::Incomplete(start))),
@@ -250,7 +250,7 @@ impl WatchStream {
             };
             // A Status names what the client has requested, whether it exists or not.
             if let Some(arrived) = arrived.as_deref_mut().filter(|_| event != EventType::Error) {
-                arrived.unknown.extend_from_slice(self.patience.unknown());
+                arrived.unknown.extend_from_slice(self.waits.unknown());
                 if !arrived.unknown.is_empty() {
                     return Ok(Some(Stop::Unknown(start)));
                 }
@@ -297,12 +297,12 @@ impl WatchStream {
             } else {
                 cursor.skip()?;
             }
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })?;
         if matches!(verdict, Verdict::Unselected | Verdict::Left) {
-            // To who selects, what changes so that it is not selected any more is gone; and so is what has left the cluster.
-            // (Whether it was there before is not known: clients are told of the end of things that they have never heard
-            // of.)
+            // For a watch with a selector, an object that no longer matches is deleted; so is an object that has left
+            // the cluster. It is not known whether the client has seen the object before, so clients can receive
+            // deletions of objects that they do not know.
             verdict = match named.filter(|_| event == EventType::Modified) {
                 Some(event) => {
                     edits.replace(event.range(), Bytes::from_static(b"DELETED"));

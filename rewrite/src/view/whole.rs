@@ -15,7 +15,7 @@ use super::table::{Columns, is_table};
 use crate::credential::Certificate;
 use crate::json::{Cursor, Edits, Malformed};
 use crate::program::walk;
-use crate::review::AskedAbout;
+use crate::review::OriginalAttributes;
 use crate::{Guard, Mapping, Program, Sink};
 
 /// The mapping of responses for one virtual cluster. Cheap to clone.
@@ -63,7 +63,7 @@ impl View {
 
     /// Restores the original attributes `about` in the response to an access review.
     #[must_use]
-    pub fn answering(mut self, about: AskedAbout) -> Self {
+    pub fn answering(mut self, about: OriginalAttributes) -> Self {
         self.settings.about = Some(Arc::new(about));
         self
     }

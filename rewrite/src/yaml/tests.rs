@@ -10,7 +10,7 @@ fn json(text: &str) -> Result<String, YamlError> {
 }
 
 #[test]
-fn documents_become_what_go_makes_of_them() {
+fn documents_are_converted_as_by_go() {
     for (text, expected) in [
         ("defaultMode: 0400", r#"{"defaultMode":256}"#),
         ("a: 1\na: 2", r#"{"a":2}"#),
@@ -63,9 +63,9 @@ fn documents_become_what_go_makes_of_them() {
     }
 }
 
-/// As yaml/v2 says it.
+/// With the text of yaml/v2.
 #[test]
-fn duplicates_are_told_with_their_lines() {
+fn duplicates_are_reported_with_their_lines() {
     let text = "\na: 1\na: 2\nb: {c: 1, c: 2}\nd:\n  e: 1\nd:\n  e: 1\n";
     let told: Vec<_> = to_json(text.as_bytes()).unwrap().duplicates.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -108,8 +108,8 @@ fn aliases_do_not_explode() {
 
 proptest! {
     #[test]
-    fn json_stays_what_it_is(text in crate::json::tests::json()) {
-        // Keys that are texts only, numbers that Go writes alike.
+    fn json_is_unchanged(text in crate::json::tests::json()) {
+        // Only string keys, and numbers that Go writes in the same form.
         let Ok(found) = json(&text) else { return Ok(()) };
         let wanted: serde_json::Value = serde_json::from_str(&text).unwrap();
         let found: serde_json::Value = serde_json::from_str(&found).unwrap();
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>, text in "([a-c<&*!|>'\"\\[\\]{}:,#%?~0-9 .-]|\n|\n  |: |- |<<: |&a |\\*a |!!int |!!str ){0,40}") {
+    fn no_input_panics(bytes: Vec<u8>, text in "([a-c<&*!|>'\"\\[\\]{}:,#%?~0-9 .-]|\n|\n  |: |- |<<: |&a |\\*a |!!int |!!str ){0,40}") {
         let _ = to_json(&bytes);
         if let Ok(converted) = to_json(text.as_bytes()) {
             prop_assert!(serde_json::from_slice::<serde_json::Value>(&converted.json).is_ok());

@@ -50,7 +50,7 @@ fn namespace() -> impl Strategy<Value = String> {
     prop_oneof![Just("edge".to_owned()), Just("default".to_owned()), "[a-z]{1,6}"]
 }
 
-/// Anything a field may hold, names of namespaces and of the host included.
+/// Any value of a field, including names of namespaces and of the host.
 fn anything() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         Just("edge".to_owned()),
@@ -85,7 +85,7 @@ fn metadata() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A selector without what an API server would leave out again (empty lists).
+/// A selector without the empty lists that an API server would remove.
 fn selector() -> impl Strategy<Value = Value> {
     let requirement = (namespace(), any::<bool>()).prop_map(|(name, by_name)| {
         let key = if by_name { "kubernetes.io/metadata.name" } else { "team" };

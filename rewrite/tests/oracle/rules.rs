@@ -1,4 +1,4 @@
-//! The rules of the design over trees, as plainly as possible.
+//! The rules of the mapping over trees, as simple as possible.
 
 use serde_json::{Map, Value, json};
 
@@ -11,23 +11,23 @@ const OURS: &str = "atoll.dev/virtual-cluster";
 /// Virtual to host, or host to virtual.
 #[derive(Clone, Copy, PartialEq)]
 enum Direction {
-    Map,
-    Show,
+    ToHost,
+    ToVirtual,
 }
 
-/// An object of a client as the host gets it.
+/// An object of a client, mapped for the host.
 pub(crate) fn map(kind: &Kind, mut object: Value) -> Value {
-    apply(Direction::Map, kind, &mut object);
+    apply(Direction::ToHost, kind, &mut object);
     object
 }
 
-/// An object of the host as a client gets it; nothing if it is not the virtual cluster's.
+/// An object of the host, mapped for a client. `None` if it does not belong to the virtual cluster.
 pub(crate) fn show(kind: &Kind, mut object: Value) -> Option<Value> {
     let namespace = object["metadata"]["namespace"].as_str()?;
     if !["edge-ke", "default-ke"].contains(&namespace) {
         return None;
     }
-    apply(Direction::Show, kind, &mut object);
+    apply(Direction::ToVirtual, kind, &mut object);
     Some(object)
 }
 
@@ -74,11 +74,11 @@ fn pod(direction: Direction, spec: &mut Value) {
     }
     let Value::Object(spec) = spec else { return };
     match direction {
-        Direction::Map => {
+        Direction::ToHost => {
             let selector = spec.entry("nodeSelector").or_insert_with(|| json!({}));
             selector["location"] = json!("beijing");
         }
-        Direction::Show => remove(spec, "nodeSelector", |selector| {
+        Direction::ToVirtual => remove(spec, "nodeSelector", |selector| {
             selector.as_object_mut().is_some_and(|selector| {
                 selector.remove("location");
                 selector.is_empty()
@@ -100,12 +100,12 @@ fn selector(direction: Direction, selector: &mut Value) {
     }
     let Value::Object(selector) = selector else { return };
     match direction {
-        Direction::Map => {
+        Direction::ToHost => {
             let ours = json!({"key": OURS, "operator": "In", "values": [CLUSTER]});
             let requirements = selector.entry("matchExpressions").or_insert_with(|| json!([]));
             requirements.as_array_mut().unwrap().push(ours);
         }
-        Direction::Show => remove(selector, "matchExpressions", |requirements| {
+        Direction::ToVirtual => remove(selector, "matchExpressions", |requirements| {
             let requirements = requirements.as_array_mut().unwrap();
             requirements.retain(|requirement| requirement["key"] != OURS);
             requirements.is_empty()
@@ -125,20 +125,20 @@ fn reference(direction: Direction, reference: &mut Value) {
 fn name(direction: Direction, value: &mut Value) {
     let text = value.as_str().unwrap();
     *value = match direction {
-        Direction::Map => format!("{text}-{CLUSTER}").into(),
-        Direction::Show => text.strip_suffix("-ke").unwrap().into(),
+        Direction::ToHost => format!("{text}-{CLUSTER}").into(),
+        Direction::ToVirtual => text.strip_suffix("-ke").unwrap().into(),
     };
 }
 
 fn identity(direction: Direction, value: &mut Value) {
     let text = value.as_str().unwrap();
     *value = match (direction, text.strip_prefix("system:serviceaccounts:")) {
-        (Direction::Map, Some(namespace)) => format!("system:serviceaccounts:{namespace}-{CLUSTER}").into(),
-        (Direction::Map, None) => format!("vc:{CLUSTER}:{text}").into(),
-        (Direction::Show, Some(namespace)) => {
+        (Direction::ToHost, Some(namespace)) => format!("system:serviceaccounts:{namespace}-{CLUSTER}").into(),
+        (Direction::ToHost, None) => format!("vc:{CLUSTER}:{text}").into(),
+        (Direction::ToVirtual, Some(namespace)) => {
             format!("system:serviceaccounts:{}", namespace.strip_suffix("-ke").unwrap()).into()
         }
-        (Direction::Show, None) => text.strip_prefix("vc:ke:").unwrap().into(),
+        (Direction::ToVirtual, None) => text.strip_prefix("vc:ke:").unwrap().into(),
     };
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-/// Text within an object that is no name and no bookmark.
+/// Text within an object that is neither a name nor a bookmark.
 const DECOY: &str = r#"{\"type\":\"BOOKMARK\",\"namespace\":\"decoy-ke\",\"n\":{}}"#;
 
 pub(crate) fn change(event: &str, namespace: &str, about: &str) -> String {

@@ -19,7 +19,7 @@ pub(crate) struct Reading {
     pub(crate) shown: Vec<Value>,
     /// Namespaces that have become known.
     new: HashSet<String>,
-    in_vain: HashSet<String>,
+    unresolved: HashSet<String>,
     /// The columns of hidden tables.
     undelivered: Value,
 }
@@ -41,7 +41,7 @@ impl Reading {
             self.new.extend(names.iter().filter(|name| becomes_known(name)).cloned());
             let gives_up = !names.iter().all(|name| becomes_known(name));
             if gives_up {
-                self.in_vain.extend(names.iter().cloned());
+                self.unresolved.extend(names.iter().cloned());
             }
             self.found.push(Found::Wait(names));
             if gives_up {
@@ -81,7 +81,8 @@ impl Reading {
         is_shown
     }
 
-    /// The columns that the client has not received come with the first table that it gets, unless that has others.
+    /// The first table that the client receives gets the columns that it has not received, unless the table has
+    /// columns.
     fn columns(&mut self, columns: &mut Value, is_shown: bool) {
         let is_empty = columns.as_array().is_none_or(Vec::is_empty);
         match (is_shown, is_empty) {
@@ -93,14 +94,15 @@ impl Reading {
         }
     }
 
-    /// The names for which an event waits: that which decides whether it is shown, or else that to which it refers.
+    /// The name for which an event waits: the one that decides whether it is visible, or else the one to which it
+    /// refers.
     fn unknown(&self, event: &Value) -> Vec<String> {
         if ["BOOKMARK", "ERROR"].map(Some).contains(&event["type"].as_str()) {
             return Vec::new();
         }
         let about = event.pointer(ABOUT).and_then(Value::as_str).filter(|_| self.is_member(namespace(event)));
         let names = [Some(namespace(event)), about].into_iter().flatten().map(str::to_owned);
-        names.filter(|name| self.is_unknown(name) && !self.in_vain.contains(name)).collect()
+        names.filter(|name| self.is_unknown(name) && !self.unresolved.contains(name)).collect()
     }
 
     fn is_unknown(&self, name: &str) -> bool {
@@ -116,7 +118,7 @@ impl Reading {
 /// The namespace of the object to which an Event refers.
 const ABOUT: &str = "/object/involvedObject/namespace";
 
-/// Where the namespace of the object is.
+/// The member with the namespace of the object.
 fn own(event: &Value) -> &'static str {
     match event["object"]["kind"].as_str() {
         Some("Table") => "/object/rows/0/object/metadata/namespace",

@@ -108,7 +108,7 @@ async fn present(
     body: &Body,
 ) -> Result<Box<Plan>, Refusal> {
     let path = host_path(request, namespace, host)?;
-    let mapping = call.api.mapping.clone().asking_for(namespace.clone());
+    let mapping = call.api.mapping.clone().with_requested_namespace(namespace.clone());
     let mut plan = match planned_at(call, request, (namespace, host), &path, identity, body).await {
         Ok(plan) => plan,
         Err(refusal) => {

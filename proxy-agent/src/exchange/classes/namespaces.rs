@@ -144,7 +144,7 @@ async fn namespace_collection(
             let transform =
                 ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
             let mut plan = Plan::new(&call.api, request, upstream, transform);
-            plan.mapping = call.api.mapping.clone().asking_for(name);
+            plan.mapping = call.api.mapping.clone().with_requested_namespace(name);
             has_room(call, request, Growth::Namespace)?;
             if !is_dry {
                 plan.after = After::PostCreate;

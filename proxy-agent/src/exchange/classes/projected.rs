@@ -160,7 +160,7 @@ async fn decide_about(
         ResponseTransform::Object { program: program(request), filter: Filter::ByNamespace, only: None }
     };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
-    plan.mapping = plan.mapping.asking_for(projected.to.clone());
+    plan.mapping = plan.mapping.with_requested_namespace(projected.to.clone());
     plan.projected = Some(projected);
     Ok(plan)
 }

@@ -116,7 +116,7 @@ async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Byte
     let transform =
         ResponseTransform::Object { program: call.api.program(request), filter: Filter::ByRole, only: None };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
-    plan.mapping = call.api.mapping.clone().about_object(&name);
+    plan.mapping = call.api.mapping.clone().with_requested_object(&name);
     Ok(plan)
 }
 
@@ -152,7 +152,7 @@ async fn read_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str
         ResponseTransform::Object { program: call.api.program(request), filter: filter(request), only: None }
     };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
-    plan.mapping = call.api.mapping.clone().about_object(name);
+    plan.mapping = call.api.mapping.clone().with_requested_object(name);
     Ok(plan)
 }
 
@@ -194,7 +194,7 @@ async fn write_renamed(
     let transform =
         ResponseTransform::Object { program: call.api.program(request), filter: filter(request), only: None };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
-    plan.mapping = call.api.mapping.clone().about_object(name);
+    plan.mapping = call.api.mapping.clone().with_requested_object(name);
     plan.again = again;
     Ok(plan)
 }

@@ -106,7 +106,7 @@ async fn reviewed(
     body: &Body,
 ) -> Result<Box<Plan>, Refusal> {
     let object = received(call, &body.bytes())?;
-    let mut mapper = mapper(call, namespace.map(|(name, _)| name)).asking_root(call.api.cluster.root.clone());
+    let mut mapper = mapper(call, namespace.map(|(name, _)| name)).with_review_root(call.api.cluster.root.clone());
     let mut ruling = if kind == Kind::Token { Ruling::Token } else { Ruling::Host };
     if kind == Kind::Access {
         let about = match request.resource() {
@@ -114,7 +114,7 @@ async fn reviewed(
             _ => About::Named,
         };
         let question = Question::read(&object, about, group_kind(request))?;
-        mapper = mapper.also_in(added_groups(&question, &call.api.mapping));
+        mapper = mapper.with_review_groups(added_groups(&question, &call.api.mapping));
         ruling = ruling_of(call, &question).await?;
     }
     let (mapped, report) = object.map(request, "", &program(request), &mapper)?;
@@ -128,7 +128,7 @@ async fn reviewed(
     let transform = ResponseTransform::Review { program, filter: Filter::Everything, answer };
     let mut plan = Plan::new(&call.api, request, upstream, transform);
     if let Some((name, _)) = namespace {
-        plan.mapping = plan.mapping.asking_for(name.clone());
+        plan.mapping = plan.mapping.with_requested_namespace(name.clone());
     }
     Ok(plan)
 }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use kube_wire::media::BodyType;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::VirtualNamespace;
-use rewrite::json::{Cursor, Edits, Fate, Malformed};
+use rewrite::json::{Cursor, Edits, Malformed, Outcome};
 use rewrite::json_patch::JsonPatch;
 
 use crate::exchange::call::Call;
@@ -112,7 +112,7 @@ fn own_name(patch: &[u8]) -> Option<String> {
         .object(&mut Edits::new(), |cursor, edits, key| {
             if !key.is("metadata") || cursor.peek()? != b'{' {
                 cursor.skip()?;
-                return Ok(Fate::Keep);
+                return Ok(Outcome::Keep);
             }
             cursor.object(edits, |cursor, _, key| {
                 if key.is("name") && cursor.peek()? == b'"' {
@@ -120,9 +120,9 @@ fn own_name(patch: &[u8]) -> Option<String> {
                 } else {
                     cursor.skip()?;
                 }
-                Ok::<_, Malformed>(Fate::Keep)
+                Ok::<_, Malformed>(Outcome::Keep)
             })?;
-            Ok::<_, Malformed>(Fate::Keep)
+            Ok::<_, Malformed>(Outcome::Keep)
         })
         .ok()?;
     name

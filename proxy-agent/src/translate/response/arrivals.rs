@@ -46,7 +46,7 @@ impl Arrivals {
     pub(super) fn mapping(&self) -> Mapping {
         let mapping = self.cluster.mapping();
         match &self.requested {
-            Some(requested) => mapping.asking_for(requested.clone()),
+            Some(requested) => mapping.with_requested_namespace(requested.clone()),
             None => mapping,
         }
     }

@@ -1,6 +1,6 @@
 //! What the agent knows about the answer to a review.
 
-use rewrite::request::AskedAbout;
+use rewrite::request::OriginalAttributes;
 use rewrite::{HostNamespace, Mapping};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) struct Answer {
     /// The namespace in which questions about the whole cluster were asked.
     pub(crate) root: HostNamespace,
     /// The parts of the question to restore in the answer.
-    pub(crate) about: AskedAbout,
+    pub(crate) about: OriginalAttributes,
     /// The host tokens that the virtual cluster accepts.
     pub(crate) host_tokens: Option<HostTokens>,
 }

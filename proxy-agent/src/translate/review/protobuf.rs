@@ -182,7 +182,7 @@ mod tests {
     use std::sync::Arc;
 
     use rewrite::Index;
-    use rewrite::request::AskedAbout;
+    use rewrite::request::OriginalAttributes;
 
     use super::*;
 
@@ -196,8 +196,12 @@ mod tests {
     /// The status of the answer to a review of this kind, as JSON. Checks that the rest of the answer is unchanged.
     fn answered(ruling: Ruling, kind: &str, status: &Value) -> Value {
         let is_token = ruling == Ruling::Token;
-        let answer =
-            Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default(), host_tokens: None };
+        let answer = Answer {
+            ruling,
+            root: "atoll-root-ke".parse().unwrap(),
+            about: OriginalAttributes::default(),
+            host_tokens: None,
+        };
         let mut review = Writer::new();
         review.bytes(1, b"metadata");
         review.bytes(2, b"spec");

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use rewrite::Index;
 
-use rewrite::request::AskedAbout;
+use rewrite::request::OriginalAttributes;
 use serde_json::json;
 
 use super::*;
@@ -17,8 +17,12 @@ fn mapping() -> Mapping {
 }
 
 fn answered(ruling: Ruling, status: &Value) -> Value {
-    let answer =
-        Answer { ruling, root: "atoll-root-ke".parse().unwrap(), about: AskedAbout::default(), host_tokens: None };
+    let answer = Answer {
+        ruling,
+        root: "atoll-root-ke".parse().unwrap(),
+        about: OriginalAttributes::default(),
+        host_tokens: None,
+    };
     let body = json!({"kind": "K", "apiVersion": "v1", "metadata": {}, "spec": {"a": 1}, "status": status});
     let mut answered: Value =
         serde_json::from_slice(&apply(&answer, &mapping(), body.to_string().as_bytes()).unwrap()).unwrap();

@@ -51,7 +51,7 @@ struct Marks {
     /// `{` and `[`.
     opening: u64,
     /// A value must follow, or the end of a container that has just begun: opening brackets, commas and colons.
-    asking: u64,
+    expecting: u64,
     /// A member of an object may follow: `{` and commas.
     members: u64,
     /// The closing quotes of strings that are the first of a member.
@@ -91,7 +91,7 @@ pub(super) fn container(text: &[u8], start: usize, outside: usize) -> Skipped {
 impl Scan {
     fn new() -> Self {
         // Something before the container asks for it.
-        let last = Marks { asking: 1 << (u64::BITS - 1), ..Marks::default() };
+        let last = Marks { expecting: 1 << (u64::BITS - 1), ..Marks::default() };
         Self { in_string: 0, in_key: 0, in_escape: false, last, open: 1 }
     }
 
@@ -118,11 +118,11 @@ impl Scan {
         let closing = classes.closing & outside;
         let colons = classes.colons & outside;
         let commas = classes.commas & outside;
-        let asking = opening | colons | commas;
-        let plain = outside & !(asking | closing);
+        let expecting = opening | colons | commas;
+        let plain = outside & !(expecting | closing);
         let members = (opening & classes.curly) | commas;
 
-        let last = replace(&mut self.last, Marks { opening, asking, members, keys: 0, plain });
+        let last = replace(&mut self.last, Marks { opening, expecting, members, keys: 0, plain });
         let after_member = after(last.members, members);
         let (sum, carry) = strings.overflowing_add((opened & after_member) | self.in_key);
         self.in_key = u64::from(carry);
@@ -131,8 +131,8 @@ impl Scan {
 
         let starts = plain & !after(last.plain, plain);
         let others = opening | starts;
-        let asked = after(last.asking, asking) & !(after(last.opening, opening) & closing);
-        wrong |= (asked ^ (opened | others)) | (colons & !after_key);
+        let expected = after(last.expecting, expecting) & !(after(last.opening, opening) & closing);
+        wrong |= (expected ^ (opened | others)) | (colons & !after_key);
         // What only objects have, and what only arrays have.
         let pairs = colons;
         let elements = (after_key & !colons) | (after_member & others);

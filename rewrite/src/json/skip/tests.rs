@@ -14,12 +14,12 @@ fn long(text: &str, lead: usize) -> String {
     format!("[\"{}\"{}]", "x".repeat(lead), format!(",{text}").repeat(8))
 }
 
-fn is_skipped_at_once(text: &str) -> bool {
+fn is_skipped_as_compact(text: &str) -> bool {
     matches!(compact::container(text.as_bytes(), 0, 0), Skipped::To(end) if end == text.len())
 }
 
 #[test]
-fn containers_of_any_length_are_skipped_at_once() {
+fn containers_of_any_length_are_skipped_as_compact() {
     let items = [
         "{}",
         "[]",
@@ -33,7 +33,7 @@ fn containers_of_any_length_are_skipped_at_once() {
     for item in items {
         for lead in 0..130 {
             let text = long(item, lead);
-            assert!(is_skipped_at_once(&text), "{text}");
+            assert!(is_skipped_as_compact(&text), "{text}");
             let behind = format!("{text}\n\\ \u{1}}}");
             assert_eq!(value(behind.as_bytes(), 0, 0), Ok(text.len()));
             for end in (1..text.len()).filter(|end| (end + lead).is_multiple_of(29)) {
@@ -49,15 +49,15 @@ fn deep_containers_are_skipped_too() {
     for depth in [1, 2, 62, 63, 64, 65, 200] {
         let text = format!("{}{}", r#"{"a":["#.repeat(depth), "]}".repeat(depth));
         assert_eq!(value(text.as_bytes(), 0, 0), Ok(text.len()));
-        assert_eq!(is_skipped_at_once(&text), depth < 32);
+        assert_eq!(is_skipped_as_compact(&text), depth < 32);
     }
 }
 
 proptest! {
     #[test]
-    fn compact_containers_are_skipped_at_once(text in compact(), lead in 0..70_usize) {
+    fn compact_containers_are_skipped_as_compact(text in compact(), lead in 0..70_usize) {
         let text = long(&text, lead);
-        prop_assert!(is_skipped_at_once(&text), "{}", text);
+        prop_assert!(is_skipped_as_compact(&text), "{}", text);
     }
 
     /// Both scanners agree about each text: where it ends, or where its error is.

@@ -40,7 +40,7 @@ impl<'b> Fields<'_, 'b> {
     /// A user or group.
     pub(super) fn identity(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
-            // Go does not change invalid UTF-8. Nobody has such a name.
+            // Go does not change invalid UTF-8. No user or group has such a name.
             let host = self.settings.names.identity(&String::from_utf8_lossy(self.splice.bytes(found)))?;
             self.splice.replace(found, host.into());
         }
@@ -73,9 +73,9 @@ impl<'b> Fields<'_, 'b> {
     }
 
     /// The namespace of a review. An empty one stays unchanged.
-    pub(super) fn asked_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
+    pub(super) fn review_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
-            let host = self.settings.names.asked_namespace(self.splice.bytes(found))?;
+            let host = self.settings.names.review_namespace(self.splice.bytes(found))?;
             self.splice.replace(found, host);
         }
         Ok(())

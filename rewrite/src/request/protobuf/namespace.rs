@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use kube_wire::proto::Writer;
 
-use super::super::kept::Kept;
 use super::super::names::virtual_name;
 use super::super::refusal::{Reason, Refusal};
+use super::super::required_entries::RequiredEntries;
 use super::entry::Entry;
 use super::fields::Fields;
 use crate::json::{Fault as _, Step};
@@ -17,8 +17,8 @@ use crate::protobuf::Message;
 /// The metadata of the current Namespace.
 #[derive(Default)]
 pub(super) struct NamespaceMeta {
-    labels: Kept,
-    annotations: Kept,
+    labels: RequiredEntries,
+    annotations: RequiredEntries,
     /// Whether the request makes its name.
     is_made: bool,
     is_name_labelled: bool,
@@ -44,8 +44,8 @@ impl NamespaceMeta {
             name => Some(virtual_name(name).map_err(within("name"))?),
         };
         Ok(Self {
-            labels: Kept::new(settings.kept_labels(name.as_ref())),
-            annotations: Kept::new(settings.rules.annotations.clone()),
+            labels: RequiredEntries::new(settings.required_labels(name.as_ref())),
+            annotations: RequiredEntries::new(settings.rules.annotations.clone()),
             is_made,
             ..Self::default()
         })
@@ -68,11 +68,12 @@ impl NamespaceMeta {
                 None => missing.bytes(number, &host),
             }
         }
-        let enforced: Vec<_> = settings.rules.enforced_labels(self.labels.asked()).collect();
-        for (key, kept, enforced) in [("labels", self.labels, enforced), ("annotations", self.annotations, Vec::new())]
+        let enforced: Vec<_> = settings.rules.enforced_labels(self.labels.requested_level()).collect();
+        for (key, required, enforced) in
+            [("labels", self.labels, enforced), ("annotations", self.annotations, Vec::new())]
         {
             let number = message.number(key).expect("ObjectMeta has it, as a test shows");
-            for (key, value) in kept.missing().map_err(within(key))?.into_iter().chain(enforced) {
+            for (key, value) in required.missing().map_err(within(key))?.into_iter().chain(enforced) {
                 Entry::write(&mut missing, number, &key, &value);
             }
         }
@@ -88,8 +89,8 @@ impl NamespaceMeta {
             }
             return entry.value.as_ref().map_or(Ok(()), |value| fields.namespace(value));
         }
-        if let Some(parked) = fields.settings.rules.asked_key(&entry.key) {
-            self.labels.ask(&entry.key, &String::from_utf8_lossy(entry.text));
+        if let Some(parked) = fields.settings.rules.requested_key(&entry.key) {
+            self.labels.note_level(&entry.key, &String::from_utf8_lossy(entry.text));
             return self.park(fields, entry, parked);
         }
         if fields.settings.rules.protects(&entry.key) {
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_made_name_stands_where_there_was_none() {
+    fn a_missing_name_is_added() {
         for name in [None, Some("")] {
             let mut metadata = Writer::new();
             if let Some(name) = name {

@@ -182,7 +182,7 @@ impl<'r, 'b> Mapper<'r, 'b> {
             Place::OwnNamespace | Place::NoNamespace => self.fields.own_namespace(found),
             Place::RoleName => self.fields.role(found),
             Place::Namespace | Place::OwnName => self.fields.namespace(found),
-            Place::AskedNamespace => self.fields.asked_namespace(found),
+            Place::ReviewNamespace => self.fields.review_namespace(found),
             Place::Identity | Place::IdentityElement => self.fields.identity(found),
             Place::NodeName => {
                 self.fields.node(found);

@@ -18,7 +18,7 @@ pub(super) fn namespace(
     match (found, &fields.settings.names.root) {
         (Some(found), _) if !found.is_empty() => {
             fields.report.about.namespace = Some(fields.text_of(found));
-            fields.asked_namespace(found)?;
+            fields.review_namespace(found)?;
         }
         (Some(found), Some(root)) => fields.splice.replace(found, root.to_bytes()),
         (None, Some(root)) => {
@@ -35,7 +35,7 @@ pub(super) fn namespace(
 pub(super) fn namespace_name(fields: &mut Fields<'_, '_>, found: Option<&Found>) -> Result<(), Refusal> {
     let Some(found) = found.filter(|found| !found.is_empty()) else { return Ok(()) };
     let name = fields.text_of(found);
-    fields.splice.replace(found, fields.settings.names.asked_name(&name)?.into());
+    fields.splice.replace(found, fields.settings.names.review_name(&name)?.into());
     fields.report.about.name = Some(name);
     Ok(())
 }
@@ -44,6 +44,6 @@ pub(super) fn namespace_name(fields: &mut Fields<'_, '_>, found: Option<&Found>)
 pub(super) fn role_name(fields: &mut Fields<'_, '_>, found: Option<&Found>) {
     let Some(found) = found.filter(|found| !found.is_empty()) else { return };
     let name = fields.text_of(found);
-    fields.splice.replace(found, fields.settings.names.asked_role(&name).into());
+    fields.splice.replace(found, fields.settings.names.review_role(&name).into());
     fields.report.about.name = Some(name);
 }

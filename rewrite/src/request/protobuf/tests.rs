@@ -29,7 +29,8 @@ struct Sample {
     nodes: Vec<String>,
 }
 
-/// A message without its schema: what may be one is taken for one, so that the order of fields does not matter.
+/// A message without its schema. Bytes that can be parsed as a message count as one, so that the order of fields does
+/// not matter.
 #[derive(Clone, PartialEq)]
 enum Tree {
     Message(Vec<(u32, Self)>),
@@ -61,7 +62,7 @@ impl Sample {
         if self.is_namespaced {
             request.in_namespace("edge".parse().unwrap())
         } else {
-            request.asking_root("atoll-root-ke".parse().unwrap())
+            request.with_review_root("atoll-root-ke".parse().unwrap())
         }
     }
 
@@ -81,8 +82,8 @@ impl Sample {
     }
 }
 
-/// Fields that are maps in every message of the samples where they look like one: `PodSpec.nodeSelector`, `labels` and
-/// `annotations` of `ObjectMeta`. (`env` of `Container`, a list, is 7 too; its order is not compared.)
+/// Fields that are maps in every message of the samples in which they have that form: `PodSpec.nodeSelector`, `labels`
+/// and `annotations` of `ObjectMeta`. (`env` of `Container`, a list, has number 7 too; its order is not compared.)
 const MAPS: [u32; 3] = [7, 11, 12];
 
 impl Tree {
@@ -149,7 +150,7 @@ fn fields(bytes: &[u8]) -> Option<Vec<(u32, Tree)>> {
         let tree = match field.value {
             Wire::Varint(number) => Tree::Number(number),
             Wire::Bytes(bytes) => Tree::of(bytes),
-            // Kubernetes has a `double` in one message (`JSONSchemaProps`), which no sample holds.
+            // Kubernetes has a `double` in one message (`JSONSchemaProps`), which no sample contains.
             Wire::Fixed64(_) | Wire::Fixed32(_) => return None,
         };
         fields.push((field.number, tree));
@@ -182,7 +183,7 @@ fn the_order_of_fields_does_not_matter() {
 }
 
 #[test]
-fn what_holds_no_name_stays_as_it_is() {
+fn bodies_without_names_are_unchanged() {
     let mut untouched = 0;
     for sample in SAMPLES.iter().filter(|sample| sample.virtual_proto == sample.host_proto) {
         let (mapped, _) = sample.map_proto(&sample.request(mapping()), &sample.virtual_proto).unwrap();
@@ -193,7 +194,7 @@ fn what_holds_no_name_stays_as_it_is() {
 }
 
 #[test]
-fn both_encodings_are_refused_alike() {
+fn both_encodings_get_the_same_refusals() {
     let conflicting = Arc::new(Guard::new([("location".into(), "hangzhou".into())], [Toleration::of_key("edge")]));
     let mut index = Index::new();
     for host in ["edge-ke", "new-ke"] {

@@ -6,7 +6,7 @@ use kube_wire::proto::Writer as Proto;
 use serde_json::{Value, json};
 
 use crate::View;
-use crate::request::{AskedAbout, Report, Request};
+use crate::request::{OriginalAttributes, Report, Request};
 use crate::schema::{program_for, proto_program_for};
 use crate::view::Filter;
 use crate::view::tests::mapping;
@@ -14,7 +14,7 @@ use crate::view::tests::mapping;
 const GROUP: &str = "authorization.k8s.io";
 
 fn asking() -> Request {
-    Request::new(mapping()).asking_root("atoll-root-ke".parse().unwrap())
+    Request::new(mapping()).with_review_root("atoll-root-ke".parse().unwrap())
 }
 
 fn map(kind: &str, request: &Request, body: &Value) -> (Value, Report) {
@@ -24,13 +24,13 @@ fn map(kind: &str, request: &Request, body: &Value) -> (Value, Report) {
 }
 
 #[test]
-fn what_was_asked_comes_back() {
+fn the_original_attributes_are_restored() {
     let kind = "SubjectAccessReview";
     let review = |attributes: &Value| json!({"spec": {"resourceAttributes": attributes, "user": "eve"}});
-    for (asked, host) in [
+    for (requested, host) in [
         (json!({}), json!({"namespace": "atoll-root-ke"})),
         (json!({"namespace": "edge"}), json!({"namespace": "edge-ke"})),
-        // There is no such namespace, it is somebody else's, or nobody can have one of this name.
+        // The namespace does not exist, has another owner, or has an invalid name.
         (json!({"namespace": "unheard"}), json!({"namespace": "atoll-root-ke"})),
         (json!({"namespace": "atoll-root"}), json!({"namespace": "atoll-root-ke"})),
         (json!({"namespace": "*"}), json!({"namespace": "atoll-root-ke"})),
@@ -48,8 +48,8 @@ fn what_was_asked_comes_back() {
             json!({"resource": "pods", "name": "edge", "namespace": "atoll-root-ke"}),
         ),
     ] {
-        let (mut mapped, report) = map(kind, &asking(), &review(&asked));
-        assert_eq!(mapped["spec"]["resourceAttributes"], host, "{asked}");
+        let (mut mapped, report) = map(kind, &asking(), &review(&requested));
+        assert_eq!(mapped["spec"]["resourceAttributes"], host, "{requested}");
         let owned = |named: bool| {
             let attributes = if named { json!({"f:namespace": {}, "f:verb": {}}) } else { json!({"f:verb": {}}) };
             json!([{"fieldsV1": {"f:spec": {"f:resourceAttributes": attributes}}}])
@@ -59,15 +59,15 @@ fn what_was_asked_comes_back() {
         let mut out: Vec<Bytes> = Vec::new();
         let program = program_for(GROUP, "v1", kind);
         view.object(&program, Filter::Everything, &mapped.to_string().into(), &mut out).unwrap();
-        let mut expected = review(&asked);
-        expected["metadata"] = json!({"managedFields": owned(asked.get("namespace").is_some())});
+        let mut expected = review(&requested);
+        expected["metadata"] = json!({"managedFields": owned(requested.get("namespace").is_some())});
         assert_eq!(serde_json::from_slice::<Value>(&out.concat()).unwrap(), expected);
     }
 }
 
 #[test]
-fn groups_are_added_to_those_that_are_asked_about() {
-    let request = asking().also_in(Arc::from(["system:authenticated".to_owned()]));
+fn groups_are_added_to_a_review() {
+    let request = asking().with_review_groups(Arc::from(["system:authenticated".to_owned()]));
     let body = |groups: &Value| json!({"spec": {"groups": groups}});
     let (mapped, _) = map("SubjectAccessReview", &request, &body(&json!(["dev", "system:authenticated"])));
     let groups = json!(["system:authenticated", "vc:ke:dev", "vc:ke:system:authenticated"]);
@@ -78,7 +78,7 @@ fn groups_are_added_to_those_that_are_asked_about() {
 }
 
 #[test]
-fn protobuf_asks_the_same() {
+fn protobuf_is_mapped_like_json() {
     let message = |fields: &[(u32, &[u8])]| {
         let mut message = Proto::new();
         for (number, bytes) in fields {
@@ -93,7 +93,7 @@ fn protobuf_asks_the_same() {
         let raw = message(&[(2, &message(&spec))]);
         Bytes::from(Envelope { raw: &raw, ..Envelope::default() }.encode())
     };
-    let request = asking().also_in(Arc::from(["system:authenticated".to_owned()]));
+    let request = asking().with_review_groups(Arc::from(["system:authenticated".to_owned()]));
     let map = |body: &Bytes| {
         let program = proto_program_for(GROUP, "v1", "SubjectAccessReview").unwrap();
         let mut out: Vec<Bytes> = Vec::new();
@@ -103,14 +103,14 @@ fn protobuf_asks_the_same() {
     let (mapped, about) = map(&review(&[(1, b"unheard"), (5, b"namespaces"), (7, b"*")], &[b"dev"]));
     let host: &[(u32, &[u8])] = &[(1, b"atoll-root-ke"), (5, b"namespaces"), (7, b"host:*")];
     assert_eq!(mapped, review(host, &[b"vc:ke:dev", b"system:authenticated"]));
-    assert_eq!(about, AskedAbout { namespace: Some("unheard".into()), name: Some("*".into()) });
+    assert_eq!(about, OriginalAttributes { namespace: Some("unheard".into()), name: Some("*".into()) });
     assert_eq!(map(&review(&[(2, b"get")], &[])).0, review(&[(2, b"get"), (1, b"atoll-root-ke")], &[]));
 }
 
 #[test]
-fn a_rules_review_of_no_namespace_is_left_to_the_host() {
-    for (asked, host) in [("", ""), ("edge", "edge-ke"), ("unheard", "atoll-root-ke")] {
+fn a_rules_review_without_a_namespace_is_unchanged() {
+    for (requested, host) in [("", ""), ("edge", "edge-ke"), ("unheard", "atoll-root-ke")] {
         let body = |namespace: &str| json!({"spec": {"namespace": namespace}});
-        assert_eq!(map("SelfSubjectRulesReview", &asking(), &body(asked)).0, body(host));
+        assert_eq!(map("SelfSubjectRulesReview", &asking(), &body(requested)).0, body(host));
     }
 }

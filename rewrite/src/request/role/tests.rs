@@ -50,7 +50,7 @@ fn role(name: &str) -> Value {
 }
 
 #[test]
-fn nothing_of_a_role_means_anything_on_the_host_and_all_comes_back() {
+fn roles_have_no_effect_on_the_host_and_are_restored() {
     let host = map(&Request::new(mapping()), "clusterroles", &role("mine").to_string()).unwrap();
     assert_eq!(host["metadata"]["name"], "vc:ke:mine");
     let expected = json!({
@@ -71,7 +71,7 @@ fn nothing_of_a_role_means_anything_on_the_host_and_all_comes_back() {
 }
 
 #[test]
-fn a_role_without_parts_gets_what_it_needs() {
+fn missing_parts_of_a_role_are_added() {
     let label = json!({"atoll.dev/virtual-cluster": "ke"});
     for (body, host) in [
         (r#"{"metadata":{"name":"a"}}"#, json!({"metadata": {"name": "vc:ke:a", "labels": label}})),
@@ -102,7 +102,7 @@ fn a_role_without_parts_gets_what_it_needs() {
 }
 
 #[test]
-fn a_merge_patch_of_a_role_says_only_what_it_changes() {
+fn a_merge_patch_of_a_role_gets_no_other_fields() {
     let patch = |body: &str| map(&Request::new(mapping()).partial(), "clusterroles", body).unwrap();
     assert_eq!(
         patch(r#"{"metadata":{"labels":{"a":null}}}"#),
@@ -112,7 +112,7 @@ fn a_merge_patch_of_a_role_says_only_what_it_changes() {
         patch(r#"{"metadata":{"labels":{}},"aggregationRule":null}"#),
         json!({"metadata": {"labels": {}, "annotations": {AGGREGATION_ANNOTATION: null}}})
     );
-    // Without metadata there is nothing to put an annotation into.
+    // Without metadata, there are no annotations to which one could be added.
     assert_eq!(
         patch(r#"{"aggregationRule":{}}"#),
         json!({"metadata": {"annotations": {AGGREGATION_ANNOTATION: "{}"}}})
@@ -120,7 +120,7 @@ fn a_merge_patch_of_a_role_says_only_what_it_changes() {
 }
 
 #[test]
-fn whose_a_role_is_says_its_name_and_its_label() {
+fn name_and_label_determine_the_owner_of_a_role() {
     let view = View::new(mapping());
     let shown = |name: &str, cluster: &str| {
         let host = json!({"metadata": {"name": name, "labels": {"atoll.dev/virtual-cluster": cluster}}, "rules": null});
@@ -207,7 +207,7 @@ fn lists_and_bookmarks_are_of_cluster_role_bindings() {
     assert_eq!(bookmark["object"]["kind"], "ClusterRoleBinding");
 }
 
-/// A message of fields that hold bytes.
+/// A message of fields that contain bytes.
 fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
     let mut message = Proto::new();
     for (number, bytes) in fields {

@@ -22,7 +22,7 @@ fn mapped(request: &Request, object: &Value) -> Result<Value, Refusal> {
 }
 
 #[test]
-fn what_is_sent_comes_back() {
+fn objects_are_mapped_back() {
     let labels = json!({"a": "b"});
     for metadata in [json!({"name": "a"}), json!({"name": "a", "labels": labels}), json!({"name": "a.b.c"})] {
         let object = json!({"kind": "Widget", "metadata": metadata, "spec": {"name": "a"}});
@@ -38,7 +38,7 @@ fn what_is_sent_comes_back() {
 }
 
 #[test]
-fn our_label_is_not_the_clients() {
+fn clients_cannot_write_our_label() {
     for forged in [
         json!({"metadata": {"name": "a", "labels": {"atoll.dev/virtual-cluster": "hz"}}}),
         json!({"metadata": {"name": "a", "annotations": {"atoll.dev/other": "b"}}}),

@@ -19,7 +19,7 @@ fn shown(view: &View, group: &str, kind: &str, filter: Filter, host: &Value) -> 
     (verdict == Verdict::Shown).then(|| serde_json::from_slice(&out.concat()).unwrap())
 }
 
-/// A table of one row, which holds metadata only.
+/// A table of one row, which contains only metadata.
 fn row(columns: &[&str], cells: &[&str], metadata: &Value) -> Value {
     let columns: Vec<_> = columns.iter().map(|name| json!({"name": name})).collect();
     json!({
@@ -29,7 +29,7 @@ fn row(columns: &[&str], cells: &[&str], metadata: &Value) -> Value {
 }
 
 #[test]
-fn a_volume_is_whose_claim_it_is() {
+fn a_volume_belongs_to_the_owner_of_its_claim() {
     let show = |host: &Value| shown(&view(), "", "persistentvolumes", Filter::ByClaim, host);
     let volume = |namespace: &str| json!({"metadata": {"name": "v"}, "spec": {"claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": "edge-ke"}}});
     assert_eq!(show(&volume("edge-ke")), Some(volume("edge")));
@@ -44,7 +44,7 @@ fn a_volume_is_whose_claim_it_is() {
 }
 
 #[test]
-fn what_is_a_nodes_is_shown_with_the_node() {
+fn objects_of_a_node_are_shown_with_the_node() {
     let attachment = |node: &str| json!({"metadata": {"name": "a"}, "spec": {"nodeName": node}});
     let table = |node: &str| row(&["Name", "Node"], &["a", node], &json!({"name": "a"}));
     let node = |name: &str| json!({"metadata": {"name": name}});
@@ -75,7 +75,7 @@ fn a_device_is_shown_with_its_node() {
 }
 
 #[test]
-fn an_address_is_whose_service_it_is() {
+fn an_address_belongs_to_the_owner_of_its_service() {
     let projected = ProjectedObjects {
         from: "default".parse().unwrap(),
         to: "default".parse().unwrap(),
@@ -86,7 +86,7 @@ fn an_address_is_whose_service_it_is() {
     let show = |host: &Value| shown(&view, "networking.k8s.io", "ipaddresses", Filter::ByParent, host);
     let address = |namespace: &str, name: &str| json!({"metadata": {"name": "10.0.0.1"}, "spec": {"parentRef": {"group": "", "resource": "services", "namespace": namespace, "name": name}}});
     let table = |parent: &str| row(&["Name", "ParentRef"], &["10.0.0.1", parent], &json!({"name": "10.0.0.1"}));
-    // The name of a Service is its own, whatever it looks like.
+    // The name of a Service is not mapped, whatever its form.
     assert_eq!(show(&address("edge-ke", "edge-ke")), Some(address("edge", "edge-ke")));
     assert_eq!(show(&table("services/edge-ke/edge-ke")), Some(table("services/edge/edge-ke")));
     assert_eq!(show(&table("gateways.example.com/edge-ke/a")), Some(table("gateways.example.com/edge/a")));
@@ -103,7 +103,7 @@ fn an_address_is_whose_service_it_is() {
 }
 
 #[test]
-fn of_priorities_those_are_shown_that_kubernetes_keeps() {
+fn only_priorities_that_kubernetes_maintains_are_shown() {
     let schema =
         |annotations: &Value| json!({"metadata": {"name": "catch-all", "annotations": annotations}, "spec": {}});
     let table =
@@ -126,7 +126,7 @@ fn of_priorities_those_are_shown_that_kubernetes_keeps() {
 }
 
 #[test]
-fn nothing_is_nothing() {
+fn the_filter_nothing_hides_everything() {
     let hook = json!({"metadata": {"name": "a", "namespace": "edge-ke"}});
     let table = row(&["Name"], &["a"], &json!({"name": "a"}));
     for host in [hook, table] {

@@ -57,7 +57,7 @@ fn expected(namespaces: &[&str]) -> Value {
 }
 
 #[test]
-fn every_choice_of_items_leaves_a_list() {
+fn any_choice_of_items_is_a_valid_list() {
     for choice in 0..32_u32 {
         let namespaces: Vec<_> = (0..5).map(|bit| if choice >> bit & 1 == 1 { "edge-ke" } else { "edge-hz" }).collect();
         for text in [list(&namespaces).to_string(), serde_json::to_string_pretty(&list(&namespaces)).unwrap()] {
@@ -67,7 +67,7 @@ fn every_choice_of_items_leaves_a_list() {
 }
 
 #[test]
-fn what_is_printed_prettily_stays_pretty() {
+fn indented_lists_stay_indented() {
     let text =
         serde_json::to_string_pretty(&list(&["edge-hz", "edge-ke", "edge-hz", "default-ke", "edge-hz"])).unwrap();
     let own = serde_json::to_string_pretty(&list(&["edge-ke", "default-ke"])).unwrap();
@@ -94,11 +94,11 @@ fn lists_come_in_many_forms() {
         shown(r#"{"items":[{"metadata":{"namespace":"edge-ke"}}],"metadata":{"continue":"x","remainingItemCount":1}}"#),
         r#"{"items":[{"metadata":{"namespace":"edge"}}],"metadata":{"continue":"sealed(x)"}}"#
     );
-    // Where nobody else's were asked for, the host's count is right.
+    // If the host selects only visible objects, its count is correct.
     let mut of_one_namespace = stream("pods", Filter::ByNamespace).counted();
     let counted = br#"{"items":[],"metadata":{"remainingItemCount":1}}"#;
     assert_eq!(push_all(&mut of_one_namespace, &[counted]).unwrap(), counted);
-    // Everything that does not say whose it is goes, whatever it is.
+    // Items without an owner are removed, whatever their type.
     assert_eq!(
         shown(r#"{"it\u0065ms":[1, "a",null,[],{}],"metadata":{"continue":""}}"#),
         r#"{"it\u0065ms":[],"metadata":{"continue":""}}"#
@@ -135,7 +135,7 @@ fn memory_is_bounded_by_the_limit() {
     let spaces = format!("{{\"items\":[{}", " ".repeat(5000));
     let chunks: Vec<_> = spaces.as_bytes().chunks(100).collect();
     assert_eq!(push_all(&mut limited(), &chunks), Err(StreamError::TooLong { limit: 1000 }));
-    // Many items are no problem.
+    // The number of items is not limited.
     let many = list(&["edge-ke"; 100]).to_string();
     let chunks: Vec<_> = many.as_bytes().chunks(100).collect();
     assert!(push_all(&mut limited(), &chunks).is_ok());
@@ -185,7 +185,7 @@ fn one_split_anywhere_changes_nothing() {
 }
 
 #[test]
-fn a_long_item_waits_until_there_is_time_for_it() {
+fn a_long_item_waits_for_resume() {
     let text = list(&["edge-ke", "edge-ke"]).to_string();
     let mut stream = stream("pods", Filter::ByNamespace).deferring(100);
     let (mut out, mut waits): (Vec<Bytes>, _) = (Vec::new(), 0);
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(chunks in proptest::collection::vec("[\\[\\]{}\",:a1 \\\\]{0,8}|\"items\":\\[|\\{\"metadata\":", 0..12)) {
+    fn no_input_panics(chunks in proptest::collection::vec("[\\[\\]{}\",:a1 \\\\]{0,8}|\"items\":\\[|\\{\"metadata\":", 0..12)) {
         let chunks: Vec<_> = chunks.iter().map(String::as_bytes).collect();
         let pieces = push_all(&mut stream("pods", Filter::ByNamespace), &chunks);
         let whole = push_all(&mut stream("pods", Filter::ByNamespace), &[&chunks.concat()]);

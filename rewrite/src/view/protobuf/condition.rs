@@ -12,7 +12,7 @@ const STATUS: u32 = 2;
 const REASON: u32 = 5;
 const MESSAGE: u32 = 6;
 
-/// Shows a condition of a Namespace with `mirrors` mirrors. Returns `false`, without a change, if it counts nothing.
+/// Shows a condition of a Namespace with `mirrors` mirrors. Returns `false`, without a change, if it has no counts.
 pub(super) fn recount(names: &mut Names<'_, '_>, mirrors: u64, range: &Range<usize>) -> Result<bool, Unreadable> {
     let kind = names.splice.text(range, Some(TYPE))?;
     let message = String::from_utf8_lossy(names.splice.text(range, Some(MESSAGE))?);

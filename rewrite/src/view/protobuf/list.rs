@@ -58,13 +58,13 @@ pub(in crate::view) struct List {
     pending: BytesMut,
     /// The mapped output: the envelope before the list, the list, and the envelope after it.
     head: Vec<u8>,
-    kept: Kept,
+    output: ListOutput,
     tail: Vec<u8>,
 }
 
 /// Bytes in pieces, so that the sender can free each piece once it is sent.
 #[derive(Default)]
-struct Kept {
+struct ListOutput {
     pieces: Vec<Bytes>,
     /// The last piece, to which more is added.
     open: Vec<u8>,
@@ -110,7 +110,7 @@ impl List {
             state: State::Magic,
             pending: BytesMut::new(),
             head: Vec::new(),
-            kept: Kept::default(),
+            output: ListOutput::default(),
             tail: Vec::new(),
         }
     }
@@ -124,7 +124,7 @@ impl List {
 
     /// Bytes held now: the output so far, and the received part of the next item.
     pub(in crate::view) fn held(&self) -> usize {
-        self.kept.len + self.pending.len()
+        self.output.len + self.pending.len()
     }
 
     /// The bytes of an item that has not arrived whole.
@@ -144,9 +144,9 @@ impl List {
         }
         let mut before = Writer::after([&MAGIC[..], &self.head].concat());
         before.raw_varint(u64::from(RAW) << 3 | 2);
-        before.raw_varint(self.kept.len as u64);
+        before.raw_varint(self.output.len as u64);
         let mut shown = vec![Bytes::from(before.into_bytes())];
-        shown.extend(self.kept.into_pieces());
+        shown.extend(self.output.into_pieces());
         shown.extend((!self.tail.is_empty()).then(|| Bytes::from(self.tail)));
         Ok(shown)
     }
@@ -187,8 +187,8 @@ impl List {
         }
         let field = self.pending.split_to(whole);
         if self.state == State::Head { &mut self.head } else { &mut self.tail }.extend_from_slice(&field);
-        let kept = self.head.len().max(self.tail.len());
-        if kept > SHORT { Err(StreamError::TooLong { limit: SHORT }) } else { Ok(true) }
+        let outside = self.head.len().max(self.tail.len());
+        if outside > SHORT { Err(StreamError::TooLong { limit: SHORT }) } else { Ok(true) }
     }
 
     fn magic(&mut self) -> Result<bool, StreamError> {
@@ -219,9 +219,9 @@ impl List {
         match begun.number {
             ITEMS if begun.is_message => self.item(part, &field.slice(begun.head..))?,
             METADATA if begun.is_message => self.metadata(&field[begun.head..])?,
-            _ => self.kept.push(field.len(), |list| list.extend_from_slice(field)),
+            _ => self.output.push(field.len(), |list| list.extend_from_slice(field)),
         }
-        if self.kept.len > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
+        if self.output.len > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
     }
 
     fn item(&mut self, part: Part, item: &Bytes) -> Result<(), Unreadable> {
@@ -233,7 +233,7 @@ impl List {
         let splice = reader.into_splice();
         let length = item.len().saturating_add_signed(splice.grown());
         // A tag and the maximum size of a length.
-        self.kept.push(length + 11, |list| {
+        self.output.push(length + 11, |list| {
             let mut begun = Writer::after(std::mem::take(list));
             begun.raw_varint(u64::from(ITEMS) << 3 | 2);
             begun.raw_varint(length as u64);
@@ -258,7 +258,7 @@ impl List {
             }
         }
         let shown = shown.into_bytes();
-        self.kept.push(shown.len() + 11, |list| {
+        self.output.push(shown.len() + 11, |list| {
             let mut writer = Writer::after(std::mem::take(list));
             writer.bytes(METADATA, &shown);
             *list = writer.into_bytes();
@@ -272,14 +272,14 @@ impl fmt::Debug for List {
         f.debug_struct("List")
             .field("filter", &self.filter)
             .field("state", &self.state)
-            .field("kept", &self.kept.len)
+            .field("output", &self.output.len)
             .finish_non_exhaustive()
     }
 }
 
-// === impl Kept ===
+// === impl ListOutput ===
 
-impl Kept {
+impl ListOutput {
     /// Lets `write` add about this many bytes.
     fn push(&mut self, about: usize, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.open.is_empty() && self.open.len() + about > PIECE {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::decision::Decision;
 use super::super::error::Unreadable;
 use crate::Mapping;
-use crate::json::Fate;
+use crate::json::Outcome;
 use crate::mapping::identity::Seen;
 use crate::mapping::role::SeenRole;
 use crate::mapping::{FOREIGN_PREFIX, Shown};
@@ -21,7 +21,7 @@ pub(super) struct Names<'v, 'b> {
 
 impl<'b> Names<'_, 'b> {
     /// The name of a namespace that determines whether the object is visible.
-    pub(super) fn deciding(&mut self, decision: &mut Decision<'_>, found: &Found) {
+    pub(super) fn owner_namespace(&mut self, decision: &mut Decision<'_>, found: &Found) {
         if let Some(name) = decision.by_namespace(self.splice.bytes(found)) {
             self.splice.replace(found, name);
         }
@@ -54,13 +54,13 @@ impl<'b> Names<'_, 'b> {
     }
 
     /// A user or group in a list, from which those of others are removed.
-    pub(super) fn identity_element(&mut self, found: &Found) -> Fate {
+    pub(super) fn identity_element(&mut self, found: &Found) -> Outcome {
         match self.seen(found) {
             Seen::Own(name) => {
                 self.splice.replace(found, name.into());
-                Fate::Keep
+                Outcome::Keep
             }
-            Seen::Foreign => Fate::Remove,
+            Seen::Foreign => Outcome::Remove,
         }
     }
 
@@ -93,7 +93,7 @@ impl<'b> Names<'_, 'b> {
     }
 
     /// The field with the JSON key `key`, if it is not empty.
-    pub(super) fn given(
+    pub(super) fn field_at(
         &self,
         message: &Message,
         range: &Range<usize>,

@@ -9,7 +9,7 @@ use super::super::error::Unreadable;
 use super::super::node_ports::RequestedPorts;
 use super::entry::Entry;
 use super::envelope::METADATA;
-use crate::json::Fate;
+use crate::json::Outcome;
 use crate::node_ports::{NodePort, Protocol, SHOWN_ANNOTATION, is_ours};
 use crate::program::Place;
 use crate::protobuf::{Inside, Message, Splice};
@@ -28,7 +28,7 @@ pub(super) struct NodePorts {
 
 impl NodePorts {
     /// Reads the requested ports, if the object at `range` is a Service.
-    pub(super) fn foresee(
+    pub(super) fn scan_ahead(
         &mut self,
         splice: &Splice<'_>,
         root: &Message,
@@ -53,22 +53,22 @@ impl NodePorts {
     }
 
     /// An annotation of a Service.
-    pub(super) fn annotation(&mut self, splice: &mut Splice<'_>, entry: &Entry<'_>) -> Result<Fate, Unreadable> {
+    pub(super) fn annotation(&mut self, splice: &mut Splice<'_>, entry: &Entry<'_>) -> Result<Outcome, Unreadable> {
         let name = String::from_utf8_lossy(entry.key);
         if !is_ours(&name) {
-            return Ok(Fate::Keep);
+            return Ok(Outcome::Keep);
         }
         let key = entry.found_key(splice)?;
-        let (Some(value), Some(key)) = (&entry.value, key) else { return Ok(Fate::Remove) };
+        let (Some(value), Some(key)) = (&entry.value, key) else { return Ok(Outcome::Remove) };
         // The first valid annotation is replaced; the others are removed.
         let is_valid = RequestedPorts::read(&name, &String::from_utf8_lossy(splice.bytes(value))).is_some();
         if !is_valid || std::mem::replace(&mut self.is_annotated, true) {
-            return Ok(Fate::Remove);
+            return Ok(Outcome::Remove);
         }
         let annotation = self.requested.annotation(|node_port, _| self.real(node_port).map(|real| real.to_string()));
         splice.replace(&key, SHOWN_ANNOTATION.into());
         splice.replace(value, annotation.into());
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     /// An element of `spec.ports` of a Service.

@@ -12,7 +12,7 @@ use super::super::key::Key;
 use super::super::last_applied::is_of_host;
 use super::super::object::{Reader, applied_object};
 use super::super::settings::Settings;
-use super::super::tally::{Rests, Tally};
+use super::super::tally::{Remainders, Tally};
 use super::condition::{mirrors, recount};
 use super::credential::Credential;
 use super::entry::Entry;
@@ -24,7 +24,7 @@ use super::reference::References;
 use super::rule::rule;
 use super::selector::namespace_selector;
 use crate::descriptor::Shape;
-use crate::json::{Cursor, Edits, Fate};
+use crate::json::{Cursor, Edits, Outcome};
 use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
 use crate::node_ports::NodePort;
 use crate::program::{self, Place, walk};
@@ -41,7 +41,7 @@ pub(in crate::view) struct ObjectReader<'v, 'b> {
     own: &'b [u8],
     credential: Credential,
     /// What is known about the guarded fields so far.
-    rests: Rests,
+    remainders: Remainders,
     /// Entries of the current node selector and tolerations.
     node_selector: Tally,
     tolerations: Tally,
@@ -59,7 +59,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             decision: Decision::new(view, filter),
             own: b"",
             credential: Credential::default(),
-            rests: Rests::default(),
+            remainders: Remainders::default(),
             node_selector: Tally::default(),
             tolerations: Tally::default(),
             node_ports: NodePorts::default(),
@@ -93,11 +93,11 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
     /// Handles the message of an object. If it is hidden, its changes are discarded.
     pub(super) fn object(&mut self, part: Part, range: &Range<usize>) -> Result<Verdict, Unreadable> {
         let root = self.kind.root();
-        self.foresee(root, range)?;
+        self.scan_ahead(root, range)?;
         if self.decision.is_foreign() {
             return Ok(Verdict::Foreign);
         }
-        self.node_ports.foresee(&self.names.splice, root, range)?;
+        self.node_ports.scan_ahead(&self.names.splice, root, range)?;
         if part == Part::Whole {
             self.fields(root, range, |number| number != METADATA)?;
         }
@@ -106,7 +106,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
     }
 
     /// Reads what must be known first.
-    fn foresee(&mut self, root: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
+    fn scan_ahead(&mut self, root: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         let splice = &self.names.splice;
         for field in &root.fields {
             match &field.inside {
@@ -180,7 +180,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
                 return Err(EnvelopeError::Repeated(found.number).into());
             }
             seen |= 1 << position;
-            if self.field(field, &found, range)? == Fate::Remove {
+            if self.field(field, &found, range)? == Outcome::Remove {
                 self.names.splice.remove(&found);
             }
         }
@@ -188,7 +188,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
     }
 
     /// Handles a field of the message at `around`.
-    fn field(&mut self, field: &Field, found: &Found, around: &Range<usize>) -> Result<Fate, Unreadable> {
+    fn field(&mut self, field: &Field, found: &Found, around: &Range<usize>) -> Result<Outcome, Unreadable> {
         match &field.inside {
             Inside::Text(place) => return Ok(self.text(*place, found)),
             Inside::Json(node) => self.json(node, found)?,
@@ -205,15 +205,15 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
                     if !recount(&mut reader.names, mirrors, &found.inside)? {
                         reader.descend(message, &found.inside)?;
                     }
-                    Ok(Fate::Keep)
+                    Ok(Outcome::Keep)
                 });
             }
             Inside::Message(message) => {
-                return self.inside(found, |reader| reader.message(message, &found.inside).map(|()| Fate::Keep));
+                return self.inside(found, |reader| reader.message(message, &found.inside).map(|()| Outcome::Keep));
             }
             Inside::Number(place) => unreachable!("a {place:?} is not asked for among fields that hold bytes"),
         }
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     /// Handles a number in the message at `around`.
@@ -230,23 +230,23 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
     fn inside(
         &mut self,
         found: &Found,
-        show: impl FnOnce(&mut Self) -> Result<Fate, Unreadable>,
-    ) -> Result<Fate, Unreadable> {
+        show: impl FnOnce(&mut Self) -> Result<Outcome, Unreadable>,
+    ) -> Result<Outcome, Unreadable> {
         let outer = self.names.splice.enter();
-        let fate = show(self)?;
+        let outcome = show(self)?;
         self.names.splice.leave(found, outer);
-        Ok(fate)
+        Ok(outcome)
     }
 
-    fn text(&mut self, place: Place, found: &Found) -> Fate {
+    fn text(&mut self, place: Place, found: &Found) -> Outcome {
         if found.is_empty() {
-            return Fate::Keep;
+            return Outcome::Keep;
         }
         match (place, self.decision.filter()) {
             (Place::OwnNamespace, Filter::ByNamespace) | (Place::OwnName, Filter::ByName) => {
-                self.names.deciding(&mut self.decision, found);
+                self.names.owner_namespace(&mut self.decision, found);
             }
-            (Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::AskedNamespace, _) => {
+            (Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::ReviewNamespace, _) => {
                 self.names.namespace(found);
             }
             (Place::Identity, _) => self.names.identity(found),
@@ -257,13 +257,16 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             (Place::SecretType | Place::ConfigMapName | Place::OwnGenerateName | Place::NodeName, _) => {}
             (place, _) => unreachable!("no table has a text that is a {place:?}, as a test shows"),
         }
-        Fate::Keep
+        Outcome::Keep
     }
 
     fn pod_spec(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         (self.node_selector, self.tolerations) = (Tally::default(), Tally::default());
         self.descend(message, range)?;
-        self.rests.add(Rests { node_selector: self.node_selector.rest(), tolerations: self.tolerations.rest() });
+        self.remainders.add(Remainders {
+            node_selector: self.node_selector.remainder(),
+            tolerations: self.tolerations.remainder(),
+        });
         Ok(())
     }
 
@@ -273,7 +276,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         place: Option<Place>,
         values: &[(Box<str>, Place)],
         range: &Range<usize>,
-    ) -> Result<Fate, Unreadable> {
+    ) -> Result<Outcome, Unreadable> {
         let entry = Entry::read(&self.names.splice, range)?;
         match place {
             Some(place @ (Place::OwnLabels | Place::OwnAnnotations)) => return self.own_entry(place, &entry),
@@ -283,7 +286,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             }
             Some(Place::NodeSelector) => {
                 let guarded = self.view.guard.entries().iter().any(|guarded| guarded.key.as_bytes() == entry.key);
-                return Ok(self.node_selector.count(if guarded { Fate::Remove } else { Fate::Keep }));
+                return Ok(self.node_selector.count(if guarded { Outcome::Remove } else { Outcome::Keep }));
             }
             _ => {}
         }
@@ -291,18 +294,18 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         if let (Some((_, place)), Some(value)) = (known, &entry.value) {
             self.value(*place, value);
         }
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     /// A label or annotation of a Namespace.
-    fn own_entry(&mut self, place: Place, entry: &Entry<'b>) -> Result<Fate, Unreadable> {
+    fn own_entry(&mut self, place: Place, entry: &Entry<'b>) -> Result<Outcome, Unreadable> {
         let key = String::from_utf8_lossy(entry.key);
         let shown = match place {
             Place::OwnLabels => Key::of_label(&key, self.view.enforces_pod_security),
             _ => Key::of_annotation(&key),
         };
         match shown {
-            Key::Hidden => return Ok(Fate::Remove),
+            Key::Hidden => return Ok(Outcome::Remove),
             Key::Itself => match &entry.value {
                 Some(value) if key == METADATA_NAME_LABEL => self.names.namespace(value),
                 _ => self.last_applied(entry),
@@ -313,7 +316,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
                 }
             }
         }
-        Ok(Fate::Keep)
+        Ok(Outcome::Keep)
     }
 
     /// An annotation, if it is that of kubectl.
@@ -349,10 +352,10 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         }
         let mut cursor = Cursor::new(text, 0, 0);
         let mut edits = Edits::new();
-        let mut inner = Reader::new(self.view, Filter::Everything).within_annotation().knowing(self.rests);
+        let mut inner = Reader::new(self.view, Filter::Everything).within_annotation().knowing(self.remainders);
         walk(&mut inner, node, &mut cursor, &mut edits)?;
         cursor.finish()?;
-        self.rests = inner.rests();
+        self.remainders = inner.remainders();
         inner.conclude(&self.kind.program, &cursor, &mut edits);
         if !edits.is_empty() {
             let mut pieces: Vec<Bytes> = Vec::new();

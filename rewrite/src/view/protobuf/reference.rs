@@ -8,14 +8,14 @@ use super::super::filter::Filter;
 use super::names::Names;
 use crate::program::Place;
 use crate::protobuf::Message;
-use crate::review::AskedAbout;
+use crate::review::OriginalAttributes;
 
 /// Shows messages with the name, and perhaps the namespace, of another object.
 pub(super) struct References<'r, 'v, 'b> {
     pub(super) names: &'r mut Names<'v, 'b>,
     pub(super) decision: &'r mut Decision<'v>,
     /// The attributes that the client sent, if the object is the response to an access review.
-    pub(super) about: Option<&'r AskedAbout>,
+    pub(super) about: Option<&'r OriginalAttributes>,
 }
 
 /// The type of the object in a reference.
@@ -31,13 +31,13 @@ enum Named {
 impl References<'_, '_, '_> {
     pub(super) fn show(mut self, place: Place, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         match place {
-            Place::Claim if self.decision.filter() == Filter::ByClaim => self.deciding(message, range),
+            Place::Claim if self.decision.filter() == Filter::ByClaim => self.owner_namespace(message, range),
             Place::ParentReference if self.decision.filter() == Filter::ByParent => {
                 self.decision.note_name(self.names.text(message, range, "name")?);
-                self.deciding(message, range)
+                self.owner_namespace(message, range)
             }
             Place::Reference if self.is_to_custom_object(message, range)? => {
-                if let Some(name) = self.names.given(message, range, "name")? {
+                if let Some(name) = self.names.field_at(message, range, "name")? {
                     self.names.custom_object(&name);
                 }
                 Ok(())
@@ -59,9 +59,9 @@ impl References<'_, '_, '_> {
     }
 
     /// A reference to the owner, which determines whether the object is visible.
-    fn deciding(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
-        if let Some(namespace) = self.names.given(message, range, "namespace")? {
-            self.names.deciding(self.decision, &namespace);
+    fn owner_namespace(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
+        if let Some(namespace) = self.names.field_at(message, range, "namespace")? {
+            self.names.owner_namespace(self.decision, &namespace);
         }
         Ok(())
     }
@@ -85,10 +85,10 @@ impl References<'_, '_, '_> {
     }
 
     fn named(&mut self, named: Named, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
-        if let Some(namespace) = self.names.given(message, range, "namespace")? {
+        if let Some(namespace) = self.names.field_at(message, range, "namespace")? {
             self.names.namespace(&namespace);
         }
-        match (self.names.given(message, range, "name")?, named) {
+        match (self.names.field_at(message, range, "name")?, named) {
             (Some(name), Named::Namespace) => self.names.namespace(&name),
             (Some(name), Named::Identity) => self.names.identity(&name),
             (_, Named::Other) | (None, _) => {}
@@ -103,14 +103,14 @@ impl References<'_, '_, '_> {
         let Some(about) = self.about else {
             return self.named(if to_namespace { Named::Namespace } else { Named::Other }, message, range);
         };
-        if let Some(namespace) = self.names.given(message, range, "namespace")? {
-            let asked = about.namespace.clone().unwrap_or_default();
-            self.names.splice.replace(&namespace, asked.into());
+        if let Some(namespace) = self.names.field_at(message, range, "namespace")? {
+            let original = about.namespace.clone().unwrap_or_default();
+            self.names.splice.replace(&namespace, original.into());
         }
-        if let (Some(name), Some(asked)) = (self.names.given(message, range, "name")?, about.name.clone())
+        if let (Some(name), Some(original)) = (self.names.field_at(message, range, "name")?, about.name.clone())
             && (to_namespace || to_role)
         {
-            self.names.splice.replace(&name, asked.into());
+            self.names.splice.replace(&name, original.into());
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl References<'_, '_, '_> {
     /// `roleRef` of a binding.
     fn role_ref(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Unreadable> {
         let is_mapped = self.names.text(message, range, "kind")? == b"ClusterRole";
-        if let Some(name) = self.names.given(message, range, "name")?.filter(|_| is_mapped) {
+        if let Some(name) = self.names.field_at(message, range, "name")?.filter(|_| is_mapped) {
             self.names.role(&name);
         }
         Ok(())

@@ -66,7 +66,7 @@ fn seal(token: &str) -> String {
     format!("sealed {token}")
 }
 
-/// What JSON makes of it.
+/// The same object as shown in JSON.
 fn in_json(sample: &Sample) -> Option<Value> {
     let mut out: Vec<Bytes> = Vec::new();
     let shown = if is_list(sample) {
@@ -100,7 +100,7 @@ fn sample(name: &str) -> &'static Sample {
 }
 
 #[test]
-fn both_encodings_are_shown_as_go_says() {
+fn both_encodings_are_shown_as_by_go() {
     for sample in &*SAMPLES {
         let json = sample.shown.as_ref().map(|(json, _)| json);
         assert_eq!(in_json(sample).as_ref(), json, "{} in JSON", sample.name);
@@ -115,7 +115,7 @@ fn both_encodings_are_shown_as_go_says() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_shown() {
+fn objects_of_another_kind_are_not_shown() {
     let pod = &sample("pod");
     let kind = |api_version, kind| {
         let envelope = Envelope::decode(&pod.host.1).unwrap();
@@ -170,13 +170,13 @@ fn a_list_is_kept_up_to_a_limit() {
         list_of_pods.push(&list.host.1).and_then(|()| list_of_pods.finish()).map(|pieces| Bytes::from(pieces.concat()))
     };
     let shown = list.shown.as_ref().unwrap().1.clone();
-    // What belongs to others does not count.
+    // Items of others do not count towards the limit.
     assert_eq!(limited(10_000, shown.len()), Ok(shown.clone()));
     assert_eq!(limited(10_000, shown.len() / 2), Err(StreamError::TooMuch { limit: shown.len() / 2 }));
     assert_eq!(limited(100, shown.len()), Err(StreamError::TooLong { limit: 100 }));
 }
 
-/// A frame of a watch that holds an enveloped object.
+/// A frame of a watch with an enveloped object.
 fn frame(event: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Writer::new();
     raw.bytes(1, object);
@@ -201,7 +201,7 @@ fn watch_of(name: &str) -> ProtoWatchStream {
 }
 
 #[test]
-fn events_of_others_are_left_out_and_told_of() {
+fn hidden_events_appear_in_bookmarks() {
     let version = |version: &str, marked: bool| {
         let mut metadata = Writer::new();
         metadata.bytes(6, version.as_bytes());
@@ -224,7 +224,7 @@ fn events_of_others_are_left_out_and_told_of() {
 }
 
 #[test]
-fn a_frame_waits_for_a_namespace_that_is_not_known_yet() {
+fn a_frame_waits_for_an_unknown_namespace() {
     // `namespace` is field 3 of `ObjectMeta`, `resourceVersion` field 6.
     let pod = |field: u32, value: &str| {
         let (mut metadata, mut pod) = (Writer::new(), Writer::new());
@@ -272,7 +272,7 @@ fn errors_of_a_watch_are_in_virtual_names() {
     assert!(matches!(watched(&mut watch_of("pod"), &list, 9), Err(StreamError::Unreadable(_))));
 }
 
-/// The namespaces that an object says it is in.
+/// The values of `metadata.namespace` of an object.
 fn namespaces(body: &[u8]) -> Vec<Vec<u8>> {
     let inside = |message: &[u8], number| {
         let (mut reader, mut found) = (Reader::new(message), Vec::new());
@@ -289,7 +289,7 @@ fn namespaces(body: &[u8]) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn lists_and_watches_are_the_same_in_any_pieces(chunk in 1..4000_usize) {
+    fn chunking_of_lists_and_watches_makes_no_difference(chunk in 1..4000_usize) {
         for sample in SAMPLES.iter() {
             let shown = sample.shown.as_ref().map(|(_, shown)| shown.clone());
             if is_list(sample) {

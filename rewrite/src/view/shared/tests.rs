@@ -12,7 +12,7 @@ fn program() -> Program {
     program_for("scheduling.k8s.io", "v1", "priorityclasses").of_shared()
 }
 
-/// What virtual cluster `ke` sees.
+/// The object as virtual cluster `ke` sees it.
 #[track_caller]
 fn shown_to(view: &View, object: &Value) -> Result<Value, Verdict> {
     let mut out: Vec<Bytes> = Vec::new();
@@ -32,7 +32,7 @@ fn overlay(labels: &Value, annotations: &Value) -> String {
 }
 
 #[test]
-fn the_operators_objects_are_everybodys() {
+fn objects_of_the_operator_are_visible_to_all() {
     let plain = json!({"name": "a", "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["x"]});
     assert_eq!(shown(&plain), Ok(plain.clone()));
     assert_eq!(shown(&json!({"name": "a"})), Ok(json!({"name": "a"})));
@@ -42,13 +42,13 @@ fn the_operators_objects_are_everybodys() {
     let host = json!({"name": "a", "annotations": annotations, "labels": {"a": "b", "k": "l"}});
     let expected = json!({"name": "a", "annotations": {"c": "d"}, "labels": {"a": "mine", "k": "l", "x": "y"}});
     assert_eq!(shown(&host), Ok(expected));
-    // The host's object has no labels, and nothing but the overlay for annotations.
+    // The host's object has no labels, and the overlay is its only annotation.
     let host = json!({"name": "a", "annotations": {"overlay.atoll.dev/ke": ours}});
     assert_eq!(shown(&host), Ok(json!({"name": "a", "labels": {"a": "mine", "x": "y"}})));
 }
 
 #[test]
-fn others_objects_are_nobodys() {
+fn objects_of_other_clusters_are_hidden() {
     let marked = |annotations: Value| json!({"name": "a", "labels": {"atoll.dev/shared": "", "l": "m"}, "annotations": annotations});
     let ours = overlay(&json!({"a": "b"}), &json!({"c": "\"d\"\n", "atoll.dev/shared": "forged"}));
     let others = overlay(&json!({"secret": "s"}), &json!({}));
@@ -65,7 +65,7 @@ fn others_objects_are_nobodys() {
 }
 
 #[test]
-fn managers_of_others_are_not_told() {
+fn managers_of_other_clusters_are_hidden() {
     let entry = |manager: &str, fields: Value| json!({"manager": manager, "operation": "Update", "fieldsV1": fields});
     let metadata = json!({"f:annotations": {}, "f:labels": {}});
     let managed = json!([
@@ -86,7 +86,7 @@ fn managers_of_others_are_not_told() {
 }
 
 #[test]
-fn labels_are_selected_by_as_they_are_shown() {
+fn selectors_match_the_shown_labels() {
     let of = |selector: &str| view().selecting(selector.parse().unwrap());
     let annotations = json!({"overlay.atoll.dev/ke": overlay(&json!({"a": "b"}), &json!({}))});
     let marked =
@@ -109,7 +109,7 @@ fn table(objects: &[Value]) -> Value {
 }
 
 #[test]
-fn lists_and_tables_show_the_own() {
+fn lists_and_tables_show_only_visible_objects() {
     let objects = [
         class("own", &json!({"overlay.atoll.dev/ke": "{}"})),
         class("foreign", &json!({"overlay.atoll.dev/hz": "{}"})),
@@ -127,7 +127,7 @@ fn lists_and_tables_show_the_own() {
 }
 
 #[test]
-fn to_whom_it_leaves_it_is_deleted() {
+fn an_object_that_leaves_the_cluster_is_reported_as_deleted() {
     let leaving = class("a", &json!({"left.atoll.dev/ke": "", "overlay.atoll.dev/hz": "{}"}));
     let foreign = class("a", &json!({"overlay.atoll.dev/hz": "{}"}));
     for wrapped in [|object: &Value| object.clone(), |object: &Value| table(std::slice::from_ref(object))] {

@@ -73,7 +73,7 @@ impl Column {
             (Self::NodeSelector, b'"') if program.has_guard() => node_selector(&view.guard, &cursor.string()?, edits),
             (Self::Claim, b'"') => claim(view, reader, &cursor.string()?, edits),
             (Self::Parent, b'"') => parent(view, reader, &cursor.string()?, edits),
-            (Self::Node, b'"') => reader.deciding().decision.by_node(cursor.string()?.decode().as_bytes()),
+            (Self::Node, b'"') => reader.owner_fields().decision.by_node(cursor.string()?.decode().as_bytes()),
             (Self::Object, b'"') => object(reader, &cursor.string()?.decode()),
             (Self::Text, b'"') => names.message(cursor, edits)?,
             _ => cursor.skip()?,
@@ -86,13 +86,13 @@ impl Column {
 fn claim(view: &Settings, reader: &mut Reader<'_>, cell: &Text<'_>, edits: &mut Edits) {
     let printed = cell.decode();
     let namespace = printed.split('/').next().unwrap_or_default();
-    reader.deciding().decision.by_claim(namespace.as_bytes());
+    reader.owner_fields().decision.by_claim(namespace.as_bytes());
     view.mapping.messages().edit(cell, edits);
 }
 
 /// `resource/namespace/name`.
 fn parent(view: &Settings, reader: &mut Reader<'_>, cell: &Text<'_>, edits: &mut Edits) {
-    let decision = reader.deciding().decision;
+    let decision = reader.owner_fields().decision;
     let printed = cell.decode();
     let mut parts = printed.splitn(3, '/').filter(|_| decision.filter() == Filter::ByParent);
     let (Some(resource), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
@@ -108,7 +108,7 @@ fn parent(view: &Settings, reader: &mut Reader<'_>, cell: &Text<'_>, edits: &mut
 /// `kind/name`, with the kind in lower case.
 fn object(reader: &mut Reader<'_>, cell: &str) {
     if let Some(node) = cell.strip_prefix("node/") {
-        reader.deciding().decision.note_event_about(node.as_bytes());
+        reader.owner_fields().decision.note_event_about(node.as_bytes());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a watch tells its caller about the frames of a chunk.
+//! What a watch reports to its caller about the frames of a chunk.
 
 use std::collections::HashSet;
 
@@ -27,10 +27,10 @@ pub struct Bookmark {
 
 /// Decides which frames wait.
 #[derive(Debug)]
-pub(in crate::view) struct Patience {
+pub(in crate::view) struct FrameWaits {
     unknown: UnknownNames,
-    /// Names for which a frame waited in vain.
-    in_vain: HashSet<Box<[u8]>>,
+    /// Names for which the caller has given up.
+    unresolved: HashSet<Box<[u8]>>,
     /// The names for which a frame waits now.
     awaited: Vec<Box<[u8]>>,
     /// Whether that frame waits no longer.
@@ -38,20 +38,20 @@ pub(in crate::view) struct Patience {
 }
 
 /// The maximum number of names that a watch remembers, because nothing else limits how many names its events contain.
-const MAX_IN_VAIN: usize = 256;
+const MAX_UNRESOLVED: usize = 256;
 
-// === impl Patience ===
+// === impl FrameWaits ===
 
-impl Default for Patience {
+impl Default for FrameWaits {
     fn default() -> Self {
         let unknown = UnknownNames::collecting();
-        Self { unknown, in_vain: HashSet::new(), awaited: Vec::new(), has_given_up: false }
+        Self { unknown, unresolved: HashSet::new(), awaited: Vec::new(), has_given_up: false }
     }
 }
 
-impl Patience {
+impl FrameWaits {
     /// The same mapping, in a watch.
-    pub(in crate::view) fn watched(&self, mut mapping: Mapping) -> Mapping {
+    pub(in crate::view) fn collecting(&self, mut mapping: Mapping) -> Mapping {
         mapping.namespaces.unknown = self.unknown.clone();
         mapping
     }
@@ -67,15 +67,15 @@ impl Patience {
         if std::mem::take(&mut self.has_given_up) {
             self.awaited.clear();
         }
-        self.awaited.retain(|name| !self.in_vain.contains(name));
+        self.awaited.retain(|name| !self.unresolved.contains(name));
         &self.awaited
     }
 
     /// Does not wait for these names any more.
     pub(in crate::view) fn give_up(&mut self) {
         self.has_given_up = true;
-        let room = MAX_IN_VAIN.saturating_sub(self.in_vain.len());
-        self.in_vain.extend(self.awaited.drain(..).take(room));
+        let room = MAX_UNRESOLVED.saturating_sub(self.unresolved.len());
+        self.unresolved.extend(self.awaited.drain(..).take(room));
     }
 }
 

@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// The version in the bookmark after each of some texts; empty if there is none.
-    fn told(watch: &mut WatchStream, texts: &[String]) -> Vec<String> {
+    fn bookmarked(watch: &mut WatchStream, texts: &[String]) -> Vec<String> {
         let after = |text: &String| {
             watch.push(&Bytes::from(text.clone()), &mut Vec::<Bytes>::new()).unwrap();
             let Some(bookmark) = watch.bookmark() else { return String::new() };
@@ -161,41 +161,41 @@ mod tests {
         assert_eq!(watch.bookmark(), None, "nothing is known yet");
         let texts =
             [event("ADDED", "edge-hz", "5"), event("DELETED", "edge-ke", "7"), event("MODIFIED", "edge-hz", "9")];
-        assert_eq!(told(&mut watch, &texts), ["5", "7", "9"]);
+        assert_eq!(bookmarked(&mut watch, &texts), ["5", "7", "9"]);
         let error =
             json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 410}});
-        assert_eq!(told(&mut watch, &[error.to_string() + "\n"]), ["9"]);
+        assert_eq!(bookmarked(&mut watch, &[error.to_string() + "\n"]), ["9"]);
     }
 
     #[test]
-    fn nothing_is_told_before_the_state_is_there() {
+    fn there_is_no_bookmark_before_the_state_is_complete() {
         let texts = [event("ADDED", "edge-hz", "9"), mark("9", false), event("ADDED", "edge-ke", "3"), mark("9", true)];
-        assert_eq!(told(&mut watch(Beginning::MarkedState), &texts), ["", "", "", "9"]);
+        assert_eq!(bookmarked(&mut watch(Beginning::MarkedState), &texts), ["", "", "", "9"]);
         let texts = [event("ADDED", "edge-hz", "9"), mark("9", false), event("ADDED", "edge-hz", "12")];
-        assert_eq!(told(&mut watch(Beginning::State), &texts), ["", "9", "12"]);
+        assert_eq!(bookmarked(&mut watch(Beginning::State), &texts), ["", "9", "12"]);
     }
 
     #[test]
-    fn a_bookmark_stands_on_a_line_of_its_own() {
+    fn a_bookmark_has_its_own_line() {
         let text = [event("ADDED", "edge-hz", "5"), event("ADDED", "edge-ke", "6")].concat();
         let mut watch = watch(Beginning::Changes);
         let whole = text.len() - 1;
         let frames = event("ADDED", "edge-hz", "5").len();
         for (range, version) in [
             (0..frames, "5"),
-            // Nothing of a frame that is not whole counts.
+            // An incomplete frame does not count.
             (frames..whole - 1, "5"),
-            // It is whole, and its line is not.
+            // The frame is complete, and its line is not.
             (whole - 1..whole, ""),
             (whole..whole + 1, "6"),
         ] {
-            assert_eq!(told(&mut watch, &[text[range.clone()].to_owned()]), [version], "{range:?}");
+            assert_eq!(bookmarked(&mut watch, &[text[range.clone()].to_owned()]), [version], "{range:?}");
         }
     }
 
     #[test]
-    fn a_watch_that_was_not_asked_to_tells_nothing() {
+    fn a_watch_without_bookmarks_reports_no_progress() {
         let mut watch = WatchStream::new(view(), program_for("", "v1", "pods"), Filter::ByNamespace);
-        assert_eq!(told(&mut watch, &[event("ADDED", "edge-ke", "5")]), [""]);
+        assert_eq!(bookmarked(&mut watch, &[event("ADDED", "edge-ke", "5")]), [""]);
     }
 }

@@ -47,7 +47,7 @@ fn bookmarks_pass() {
 }
 
 #[test]
-fn errors_speak_of_virtual_names() {
+fn errors_contain_virtual_names() {
     check(
         "pods",
         Filter::ByNamespace,
@@ -92,7 +92,7 @@ fn the_columns_of_the_first_table_hold_for_all() {
 }
 
 #[test]
-fn columns_that_came_with_a_foreign_table_are_not_lost() {
+fn columns_of_a_hidden_table_are_sent_later() {
     for none in ["null", "[]"] {
         let host = [
             table("ADDED", COLUMNS, "edge-hz"),
@@ -132,7 +132,7 @@ fn one_foreign_object_is_enough() {
 }
 
 #[test]
-fn a_frame_goes_out_with_its_line_feed_at_once() {
+fn a_frame_is_forwarded_with_its_line_feed_at_once() {
     let mut stream = stream("pods", Filter::Everything);
     let mut out = Vec::new();
     stream.push(&Bytes::from_static(b"{\"type\":\"ADDED\",\"object\":{}}\n{\"ty"), &mut out).unwrap();
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(chunks in proptest::collection::vec("[\\[\\]{}\",:a1 \\\\]{0,8}|\\{\"object\":", 0..12)) {
+    fn no_input_panics(chunks in proptest::collection::vec("[\\[\\]{}\",:a1 \\\\]{0,8}|\\{\"object\":", 0..12)) {
         let chunks: Vec<_> = chunks.iter().map(String::as_bytes).collect();
         let pieces = push_all(&mut stream("pods", Filter::ByNamespace), &chunks).map(|out| out.concat());
         let whole = push_all(&mut stream("pods", Filter::ByNamespace), &[&chunks.concat()]).map(|out| out.concat());

@@ -77,7 +77,7 @@ pub(crate) async fn apply_namespace(
     upstream::readable(&call.api, &mut tried)?;
     if options.dry_run {
         let mut plan = Plan::new(&call.api, request, tried, transform);
-        plan.mapping = call.api.mapping.clone().asking_for(name.clone());
+        plan.mapping = call.api.mapping.clone().with_requested_namespace(name.clone());
         plan.after = After::Tried;
         return Ok(plan);
     }
@@ -95,7 +95,7 @@ pub(crate) async fn apply_namespace(
         first.headers_mut().insert(key, HeaderValue::from_static("application/json"));
     }
     let mut plan = Plan::new(&call.api, request, first, transform);
-    plan.mapping = call.api.mapping.clone().asking_for(name.clone());
+    plan.mapping = call.api.mapping.clone().with_requested_namespace(name.clone());
     plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
     Ok(plan)
 }

@@ -1,4 +1,4 @@
-//! Bodies that no serialiser of Kubernetes writes, but that its reader takes.
+//! Bodies that no serialiser of Kubernetes writes, but that its decoder accepts.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn refused(kind: &str, raw: &[u8]) -> String {
 }
 
 #[test]
-fn nothing_is_said_twice() {
+fn duplicate_fields_are_refused() {
     let edge = message(&[(3, b"edge")]);
     assert_eq!(refused("ConfigMap", &message(&[(1, &edge), (1, b"")])), "metadata: duplicate field");
     let twice = message(&[(3, b"edge"), (3, b"edge-hz")]);
@@ -53,7 +53,7 @@ fn fields_have_the_wire_type_of_the_schema() {
     metadata.varint(3, 7);
     let metadata = metadata.into_bytes();
     assert!(refused("ConfigMap", &message(&[(1, &metadata)])).contains("wrong type"));
-    // Go looks at no wire type in the entry of a map: here it would read `location`.
+    // Go ignores wire types in the entries of a map: here it would read `location`.
     let mut entry = b"\x08\x08location".to_vec();
     entry.extend(message(&[(2, b"hangzhou")]));
     assert!(refused("Pod", &message(&[(2, &message(&[(7, &entry)]))])).contains("wrong type"));
@@ -61,20 +61,20 @@ fn fields_have_the_wire_type_of_the_schema() {
         let refusal = map("ConfigMap", malformed).unwrap_err();
         assert!(matches!(refusal.reason, Reason::Envelope(EnvelopeError::Wire(_))), "{malformed:?}");
     }
-    // What is not descended into is the host's to judge.
+    // Messages that are not entered are validated by the host.
     assert_eq!(map("ConfigMap", &message(&[(3, b"\x0b")])), Ok(message(&[(3, b"\x0b")])));
 }
 
 #[test]
-fn numbers_may_be_longer_than_they_need_to_be() {
-    // Field 1, length 6, then field 3, length 4; every number in more bytes than it takes.
+fn overlong_varints_are_accepted() {
+    // Field 1, length 6, then field 3, length 4; every number in more bytes than it needs.
     let long = b"\x8a\x00\x88\x80\x00\x9a\x80\x00\x84\x00edge"[..].to_vec();
     let metadata = map("ConfigMap", &[&long[..2], b"\x89\x80\x00", &long[5..]].concat()).unwrap();
     assert_eq!(metadata, b"\x8a\x00\x0b\x9a\x80\x00\x07edge-ke");
 }
 
 #[test]
-fn lengths_grow_with_what_is_in_them() {
+fn lengths_grow_with_their_content() {
     // 120 bytes of metadata become 123, and with the 20 around them two bytes of length.
     let metadata = message(&[(1, &[b'a'; 112]), (3, b"edge")]);
     let mapped = map("ConfigMap", &message(&[(1, &metadata), (2, b"")])).unwrap();
@@ -93,7 +93,7 @@ fn an_empty_map_entry_is_an_entry() {
 }
 
 #[test]
-fn the_envelope_says_the_same_as_the_request() {
+fn the_envelope_must_match_the_request() {
     let program = proto_program_for("apps", "v1", "deployments").unwrap();
     let map = |envelope: &Envelope<'_>| {
         Request::new(mapping()).map_protobuf(program, &envelope.encode().into(), &mut Vec::<Bytes>::new())
@@ -120,7 +120,7 @@ fn the_envelope_says_the_same_as_the_request() {
 }
 
 #[test]
-fn json_inside_is_read_as_strictly() {
+fn embedded_json_is_read_strictly() {
     let revision = |json: &[u8]| {
         let raw = message(&[(2, &message(&[(1, json)]))]);
         let body = Envelope { raw: &raw, ..Envelope::default() }.encode();
@@ -142,7 +142,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>, kind in prop::sample::select(vec!["Pod", "Namespace", "Secret", "Binding"])) {
+    fn no_input_panics(bytes: Vec<u8>, kind in prop::sample::select(vec!["Pod", "Namespace", "Secret", "Binding"])) {
         let _ = map(kind, &bytes);
         let request = Request::new(mapping());
         let program = proto_program_for("", "v1", kind).unwrap();
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn no_broken_object_makes_it_panic(
+    fn no_damaged_object_panics(
         sample in 0..SAMPLES.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in any::<prop::sample::Index>(),
@@ -165,7 +165,7 @@ proptest! {
         if is_cut {
             body.truncate(cut.index(body.len()));
         }
-        // What comes out is framed as what went in: Kubernetes reads it, or says what the client did wrong.
+        // The output has the same framing as the input, so Kubernetes decodes it or reports the client's error.
         if let Ok((mapped, _)) = sample.map_proto(&sample.request(mapping()), &body.into()) {
             prop_assert!(Envelope::decode(&mapped).is_ok());
         }

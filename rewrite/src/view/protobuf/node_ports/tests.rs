@@ -1,4 +1,5 @@
-//! What stands in `testdata/shown.json` is compared in `view/protobuf/tests.rs`; here JSON says what is right.
+//! `view/protobuf/tests.rs` compares the objects of `testdata/shown.json`. Here, the result in JSON is the expected
+//! one.
 
 use bytes::Bytes;
 use kube_wire::envelope::Envelope;
@@ -15,7 +16,7 @@ use crate::schema::program_for;
 use crate::view::tests::mapping;
 use crate::view::{Filter, Verdict};
 
-/// As much of a Service as matters here.
+/// The relevant parts of a Service.
 #[derive(Clone, Debug, PartialEq)]
 struct Service {
     annotations: Vec<(String, String)>,
@@ -116,7 +117,7 @@ impl Service {
     }
 }
 
-/// What is in an object, each with its path of field numbers.
+/// The values in an object, each with its path of field numbers.
 fn leaves<'b>(object: &Envelope<'b>) -> Vec<(Vec<u32>, Wire<'b>)> {
     fn collect<'b>(path: &[u32], message: &'b [u8], found: &mut Vec<(Vec<u32>, Wire<'b>)>) {
         let mut fields = Reader::new(message);
@@ -178,7 +179,7 @@ fn services() -> impl Strategy<Value = Service> {
 
 proptest! {
     #[test]
-    fn protobuf_says_what_json_says(host in services()) {
+    fn protobuf_and_json_agree(host in services()) {
         let shown = Service::of_protobuf(&in_protobuf(&host.protobuf()).unwrap());
         prop_assert_eq!(&shown, &in_json(&host));
         let is_hidden = |key: &str| key.starts_with("atoll.dev/asked-node-port");
@@ -187,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_asked_for_is_shown_once() {
+fn requested_ports_are_shown_once() {
     let twice = Service {
         annotations: [("080.TCP", "30080"), ("80.tcp", "30081")]
             .map(|(place, asked)| (format!("atoll.dev/asked-node-port.{place}"), asked.to_owned()))
@@ -205,7 +206,7 @@ fn what_was_asked_for_is_shown_once() {
 }
 
 #[test]
-fn a_port_that_is_none_or_two_is_refused() {
+fn invalid_and_duplicate_ports_are_refused() {
     let service = |spec: Writer| {
         let mut entry = Writer::new();
         entry.bytes(KEY, b"atoll.dev/asked-node-port.health-check");

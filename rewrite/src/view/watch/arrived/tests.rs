@@ -26,7 +26,7 @@ fn newer() -> Mapping {
     Mapping::new("ke".parse().unwrap(), std::sync::Arc::new(index))
 }
 
-/// What a text is shown as, and the names for which the watch waits then.
+/// The output for a text, and the names for which the watch then waits.
 fn read(watch: &mut WatchStream, text: &str) -> (String, Vec<String>) {
     let mut out: Vec<Bytes> = Vec::new();
     let arrived = watch.read(&Bytes::from(text.to_owned()), &mut out).unwrap();
@@ -86,14 +86,14 @@ fn a_watch_waits_for_a_name_only_once() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded_and_every_frame_goes_on() {
+fn remembered_names_are_bounded() {
     let mut watch = watch("pods", Filter::ByNamespace);
-    for number in 0..2 * MAX_IN_VAIN {
+    for number in 0..2 * MAX_UNRESOLVED {
         assert_eq!(read(&mut watch, &pod(&format!("n-{number}"))).1.len(), 1);
         watch.give_up();
         assert_eq!(resume(&mut watch), nothing());
     }
-    assert_eq!(watch.patience.in_vain.len(), MAX_IN_VAIN);
+    assert_eq!(watch.waits.unresolved.len(), MAX_UNRESOLVED);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn references_wait_too() {
         (Filter::Everything, "edge-ke", "new-hz", vec!["new-hz"]),
         (Filter::Everything, "edge-ke", "edge-hz", vec![]),
         (Filter::ByNamespace, "edge-ke", "new-hz", vec!["new-hz"]),
-        // What others refer to must not delay this watch.
+        // References to namespaces of others must not delay this watch.
         (Filter::ByNamespace, "edge-hz", "new-hz", vec![]),
     ] {
         let found = read(&mut watch("events", filter), &object(namespace, about)).1;
@@ -127,13 +127,13 @@ fn namespaces_wait_for_themselves() {
 }
 
 #[test]
-fn nothing_waits_for_what_is_known_or_asked_for() {
+fn frames_do_not_wait_for_known_or_requested_namespaces() {
     let mut by_namespace = watch("pods", Filter::ByNamespace);
     for known in ["edge-ke", "edge-hz", "kube-system"] {
         assert_eq!(read(&mut by_namespace, &pod(known)).1, [""; 0], "{known}");
     }
     let mut named = watch("pods", Filter::Everything);
-    named.remap(mapping().asking_for("new".parse().unwrap()));
+    named.remap(mapping().with_requested_namespace("new".parse().unwrap()));
     assert_eq!(read(&mut named, &pod("new-ke")), (pod("new"), vec![]));
 
     let status = json!({"kind": "Status", "apiVersion": "v1", "details": {"kind": "namespaces", "name": "new-ke"}});
@@ -158,9 +158,9 @@ fn bookmarks_are_reported() {
 }
 
 proptest! {
-    /// Whoever gives up at once sees what `push` writes.
+    /// A watch that gives up at once writes the same as `push`.
     #[test]
-    fn patience_changes_nothing_but_the_time(
+    fn waiting_does_not_change_the_output(
         namespaces in proptest::collection::vec(prop_oneof!["edge-ke", "edge-hz", "new-[a-c]", "bookmark"], 0..8),
         space in "[ \n]{0,2}",
         size in 1..300_usize,
@@ -169,17 +169,17 @@ proptest! {
             "bookmark" => event("BOOKMARK", &json!({})) + &space,
             _ => pod(namespace).trim_end().to_owned() + &space,
         }).collect();
-        let (mut patient, mut hasty) = (watch("pods", Filter::ByNamespace), watch("pods", Filter::ByNamespace));
+        let (mut waiting, mut pushing) = (watch("pods", Filter::ByNamespace), watch("pods", Filter::ByNamespace));
         let (mut read, mut pushed): (Vec<Bytes>, Vec<Bytes>) = (Vec::new(), Vec::new());
         for chunk in text.as_bytes().chunks(size).map(Bytes::copy_from_slice) {
-            let mut arrived = patient.read(&chunk, &mut read).unwrap();
+            let mut arrived = waiting.read(&chunk, &mut read).unwrap();
             while !arrived.unknown.is_empty() {
-                patient.give_up();
-                arrived = patient.resume(&mut read).unwrap();
+                waiting.give_up();
+                arrived = waiting.resume(&mut read).unwrap();
             }
-            hasty.push(&chunk, &mut pushed).unwrap();
+            pushing.push(&chunk, &mut pushed).unwrap();
         }
         prop_assert_eq!(text_of(&read), text_of(&pushed));
-        prop_assert_eq!(patient.finish(), hasty.finish().map_err(|error: StreamError| error));
+        prop_assert_eq!(waiting.finish(), pushing.finish().map_err(|error: StreamError| error));
     }
 }

@@ -6,18 +6,18 @@ use crate::pod_security::{self, ENFORCE};
 
 /// Entries that a map of strings must have, and their state.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct RequiredEntries {
     entries: Vec<(String, String)>,
     has: Vec<bool>,
     /// The Pod Security level that the body requests.
-    asked: Option<String>,
+    requested_level: Option<String>,
     /// A key that is not allowed, or has an invalid value.
     refused: Option<(String, Reason)>,
 }
 
-// === impl Kept ===
+// === impl RequiredEntries ===
 
-impl Kept {
+impl RequiredEntries {
     pub(super) fn new(entries: Vec<(String, String)>) -> Self {
         Self { has: vec![false; entries.len()], entries, ..Self::default() }
     }
@@ -31,18 +31,18 @@ impl Kept {
     }
 
     /// Records a Pod Security label of the body.
-    pub(super) fn ask(&mut self, key: &str, value: &str) {
+    pub(super) fn note_level(&mut self, key: &str, value: &str) {
         if let Err(detail) = pod_security::check(key, value) {
             self.refused = Some((key.to_owned(), Reason::PodSecurity { value: value.to_owned(), detail }));
         }
         if key == ENFORCE {
-            self.asked = Some(value.to_owned());
+            self.requested_level = Some(value.to_owned());
         }
     }
 
     /// The requested level.
-    pub(super) fn asked(&self) -> Option<&str> {
-        self.asked.as_deref()
+    pub(super) fn requested_level(&self) -> Option<&str> {
+        self.requested_level.as_deref()
     }
 
     /// The missing entries, at the end of the map.

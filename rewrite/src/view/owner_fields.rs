@@ -7,14 +7,14 @@ use super::reference::reference;
 use crate::json::{Cursor, Edits, Malformed};
 
 /// Reads these fields, and shows the names in them.
-pub(super) struct Deciding<'d, 'v> {
+pub(super) struct OwnerFields<'d, 'v> {
     pub(super) decision: &'d mut Decision<'v>,
     pub(super) names: Names<'v>,
 }
 
-// === impl Deciding ===
+// === impl OwnerFields ===
 
-impl Deciding<'_, '_> {
+impl OwnerFields<'_, '_> {
     /// The name of a namespace that determines the owner.
     #[inline]
     pub(super) fn namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {

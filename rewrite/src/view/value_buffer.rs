@@ -6,7 +6,7 @@ use crate::json::Boundary;
 
 /// Collects one value. It scans each byte once to find the end, for chunks of any size.
 #[derive(Debug)]
-pub(super) struct Carry {
+pub(super) struct ValueBuffer {
     bytes: Vec<u8>,
     /// How far it has searched for the end. `None` while a guess may make that unnecessary.
     boundary: Option<Boundary>,
@@ -15,9 +15,9 @@ pub(super) struct Carry {
 /// The minimum length of a guess: most objects are shorter.
 const GUESS: usize = 4 << 10;
 
-// === impl Carry ===
+// === impl ValueBuffer ===
 
-impl Carry {
+impl ValueBuffer {
     /// Begins with the end of a chunk, which is the start of a value.
     pub(super) fn begin(bytes: &[u8]) -> Self {
         Self { bytes: bytes.to_vec(), boundary: None }
