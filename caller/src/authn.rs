@@ -1,8 +1,8 @@
 //! Authentication: the caller, and the caller's identity on the host.
 //!
-//! [`Authenticator::authenticate`] takes what proves an identity out of a request: the certificate that the proxy-server
-//! verified, or a bearer token that the host knows. Tokens of the host that belong to no service account are accepted only
-//! if the configuration says so ([`HostTokens`]).
+//! [`Authenticator::authenticate`] removes the credentials from a request: the certificate that the proxy-server
+//! verified, or a bearer token that the host accepts. Tokens of the host that belong to no service account are accepted
+//! only if the configuration says so ([`HostTokens`]).
 //!
 //! Reading order: [`Authenticator::authenticate`], `credential` (credentials in headers), `token` (the user of a token),
 //! `proof` (the caller that it proves), [`host_tokens`].
@@ -31,20 +31,20 @@ pub use host_tokens::{BadPrefix, HostTokens};
 pub use proof::shown;
 use token::Tokens;
 
-/// Authenticates callers. One for all virtual clusters: whose a token is does not depend on where it is shown.
+/// Authenticates callers. All virtual clusters share one, because the owner of a token does not depend on the cluster.
 #[derive(Debug)]
 pub struct Authenticator<R = Host> {
     tokens: Tokens<R>,
 }
 
-/// Nobody knows who asks.
+/// The caller is not authenticated.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unauthenticated {
-    /// There are credentials, and none is good here. Which one and why is logged, not told.
+    /// None of the credentials is valid in this virtual cluster. The reasons are only logged.
     #[error("no credential of the request is valid in this virtual cluster")]
     Invalid,
-    /// The host could not say.
+    /// The host did not answer the review.
     #[error(transparent)]
     Review(#[from] ReviewError),
 }
@@ -52,16 +52,16 @@ pub enum Unauthenticated {
 // === impl Authenticator ===
 
 impl<R: Reviews> Authenticator<R> {
-    /// Asks `reviews` about tokens.
+    /// An authenticator that sends token reviews to `reviews`.
     pub fn new(reviews: R) -> Self {
         Self { tokens: Tokens::new(reviews) }
     }
 
-    /// The caller in the virtual cluster of `mapping`, which takes `host_tokens`, and whose recent callers are `known`. All that proves identity is removed from
-    /// the headers, used or not.
+    /// The caller in the virtual cluster of `mapping`, which accepts `host_tokens`, and whose recent callers are in
+    /// `known`. Removes all credentials from the headers, whether they are used or not.
     ///
     /// The order is kube-apiserver's (`pkg/kubeapiserver/authenticator/config.go`): a certificate, then each token. The
-    /// first that is good counts, and a bad one beside it does no harm; only if all are bad is the request refused.
+    /// first valid one is used, and invalid ones have no effect. Only if all are invalid, the request is refused.
     pub async fn authenticate(
         &self,
         mapping: &Mapping,
@@ -69,14 +69,14 @@ impl<R: Reviews> Authenticator<R> {
         host_tokens: Option<&HostTokens>,
         headers: &mut HeaderMap,
     ) -> Result<Caller, Unauthenticated> {
-        let Credentials { certificate, tokens, mut any_bad } = Credentials::take(headers);
+        let Credentials { certificate, tokens, mut any_invalid } = Credentials::take(headers);
         if let Some(identity) = certificate {
             let made = |identity| proof::of_certificate(mapping, identity);
             if let Ok(caller) = known.of_certificate(mapping, identity, made) {
                 return Ok(caller);
             }
             debug!("the certificate's names cannot be written in HTTP headers");
-            any_bad = true;
+            any_invalid = true;
         }
         let mut unanswered = None;
         for token in &tokens {
@@ -91,20 +91,20 @@ impl<R: Reviews> Authenticator<R> {
                 Ok(None) => debug!(cluster = %mapping.cluster(), "the host cluster rejected the token"),
                 Err(error) => unanswered = Some(error),
             }
-            any_bad = true;
+            any_invalid = true;
         }
         match unanswered {
             Some(error) => {
                 warn!(%error, cluster = %mapping.cluster(), "a token could not be verified");
                 Err(error.into())
             }
-            None if any_bad => Err(Unauthenticated::Invalid),
+            None if any_invalid => Err(Unauthenticated::Invalid),
             None => Ok(proof::anonymous(mapping)),
         }
     }
 }
 
-/// 401 with the word that kube-apiserver has for it, or 503.
+/// 401 with the message of kube-apiserver, or 503.
 impl From<&Unauthenticated> for Status {
     fn from(error: &Unauthenticated) -> Self {
         match error {

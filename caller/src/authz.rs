@@ -4,12 +4,12 @@
 //! virtual cluster, it asks about the root namespace. What is *not* here: which rights a request needs (`exchange` in
 //! the agent), and requests in a namespace, which the host authorises because they go upstream as the caller.
 //!
-//! Reading order: [`Authorizer`], `answers` (how long they are cached), [`paths`] (paths that are not resources),
+//! Reading order: [`Authorizer`], `review_cache` (how long answers are cached), [`paths`] (paths that are not resources),
 //! [`Refused`] (the message of a refusal).
 
-mod answers;
 pub mod paths;
 mod refused;
+mod review_cache;
 
 #[cfg(test)]
 mod tests;
@@ -28,9 +28,9 @@ use tokio::time::sleep;
 use crate::identity::{Caller, HostUser};
 use crate::reviews::key::Key;
 use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules};
-use answers::Answers;
 use paths::PathClass;
 pub use refused::Refused;
+use review_cache::ReviewCache;
 
 /// The number of times that the agent repeats a review that is refused soon after an RBAC write. The pauses grow by
 /// [`SETTLING_PAUSE`], to a second in total. Kubernetes' RBAC caches have been observed to lag by 9 ms.
@@ -43,7 +43,7 @@ pub const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 #[derive(Debug)]
 pub struct Authorizer<R = Host> {
     reviews: R,
-    clusters: Mutex<HashMap<ClusterName, Arc<Answers>>>,
+    clusters: Mutex<HashMap<ClusterName, Arc<ReviewCache>>>,
 }
 
 // === impl Authorizer ===
@@ -56,7 +56,7 @@ impl<R: Reviews> Authorizer<R> {
 
     /// Whether `user` is allowed to do this. Equal questions at the same time are sent once.
     pub async fn check(&self, user: &HostUser, attributes: &Attributes<'_>) -> Result<Decision, ReviewError> {
-        let answers = self.answers(user.cluster());
+        let answers = self.cache(user.cluster());
         let ask = || self.reviews.subject_access_review(user, attributes);
         answers.decision(Key::of_question(user, attributes), ask).await
     }
@@ -97,7 +97,7 @@ impl<R: Reviews> Authorizer<R> {
 
     /// All rights of `user` in a namespace, from a SelfSubjectRulesReview as that user.
     pub async fn rules(&self, user: &HostUser, namespace: &HostNamespace) -> Result<Arc<Rules>, ReviewError> {
-        let answers = self.answers(user.cluster());
+        let answers = self.cache(user.cluster());
         let ask = async || match self.reviews.rules_review(user, namespace).await {
             Ok(rules) => Ok(Arc::new(rules)),
             // The user may not even send this review.
@@ -110,18 +110,18 @@ impl<R: Reviews> Authorizer<R> {
     /// Forgets the answers for a virtual cluster after a write of one of its RBAC objects. For two seconds afterwards,
     /// no refusal is cached, because the host's RBAC caches may lag.
     pub fn flush(&self, cluster: &ClusterName) {
-        self.answers(cluster).flush();
+        self.cache(cluster).flush();
     }
 
     /// Whether an RBAC object of the cluster was written so recently that a refusal may be out of date. This includes a
     /// 403 of the host, which executed nothing.
     pub fn is_settling(&self, cluster: &ClusterName) -> bool {
-        self.answers(cluster).is_settling()
+        self.cache(cluster).is_settling()
     }
 
     /// The cache of a virtual cluster. Every user belongs to one, so there is at most one cache for each virtual
     /// cluster.
-    fn answers(&self, cluster: &ClusterName) -> Arc<Answers> {
+    fn cache(&self, cluster: &ClusterName) -> Arc<ReviewCache> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answers) = clusters.get(cluster) {
             return Arc::clone(answers);

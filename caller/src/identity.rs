@@ -1,11 +1,11 @@
-//! Who a caller is: in the virtual cluster, and on the host.
+//! The identity of a caller: in the virtual cluster, and on the host.
 //!
 //! [`HostUser`] is the only identity on the host, and only this crate creates it: from a name that gets the prefix of its
-//! virtual cluster, or from a service account in a namespace of the virtual cluster. What is *not* here: what proves an
-//! identity ([`authn`](crate::authn)), and what it may do ([`authz`](crate::authz)).
+//! virtual cluster, or from a service account in a namespace of the virtual cluster. What is *not* here: credentials
+//! ([`authn`](crate::authn)), and rights ([`authz`](crate::authz)).
 //!
-//! Reading order: [`Caller`], [`host_user`], `account`, `headers` (how a request goes upstream as
-//! somebody), `names`.
+//! Reading order: [`Caller`], [`host_user`], `account`, `headers` (the headers of a request that impersonates the
+//! caller), `names`.
 
 mod account;
 mod caller;

@@ -1,9 +1,10 @@
-//! A cache of answers. Equal questions at the same time are asked once.
+//! A cache of answers. Equal questions at the same time are sent once.
 //!
 //! The number of entries is limited, and roughly the least recently used entries go first ([`Recent`]).
 //!
 //! Equal questions at the same time share one answer, including errors, so that a burst does not multiply the load on a
-//! slow host. If the task that asks is dropped, the next one that waits asks. What is *not* here: time limits.
+//! slow host. If the task that sends the question is dropped, the next waiting task sends it. What is *not* here: time
+//! limits.
 
 mod recent;
 
@@ -26,25 +27,25 @@ where
 }
 
 struct State<K, V, E> {
-    known: Recent<K, Known<V>>,
-    asked: HashMap<K, Asked<V, E>>,
+    cached: Recent<K, Cached<V>>,
+    in_flight: HashMap<K, InFlight<V, E>>,
     /// How often the cache was cleared. An answer to a question from before the last time is not cached.
     epoch: u64,
 }
 
-struct Known<V> {
+struct Cached<V> {
     answer: V,
     until: Instant,
 }
 
 /// A question in flight, and how many tasks wait for the answer.
-struct Asked<V, E> {
+struct InFlight<V, E> {
     question: Arc<Question<V, E>>,
     waiting: usize,
 }
 
 struct Question<V, E> {
-    /// The task that holds it asks.
+    /// The task that holds it sends the question.
     turn: tokio::sync::Mutex<()>,
     answer: OnceLock<Result<V, E>>,
     epoch: u64,
@@ -65,7 +66,7 @@ where
 impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     /// Caches at most `capacity` answers.
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { known: Recent::new(capacity), asked: HashMap::new(), epoch: 0 };
+        let state = State { cached: Recent::new(capacity), in_flight: HashMap::new(), epoch: 0 };
         Self { state: Mutex::new(state) }
     }
 
@@ -80,7 +81,7 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     where
         F: Future<Output = Result<V, E>>,
     {
-        let waiting = match self.known_or_asked(key) {
+        let waiting = match self.cached_or_in_flight(key) {
             Ok(answer) => return Ok(answer),
             Err(waiting) => waiting,
         };
@@ -89,21 +90,21 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         if let Some(answer) = question.answer.get() {
             return answer.clone();
         }
-        let asked_at = Instant::now();
-        // Boxed, because the state of a request to the host is large, and most answers are known.
+        let sent_at = Instant::now();
+        // Boxed, because the state of a request to the host is large, and most answers are cached.
         let answer = Box::pin(ask()).await;
         let lifetime = answer.as_ref().ok().and_then(keep);
         // Only the holder of the turn gets here, and only once for each question.
         let _ = question.answer.set(answer.clone());
 
         let mut state = self.lock();
-        if state.is_asked(&key, &waiting.question) {
-            state.asked.remove(&key);
+        if state.is_in_flight(&key, &waiting.question) {
+            state.in_flight.remove(&key);
         }
         if let (Ok(answer), Some(lifetime)) = (&answer, lifetime)
             && question.epoch == state.epoch
         {
-            state.known.insert(key, Known { answer: answer.clone(), until: asked_at + lifetime });
+            state.cached.insert(key, Cached { answer: answer.clone(), until: sent_at + lifetime });
         }
         answer
     }
@@ -111,20 +112,21 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     /// Forgets everything, including the answers to questions in flight.
     pub(crate) fn flush(&self) {
         let mut state = self.lock();
-        state.known.clear();
-        state.asked.clear();
+        state.cached.clear();
+        state.in_flight.clear();
         state.epoch = state.epoch.wrapping_add(1);
     }
 
-    fn known_or_asked(&self, key: K) -> Result<V, Waiting<'_, K, V, E>> {
+    fn cached_or_in_flight(&self, key: K) -> Result<V, Waiting<'_, K, V, E>> {
         let mut state = self.lock();
         if let Some(answer) = state.recall(key) {
             return Ok(answer);
         }
         let epoch = state.epoch;
-        let asked = state.asked.entry(key).or_insert_with(|| Asked { question: Question::new(epoch), waiting: 0 });
-        asked.waiting += 1;
-        Err(Waiting { memo: self, key, question: Arc::clone(&asked.question) })
+        let in_flight =
+            state.in_flight.entry(key).or_insert_with(|| InFlight { question: Question::new(epoch), waiting: 0 });
+        in_flight.waiting += 1;
+        Err(Waiting { memo: self, key, question: Arc::clone(&in_flight.question) })
     }
 }
 
@@ -133,7 +135,7 @@ impl<K: Copy + Eq + Hash, V, E> Memo<K, V, E> {
     #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.known.len(), state.asked.len())
+        (state.cached.len(), state.in_flight.len())
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K, V, E>> {
@@ -153,9 +155,9 @@ impl<K: Copy + Eq + Hash, V, E> fmt::Debug for Memo<K, V, E> {
 
 impl<K: Copy + Eq + Hash, V: Clone, E> State<K, V, E> {
     fn recall(&mut self, key: K) -> Option<V> {
-        match self.known.get(&key) {
-            Some(known) if Instant::now() < known.until => return Some(known.answer.clone()),
-            Some(_) => self.known.remove(&key),
+        match self.cached.get(&key) {
+            Some(cached) if Instant::now() < cached.until => return Some(cached.answer.clone()),
+            Some(_) => self.cached.remove(&key),
             None => {}
         }
         None
@@ -164,8 +166,8 @@ impl<K: Copy + Eq + Hash, V: Clone, E> State<K, V, E> {
 
 impl<K: Copy + Eq + Hash, V, E> State<K, V, E> {
     /// Whether later callers would wait for this question. After a flush, they do not.
-    fn is_asked(&self, key: &K, question: &Arc<Question<V, E>>) -> bool {
-        self.asked.get(key).is_some_and(|asked| Arc::ptr_eq(&asked.question, question))
+    fn is_in_flight(&self, key: &K, question: &Arc<Question<V, E>>) -> bool {
+        self.in_flight.get(key).is_some_and(|in_flight| Arc::ptr_eq(&in_flight.question, question))
     }
 }
 
@@ -182,13 +184,13 @@ impl<V, E> Question<V, E> {
 impl<K: Copy + Eq + Hash, V, E> Drop for Waiting<'_, K, V, E> {
     fn drop(&mut self) {
         let mut state = self.memo.lock();
-        if !state.is_asked(&self.key, &self.question) {
+        if !state.is_in_flight(&self.key, &self.question) {
             return;
         }
-        if let Some(asked) = state.asked.get_mut(&self.key) {
-            asked.waiting -= 1;
-            if asked.waiting == 0 {
-                state.asked.remove(&self.key);
+        if let Some(in_flight) = state.in_flight.get_mut(&self.key) {
+            in_flight.waiting -= 1;
+            if in_flight.waiting == 0 {
+                state.in_flight.remove(&self.key);
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::identity::HostUser;
 use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules, TokenUser};
 
 /// The host.
-pub struct Fake {
+pub struct FakeHost {
     /// The tokens that it knows.
     pub tokens: HashMap<&'static str, TokenUser>,
     /// The allowed questions, in the form of [`question`].
@@ -24,15 +24,15 @@ pub struct Fake {
     /// Each answer takes one of these permits.
     pub answers: Semaphore,
     /// The number of questions so far.
-    pub asked: AtomicUsize,
+    pub questions: AtomicUsize,
 }
 
-// === impl Fake ===
+// === impl FakeHost ===
 
-impl Fake {
+impl FakeHost {
     /// The number of questions so far.
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub fn questions(&self) -> usize {
+        self.questions.load(Ordering::SeqCst)
     }
 
     /// A host that allows only these questions.
@@ -42,13 +42,13 @@ impl Fake {
     }
 
     async fn answer(&self) -> Result<(), ReviewError> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.questions.fetch_add(1, Ordering::SeqCst);
         self.answers.acquire().await.unwrap().forget();
         if self.fails { Err(ReviewError::Silent) } else { Ok(()) }
     }
 }
 
-impl Default for Fake {
+impl Default for FakeHost {
     fn default() -> Self {
         Self {
             tokens: HashMap::new(),
@@ -56,12 +56,12 @@ impl Default for Fake {
             rules: Rules::default(),
             fails: false,
             answers: Semaphore::new(Semaphore::MAX_PERMITS),
-            asked: AtomicUsize::new(0),
+            questions: AtomicUsize::new(0),
         }
     }
 }
 
-impl Reviews for Fake {
+impl Reviews for FakeHost {
     async fn token_review(&self, token: &str) -> Result<Option<TokenUser>, ReviewError> {
         self.answer().await?;
         Ok(self.tokens.get(token).cloned())

@@ -162,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
+        fn no_input_panics(bytes: Vec<u8>) {
             let _ = Envelope::decode(&[&MAGIC, bytes.as_slice()].concat());
         }
     }

@@ -104,21 +104,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_quoted_is_found(text: String, rest: String) {
+        fn quoted_text_is_found(text: String, rest: String) {
             let quoted = GoQuoted(&text).to_string();
             let length = quoted.len();
             prop_assert_eq!(unquoted(&(quoted + &rest)), Some((length, text)));
         }
 
         #[test]
-        fn any_message_is_survived(message: String) {
+        fn no_message_panics(message: String) {
             let _ = unquoted(&message);
             let _ = unquoted(&format!("\"\\u{message}"));
         }
     }
 
     #[test]
-    fn what_is_not_quoted() {
+    fn text_without_quotes() {
         for message in ["", "a", "\"", "\"a", r#""\q""#, r#""\xff""#, r#""\ud800""#, r#""\u12""#] {
             assert_eq!(unquoted(message), None, "{message}");
         }

@@ -104,30 +104,14 @@ impl<'a> GroupVersionResource<'a> {
     pub fn group_resource(&self) -> GroupResource<'a> {
         GroupResource { group: self.group, resource: self.resource }
     }
-
-    /// Without the resource.
-    pub fn group_version(&self) -> GroupVersion<'a> {
-        GroupVersion { group: self.group, version: self.version }
-    }
 }
 
 // === impl GroupVersionKind ===
 
 impl<'a> GroupVersionKind<'a> {
-    /// From the two fields that every object has. `None` if `api_version` is malformed.
-    pub fn from_type_meta(api_version: &'a str, kind: &'a str) -> Option<Self> {
-        let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
-        Some(Self { group, version, kind })
-    }
-
     /// Without the version.
     pub fn group_kind(&self) -> GroupKind<'a> {
         GroupKind { group: self.group, kind: self.kind }
-    }
-
-    /// Without the kind; prints as `apiVersion`.
-    pub fn group_version(&self) -> GroupVersion<'a> {
-        GroupVersion { group: self.group, version: self.version }
     }
 }
 

@@ -25,7 +25,7 @@ pub const CBOR: &str = "application/cbor";
 /// `application/cbor-seq`, the stream form of CBOR
 pub const CBOR_SEQUENCE: &str = "application/cbor-seq";
 
-/// How an object is written down.
+/// The encoding of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// [`JSON`]
@@ -55,13 +55,13 @@ impl Encoding {
     }
 }
 
-/// The encoding of a *response*, by its `Content-Type`; parameters such as `charset` and `stream` are passed over.
-/// `None` for anything that is no API object: logs, metrics, OpenAPI's own protobuf.
+/// The encoding of a *response*, by its `Content-Type`; parameters such as `charset` and `stream` are ignored. `None`
+/// if the content is not an API object, such as logs, metrics, and OpenAPI's own protobuf.
 pub fn response_encoding(content_type: &str) -> Option<Encoding> {
     Encoding::of(essence(content_type))
 }
 
-/// What stands before the first `;`.
+/// The text before the first `;`.
 fn essence(media_type: &str) -> &str {
     media_type.split_once(';').map_or(media_type, |(essence, _)| essence).trim_matches([' ', '\t'])
 }

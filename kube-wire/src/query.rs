@@ -18,11 +18,11 @@ use crate::percent::{self, PercentError};
 
 pub use options::{DeleteOptions, ListOptions, WriteOptions, parse_bool};
 
-/// The most parameters of a query. Each word of a command in a pod is one; Go reads ten thousand, and leaves room for those
-/// that are added on the way.
+/// The maximum number of parameters of a query. Each word of a command in a pod is one. Go accepts ten thousand, so
+/// this limit leaves room for parameters that are added later.
 const MAX_PARAMETERS: usize = 5_000;
 
-/// The part of a URL after `?`, kept as it came.
+/// The part of a URL after `?`, unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query<'a> {
     raw: Cow<'a, str>,
@@ -33,15 +33,15 @@ pub struct Query<'a> {
 pub struct Pair<'q> {
     /// Before the first `=`, or all of it.
     pub key: &'q str,
-    /// After the first `=`; empty when there is none, as Go has it.
+    /// After the first `=`. Empty if there is none, as in Go.
     pub value: &'q str,
 }
 
-/// Why a query string is refused. The caller's fault: 400.
+/// A query string is refused. This is the client's fault: 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// A percent escape that is none, or text that is not UTF-8.
+    /// An invalid percent escape, or text that is not UTF-8.
     #[error("query parameter {key:?}: {source}")]
     Encoding {
         /// The key, not decoded.
@@ -49,28 +49,28 @@ pub enum QueryError {
         /// What is wrong.
         source: PercentError,
     },
-    /// A bare `;`. Go drops such a pair, other readers split it.
+    /// An unescaped `;`. Go drops such a pair, and other parsers split it.
     #[error("query parameter {key:?}: a semicolon must be percent-encoded")]
     Semicolon {
         /// The key, not decoded.
         key: String,
     },
-    /// A key that decides what is read stands there more than once.
+    /// A key that determines which objects are read occurs more than once.
     #[error("query parameter {key:?} must not be repeated")]
     Repeated {
         /// The key.
         key: &'static str,
     },
-    /// Go reads *nothing* of a query of more than 10,000 parameters (`parseQuery` in `net/url`), and Kubernetes does not look
-    /// at the error: a list would be one without its selector, and a dry run no dry run.
+    /// Go ignores the whole query if it has more than 10,000 parameters (`parseQuery` in `net/url`), and Kubernetes
+    /// ignores the error. So a list would lose its selector, and a dry run would be executed.
     #[error("more than {MAX_PARAMETERS} query parameters")]
     TooMany,
-    /// A number was due.
+    /// The value is not an integer.
     #[error("query parameter {key:?}: {value:?} is not an integer")]
     NotAnInteger {
         /// The key.
         key: &'static str,
-        /// What stands there, decoded.
+        /// The value, decoded.
         value: String,
     },
 }
@@ -78,41 +78,40 @@ pub enum QueryError {
 // === impl Query ===
 
 impl<'a> Query<'a> {
-    /// Takes the text after `?` (without it). Any text is accepted; errors come from looking things up or from
-    /// [`Query::check`].
+    /// A query of the text after `?`. Any text is accepted. Lookups and [`Query::check`] return errors.
     pub fn new(raw: impl Into<Cow<'a, str>>) -> Self {
         Self { raw: raw.into() }
     }
 
-    /// The text as it is now.
+    /// The current text.
     pub fn as_str(&self) -> &str {
         &self.raw
     }
 
-    /// Whether there is nothing after the `?`.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// The same query without borrowing.
+    /// The same query, owned.
     pub fn into_owned(self) -> Query<'static> {
         Query { raw: Cow::Owned(self.raw.into_owned()) }
     }
 
-    /// The same query, borrowed from this one; an edit of it does not touch this one.
+    /// The same query, borrowed from this one. Edits of it do not change this one.
     pub fn borrowed(&self) -> Query<'_> {
         Query { raw: Cow::Borrowed(&self.raw) }
     }
 
-    /// Each pair in order; empty ones (`a&&b`) are skipped.
+    /// All pairs in order. Empty ones (`a&&b`) are skipped.
     pub fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
         self.raw.split('&').filter(|text| !text.is_empty()).map(Pair::of)
     }
 
-    /// Refuses what readers could disagree about: see [`QueryError::TooMany`], and for each pair [`QueryError::Encoding`] and
-    /// [`QueryError::Semicolon`].
+    /// Refuses text that parsers could interpret differently: see [`QueryError::TooMany`], and for each pair
+    /// [`QueryError::Encoding`] and [`QueryError::Semicolon`].
     pub fn check(&self) -> Result<(), QueryError> {
-        // Empty pairs count for Go too.
+        // Go counts empty pairs too.
         if self.raw.bytes().filter(|byte| *byte == b'&').count() >= MAX_PARAMETERS {
             return Err(QueryError::TooMany);
         }
@@ -123,12 +122,12 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// Every decoded value of `key`, in order.
+    /// All values of `key`, decoded and in order.
     pub fn all<'q>(&'q self, key: &'q str) -> impl Iterator<Item = Result<Cow<'q, str>, QueryError>> {
         self.pairs().filter(move |pair| pair.is(key)).map(|pair| pair.decoded_value())
     }
 
-    /// The first value of `key`, which is the one that Kubernetes reads when a key is repeated.
+    /// The first value of `key`, which Kubernetes uses if a key is repeated.
     pub fn first(&self, key: &str) -> Result<Option<Cow<'_, str>>, QueryError> {
         self.pairs().find(|pair| pair.is(key)).map(|pair| pair.decoded_value()).transpose()
     }
@@ -145,13 +144,12 @@ impl<'a> Query<'a> {
         pair.decoded_value().map(Some)
     }
 
-    /// Whether `key` is there at all.
+    /// Whether `key` exists.
     pub fn contains(&self, key: &str) -> bool {
         self.pairs().any(|pair| pair.is(key))
     }
 
-    /// Makes `value` the one value of `key`: in the place of the first, without the others; at the end if there is
-    /// none.
+    /// Makes `value` the only value of `key`. It replaces the first value, or is appended if there is none.
     pub fn set(&mut self, key: &str, value: &str) {
         let mut placed = false;
         let mut edited = String::with_capacity(self.raw.len() + key.len() + value.len() + 2);
@@ -176,7 +174,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Adds a pair at the end, whether the key is there or not.
+    /// Appends a pair, whether the key exists or not.
     pub fn append(&mut self, key: &str, value: &str) {
         let raw = self.raw.to_mut();
         if !raw.is_empty() && !raw.ends_with('&') {
@@ -185,7 +183,7 @@ impl<'a> Query<'a> {
         write_pair(raw, key, value);
     }
 
-    /// Removes every pair with this key.
+    /// Removes all pairs with this key.
     pub fn remove(&mut self, key: &str) {
         if !self.contains(key) {
             return;
@@ -220,7 +218,7 @@ impl<'q> Pair<'q> {
         percent::decode_query(text).map_err(|source| QueryError::Encoding { key: shown(self.key), source })
     }
 
-    /// Whether the key decodes to `key`. One that does not decode at all is nobody's key, here as in Go.
+    /// Whether the key decodes to `key`. As in Go, `false` if the key cannot be decoded.
     fn is(&self, key: &str) -> bool {
         if !self.key.contains(['%', '+']) {
             return self.key == key;
@@ -235,7 +233,7 @@ fn write_pair(out: &mut String, key: &str, value: &str) {
     percent::encode_query(out, value);
 }
 
-/// A client's text for an error message: cut, since it may be as long as a URL.
+/// A client's text for an error message. It is truncated, because it can be as long as a URL.
 fn shown(text: &str) -> String {
     text.chars().take(80).collect()
 }

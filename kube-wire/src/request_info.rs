@@ -26,7 +26,7 @@ pub use error::{PathError, RequestError};
 pub use resource::{ResourcePath, ResourceRequest};
 pub use verb::Verb;
 
-/// One request, understood. Immutable: every later step reads it and none parses again.
+/// One parsed request. It is immutable: all later steps read it, and none parses again.
 #[derive(Clone, Debug)]
 pub struct RequestInfo<'a> {
     method: Method,
@@ -34,23 +34,23 @@ pub struct RequestInfo<'a> {
     target: Target<'a>,
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Debug)]
 pub enum Target<'a> {
     /// An API object, a collection of them, or a subresource.
     Resource(ResourceRequest<'a>),
-    /// Discovery, health, metrics and whatever else is not below a group's version.
+    /// Discovery, health, metrics, and other paths that are not below the version of a group.
     NonResource(NonResourceRequest<'a>),
 }
 
-/// A request for a path that names no resource.
+/// A request for a path that is not a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NonResourceRequest<'a> {
     path: Cow<'a, str>,
     verb: &'static str,
 }
 
-/// Whether a path asks an API server how it is: `/healthz`, `/livez`, `/readyz`, or one check of those.
+/// Whether a path is a health check: `/healthz`, `/livez`, `/readyz`, or an individual check below these.
 pub fn is_health_check(path: &str) -> bool {
     matches!(path.trim_start_matches('/').split('/').next(), Some("healthz" | "livez" | "readyz"))
 }
@@ -58,7 +58,7 @@ pub fn is_health_check(path: &str) -> bool {
 // === impl RequestInfo ===
 
 impl<'a> RequestInfo<'a> {
-    /// Understands a request line. `path` and `query` are as they came (an `http::Uri`'s `path()` and `query()`).
+    /// Parses a request line. `path` and `query` are not decoded (`path()` and `query()` of `http::Uri`).
     ///
     /// Accepted methods are GET, HEAD, POST, PUT, PATCH and DELETE, and below a pod's or service's proxy OPTIONS (`proxyMethods` in kubernetes'
     /// `pkg/registry/core/pod/rest/subresources.go`).
@@ -76,7 +76,7 @@ impl<'a> RequestInfo<'a> {
             return Ok(Self { method: method.clone(), query, target });
         };
         if !parsed.is_proxy() {
-            // Below a proxy the query belongs to whoever is behind it.
+            // Below a proxy subresource, the query belongs to the backend.
             query.check()?;
         }
         let (verb, selected_name) = if parsed.watch_prefix {
@@ -98,12 +98,12 @@ impl<'a> RequestInfo<'a> {
         &self.method
     }
 
-    /// The query string, as it came.
+    /// The query string, unchanged.
     pub fn query(&self) -> &Query<'a> {
         &self.query
     }
 
-    /// What the request is about.
+    /// The target of the request.
     pub fn target(&self) -> &Target<'a> {
         &self.target
     }
@@ -116,8 +116,8 @@ impl<'a> RequestInfo<'a> {
         }
     }
 
-    /// The verb that authorisation asks about: `list`, `deletecollection`...; for a path that is no resource, the
-    /// method in lower case.
+    /// The verb for authorisation: `list`, `deletecollection`... For a path that is not a resource, the method in lower
+    /// case.
     pub fn verb(&self) -> &'static str {
         match &self.target {
             Target::Resource(resource) => resource.verb().as_str(),
@@ -125,7 +125,7 @@ impl<'a> RequestInfo<'a> {
         }
     }
 
-    /// The same without borrowing, for tasks that outlive the request head.
+    /// The same request, owned, for tasks that outlive the request head.
     pub fn into_owned(self) -> RequestInfo<'static> {
         RequestInfo {
             method: self.method,
@@ -144,7 +144,7 @@ fn collection_verb(verb: Verb, query: &Query<'_>) -> Result<(Verb, Option<String
     match verb {
         Verb::Get => {}
         Verb::Delete => {
-            // Validated although unused here: what is deleted must not hang on a reading of a repeated key.
+            // Validated although unused here: which objects are deleted must not depend on how a repeated key is read.
             ListOptions::parse(query)?;
             return Ok((Verb::DeleteCollection, None));
         }
@@ -156,7 +156,7 @@ fn collection_verb(verb: Verb, query: &Query<'_>) -> Result<(Verb, Option<String
         return Ok((verb, None));
     }
     let selector: FieldSelector = options.field_selector.parse()?;
-    // `IsPathSegmentName` as Kubernetes has it: a name that fails it is ignored, not refused.
+    // `IsPathSegmentName` as in Kubernetes: an invalid name is ignored, not refused.
     let name = selector.exact("metadata.name").filter(|name| crate::name::path_segment(name).is_ok());
     Ok((verb, name.map(str::to_owned)))
 }
@@ -164,17 +164,17 @@ fn collection_verb(verb: Verb, query: &Query<'_>) -> Result<(Verb, Option<String
 // === impl NonResourceRequest ===
 
 impl NonResourceRequest<'_> {
-    /// The path, decoded; it begins with `/` and holds no empty, `.` or `..` segment, save that it may end with `/`.
+    /// The path, decoded. It begins with `/`, may end with `/`, and contains no empty, `.` or `..` segment.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The method in lower case, which is how rules about nonResourceURLs name it.
+    /// The method in lower case, as in rules about nonResourceURLs.
     pub fn verb(&self) -> &'static str {
         self.verb
     }
 
-    /// The same without borrowing.
+    /// The same request, owned.
     pub fn into_owned(self) -> NonResourceRequest<'static> {
         NonResourceRequest { path: Cow::Owned(self.path.into_owned()), verb: self.verb }
     }

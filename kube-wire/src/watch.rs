@@ -18,7 +18,7 @@ pub use event::{EventType, error_event};
 pub use json::JsonFrames;
 pub use protobuf::ProtobufFrames;
 
-/// Why a stream cannot be split any further. The splitter must not be used again.
+/// The stream cannot be split any further. Do not use the splitter again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {

@@ -51,7 +51,7 @@ mod tests {
     use crate::*;
 
     #[test]
-    fn it_is_trimmed_and_never_shown() {
+    fn a_token_is_trimmed_and_never_printed() {
         let bearer = Bearer::read_file(b" abc.def\n").unwrap();
         assert_eq!(bearer.header().as_bytes(), b"Bearer abc.def");
         assert!(!format!("{bearer:?}").contains("abc"));

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_host_and_port() {
+    fn other_text_is_refused() {
         for bad in [
             "", ":", "a", "a:", ":1", "a:0", "a:70000", "a:+1", "::1:443", "[a]:1", "a b:1", "a..b:1", "u@h:1", "a/b:1",
         ] {

@@ -29,7 +29,7 @@ pub struct Identity {
     pub credential: Option<String>,
 }
 
-/// No proxy-server writes such headers.
+/// The headers are not those of a proxy-server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed identity headers on the tunnel")]
 pub struct MalformedIdentity;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_named_as_it_is() {
+    fn the_caller_is_named_in_the_response() {
         let mut headers = HeaderMap::new();
         assert_eq!(caller(&headers), None);
         name_caller(&mut headers, "söme 100%\nuser");

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_is_yes_unless_it_says_why_not() {
+    fn a_verdict_without_a_reason_accepts() {
         assert_eq!(line(&Verdict { refusal: None }), b"{}\n");
         let no = Verdict { refusal: Some(Refusal::new(RefusalReason::NotGranted, "no")) };
         assert_eq!(Lines::default().take::<Verdict>(&line(&no)).unwrap(), [no]);
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_come_out_as_they_went_in(cuts in proptest::collection::vec(0_usize..200, 0..6)) {
+        fn lines_have_an_inverse(cuts in proptest::collection::vec(0_usize..200, 0..6)) {
             let sent = [offers(&["a"]), offers(&[]), offers(&["ke-beijing", "ke-hangzhou"])];
             let bytes: Vec<u8> = sent.iter().flat_map(line).collect();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_some_other_server_is_quoted() {
+    fn the_page_of_another_server_is_quoted() {
         let refusal = Refusal::decode(http::StatusCode::BAD_GATEWAY, b"<html>nginx");
         assert!(refusal.message.contains("502") && refusal.message.contains("nginx"));
     }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_minor_older_is_served_two_are_not() {
+    fn one_minor_version_older_is_served_and_two_are_not() {
         assert_eq!(v(1, 3).accepts(v(1, 3)), Ok(()));
         assert_eq!(v(1, 3).accepts(v(1, 2)), Ok(()));
         assert_eq!(v(1, 3).accepts(v(1, 9)), Ok(()));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn text_form_is_its_own_inverse() {
+    fn the_text_form_has_an_inverse() {
         assert_eq!("1.12".parse(), Ok(v(1, 12)));
         assert_eq!(v(1, 12).to_string(), "1.12");
         for bad in ["", "1", "1.", "1.x", "-1.0", "1.0.0", "70000.1"] {

@@ -41,8 +41,8 @@ pub struct OfCluster {
     name: Arc<str>,
     families: Families,
     series: [OfVerb; VerbClass::ALL.len()],
-    /// The cluster has left the configuration. What still runs must not bring its series back, so this is locked while a
-    /// series is made, and while all are removed.
+    /// The cluster has left the configuration. Requests that are still running must not add its series again, so this
+    /// is locked while a series is added, and while all are removed.
     is_gone: Mutex<bool>,
 }
 
@@ -56,7 +56,7 @@ struct OfVerb {
 #[derive(Clone, Debug)]
 struct Families {
     totals: Family<Ended, Counter>,
-    durations: Family<Took, Histogram>,
+    durations: Family<DurationLabels, Histogram>,
 }
 
 /// One request, which is counted when this is dropped.
@@ -78,8 +78,8 @@ ops::label_set! {
 }
 
 ops::label_set! {
-    /// The time that requests took.
-    struct Took {
+    /// The time that requests take.
+    struct DurationLabels {
         cluster: Arc<str>,
         verb: VerbClass,
     }
@@ -146,14 +146,15 @@ impl OfCluster {
 
     fn count(&self, verb: VerbClass, code: Code, began: Instant) {
         let series = &self.series[verb.index()];
-        // A handle to a series that was removed counts unseen.
+        // Counts of a removed series are not exported.
         if let Some(total) =
             self.known(&series.totals[code.index()], || self.families.totals.with(&self.ended(verb, code)))
         {
             total.inc();
         }
         if verb.has_duration()
-            && let Some(duration) = self.known(&series.duration, || self.families.durations.with(&self.took(verb)))
+            && let Some(duration) =
+                self.known(&series.duration, || self.families.durations.with(&self.duration_labels(verb)))
         {
             duration.observe_since(began);
         }
@@ -177,7 +178,7 @@ impl OfCluster {
                 self.families.totals.remove(&self.ended(verb, code));
             }
             if series.duration.get().is_some() {
-                self.families.durations.remove(&self.took(verb));
+                self.families.durations.remove(&self.duration_labels(verb));
             }
         }
     }
@@ -190,15 +191,15 @@ impl OfCluster {
         Ended { cluster: Arc::clone(&self.name), verb, code }
     }
 
-    fn took(&self, verb: VerbClass) -> Took {
-        Took { cluster: Arc::clone(&self.name), verb }
+    fn duration_labels(&self, verb: VerbClass) -> DurationLabels {
+        DurationLabels { cluster: Arc::clone(&self.name), verb }
     }
 }
 
 // === impl Measured ===
 
 impl Measured {
-    /// What the request does, once it is known.
+    /// Sets the class of the request, once it is known.
     pub fn classified(&mut self, verb: VerbClass) {
         self.verb = verb;
     }

@@ -52,7 +52,7 @@ fn only_clusters_of_the_configuration_have_series() {
     let mut running = requests.measure(&name("a"), VerbClass::List, Instant::now()).unwrap();
     send(&requests, "b", VerbClass::Write, 201);
     requests.exchange([name("b")].iter());
-    // A request of a cluster that has left ends after it.
+    // A request ends after its cluster was removed.
     running.answered(StatusCode::OK);
     drop(running);
     let of_b = |value: u32| {
@@ -62,7 +62,7 @@ fn only_clusters_of_the_configuration_have_series() {
         ]
     };
     assert_eq!(lines(&metrics), of_b(1));
-    // The counters of a cluster that stays go on.
+    // The counters of the other cluster are kept.
     send(&requests, "b", VerbClass::Write, 201);
     assert_eq!(lines(&metrics), of_b(2));
     requests.exchange([name("a"), name("b")].iter());
@@ -70,10 +70,10 @@ fn only_clusters_of_the_configuration_have_series() {
     assert!(lines(&metrics).contains(&r#"atoll_requests_total{cluster="a",code="200",verb="get"} 1"#.to_owned()));
 }
 
-/// Requests that end while their cluster is removed do not bring its series back, and those that end later do not touch the
-/// series of a cluster that has the name since.
+/// Requests that end while their cluster is removed do not add its series again. Requests that end later do not change
+/// the series of a new cluster with the same name.
 #[test]
-fn a_cluster_that_is_removed_stays_so() {
+fn a_removed_cluster_stays_removed() {
     let (metrics, requests) = requests();
     for _ in 0..20 {
         requests.exchange([name("a")].iter());

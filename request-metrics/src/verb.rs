@@ -3,7 +3,7 @@
 use kube_wire::{RequestInfo, Verb};
 use ops::metrics::LabelValue;
 
-/// What a request does, as far as its cost is concerned.
+/// The classes of requests, by their cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerbClass {
     /// Reads one object.
@@ -14,9 +14,9 @@ pub enum VerbClass {
     Watch,
     /// Creates, changes or deletes.
     Write,
-    /// Streams that last as long as the client likes: exec, attach, portforward, proxy, and logs.
+    /// Streams whose duration the client determines: exec, attach, portforward, proxy, and logs.
     Connect,
-    /// Discovery, health, and what is no request of Kubernetes.
+    /// Discovery, health, and requests that are not Kubernetes requests.
     Other,
 }
 
@@ -46,7 +46,7 @@ impl VerbClass {
         self as usize
     }
 
-    /// Whether the duration says something about Atoll and the host. Clients end watches and streams.
+    /// Whether the duration depends on Atoll and the host. Clients end watches and streams.
     pub fn has_duration(self) -> bool {
         !matches!(self, Self::Watch | Self::Connect)
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_classified_by_what_they_cost() {
+    fn requests_are_classified_by_their_cost() {
         for (method, uri, class) in [
             (Method::GET, "/api/v1/namespaces/a/pods/b", VerbClass::Get),
             (Method::GET, "/apis/apps/v1/deployments", VerbClass::List),

@@ -1,4 +1,4 @@
-//! The callers of recent requests, so that the next request of one does not make its names and headers again.
+//! Caches the callers of recent requests, so that their names and headers are not built for each request.
 //!
 //! An entry only saves work: whether a credential is valid is decided before, for each request. Each virtual cluster has
 //! [`KnownCallers`] of its own with a limit, so that none can evict the entries of others, and they go with it.
@@ -16,23 +16,23 @@ use crate::reviews::key::Key;
 
 /// The number of callers that are kept for one virtual cluster, of certificates and of tokens each. With
 /// [`MAX_IDENTITY`], they have at most a few MB.
-const CALLERS: usize = 256;
+const MAX_CALLERS: usize = 256;
 
 /// An identity that takes more memory is not kept, in bytes. Most have less than 1,000.
 const MAX_IDENTITY: usize = 4 * 1024;
 
-/// The memory of a name besides its text, in bytes: a text, a header with its name, and their allocations.
+/// The memory of a name besides its text, in bytes: a string, a header with its name, and their allocations.
 const PER_NAME: usize = 128;
 
-/// The callers of recent requests to one virtual cluster. Belongs to what goes when the cluster is removed.
+/// The callers of recent requests to one virtual cluster. It is dropped when the cluster is removed.
 #[derive(Debug)]
 pub struct KnownCallers {
     cluster: ClusterName,
-    known: Mutex<Known>,
+    known: Mutex<CachedCaller>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedCaller {
     by_certificate: Recent<Identity, Caller>,
     by_token: Recent<Key, OfToken>,
 }
@@ -42,7 +42,7 @@ struct Known {
 struct OfToken {
     /// The answer of the host from which the caller was made. A later answer about the same token is another value.
     user: Arc<TokenUser>,
-    /// The namespace as the virtual cluster names it.
+    /// The namespace by its virtual name.
     namespace: VirtualNamespace,
     caller: Caller,
 }
@@ -50,13 +50,13 @@ struct OfToken {
 // === impl KnownCallers ===
 
 impl KnownCallers {
-    /// Of a new virtual cluster.
+    /// No callers, for a new virtual cluster.
     pub fn new(cluster: ClusterName) -> Self {
-        let known = Known { by_certificate: Recent::new(CALLERS), by_token: Recent::new(CALLERS) };
+        let known = CachedCaller { by_certificate: Recent::new(MAX_CALLERS), by_token: Recent::new(MAX_CALLERS) };
         Self { cluster, known: Mutex::new(known) }
     }
 
-    /// The caller that a client certificate proves.
+    /// The caller with a client certificate.
     pub(super) fn of_certificate(
         &self,
         mapping: &Mapping,
@@ -75,7 +75,7 @@ impl KnownCallers {
         Ok(caller)
     }
 
-    /// The caller that a valid token proves, if it is one of this virtual cluster.
+    /// The caller with a valid token, if it belongs to this virtual cluster.
     pub(super) fn of_token(
         &self,
         mapping: &Mapping,
@@ -99,7 +99,7 @@ impl KnownCallers {
     }
 
     /// `None` if this is not the cluster of the mapping.
-    fn known<T>(&self, mapping: &Mapping, then: impl FnOnce(&mut Known) -> T) -> Option<T> {
+    fn known<T>(&self, mapping: &Mapping, then: impl FnOnce(&mut CachedCaller) -> T) -> Option<T> {
         // Every change is complete before anything can panic.
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         (*mapping.cluster() == self.cluster).then(|| then(&mut known()))

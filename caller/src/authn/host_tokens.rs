@@ -24,7 +24,7 @@ pub enum BadPrefix {
     /// It would produce names that Kubernetes reserves, or that no binding can contain.
     #[error("names that begin with {0:?} are reserved")]
     Reserved(&'static str),
-    /// HTTP headers cannot carry the names.
+    /// The names cannot be written in HTTP headers.
     #[error("it contains control characters, or begins with white space")]
     Inexpressible,
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_makes_no_names_of_kubernetes() {
+    fn a_prefix_cannot_produce_reserved_names() {
         for (prefix, error) in [
             ("sso:", None),
             ("", None),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_hosts_own_is_left_behind() {
+    fn names_of_the_host_are_dropped() {
         for prefix in ["sso:", ""] {
             let tokens = HostTokens::new(prefix).unwrap();
             assert_eq!(tokens.name("system:admin"), None);

@@ -1,4 +1,4 @@
-//! Who a credential proves the caller to be, in one virtual cluster.
+//! The caller of a credential, in one virtual cluster.
 
 use protocol::identity::Identity;
 use rewrite::Mapping;
@@ -8,17 +8,19 @@ use crate::identity::host_user::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED};
 use crate::identity::{ANONYMOUS, Account, Caller, HostUser, Inexpressible, Kind};
 use crate::reviews::TokenUser;
 
-/// `CredentialIDKey` of `k8s.io/apiserver/pkg/authentication/user/user.go`: an extra field that audit logs tell credentials by.
+/// `CredentialIDKey` of `k8s.io/apiserver/pkg/authentication/user/user.go`: an extra field that identifies the
+/// credential in audit logs.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// The caller that a client certificate proves.
+/// The caller with a client certificate.
 pub(super) fn of_certificate(mapping: &Mapping, identity: Identity) -> Result<Caller, Inexpressible> {
     let extra = identity.credential.map(|id| (CREDENTIAL_ID.to_owned(), vec![id])).into_iter().collect();
-    let host = HostUser::stranger(mapping, &identity.user, &identity.groups, identity.uid, extra)?;
+    let host = HostUser::prefixed(mapping, &identity.user, &identity.groups, identity.uid, extra)?;
     Ok(Caller::new(host, identity.user, Kind::Certificate))
 }
 
-/// `None` if the user is a service account of somebody else, or nobody here, or cannot be written down.
+/// `None` if the user is a service account of another owner, has no name in this cluster, or cannot be written in
+/// headers.
 pub(super) fn of_token(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: &TokenUser) -> Option<Caller> {
     let uid = Some(user.uid.clone()).filter(|uid| !uid.is_empty());
     let extra = user.extra.clone().into_iter().collect();
@@ -26,7 +28,7 @@ pub(super) fn of_token(mapping: &Mapping, host_tokens: Option<&HostTokens>, user
         let host_tokens = host_tokens?;
         let virtual_name = host_tokens.name(&user.name)?;
         let groups = host_tokens.groups(&user.groups);
-        let host = HostUser::stranger(mapping, &virtual_name, &groups, uid, extra).ok()?;
+        let host = HostUser::prefixed(mapping, &virtual_name, &groups, uid, extra).ok()?;
         return Some(Caller::new(host, virtual_name, Kind::Token));
     };
     let namespace = mapping.member(account.namespace.as_bytes())?;
@@ -35,7 +37,7 @@ pub(super) fn of_token(mapping: &Mapping, host_tokens: Option<&HostTokens>, user
     Some(Caller::new(host, virtual_name, Kind::ServiceAccount))
 }
 
-/// Whom a token stands for, in the names of the virtual cluster; `None` if it is nobody there.
+/// The name of a token's user in the virtual cluster. `None` if the user has none.
 pub fn shown(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: TokenUser) -> Option<TokenUser> {
     let caller = of_token(mapping, host_tokens, &user)?;
     let (name, kind) = (caller.virtual_name().to_owned(), caller.kind);
@@ -52,7 +54,7 @@ pub fn shown(mapping: &Mapping, host_tokens: Option<&HostTokens>, user: TokenUse
     Some(TokenUser { name, groups, ..user })
 }
 
-/// Nobody.
+/// The anonymous user.
 pub(super) fn anonymous(mapping: &Mapping) -> Caller {
     let host = HostUser::anonymous(mapping);
     Caller::new(host, ANONYMOUS.to_owned(), Kind::Anonymous)

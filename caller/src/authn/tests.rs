@@ -8,7 +8,7 @@ use rewrite::mapping::identity::Seen;
 use super::*;
 use crate::identity::{Account, HostUser, Kind};
 use crate::reviews::TokenUser;
-use crate::testing::{Fake, ke};
+use crate::testing::{FakeHost, ke};
 
 fn user(name: &str, groups: &[&str]) -> TokenUser {
     let groups = groups.iter().map(ToString::to_string).collect();
@@ -26,7 +26,7 @@ fn bearer(token: &str) -> HeaderMap {
     HeaderMap::from_iter([(http::header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
 }
 
-fn who() -> Authenticator<Arc<Fake>> {
+fn authenticator() -> Authenticator<Arc<FakeHost>> {
     let account = TokenUser {
         uid: "u1".into(),
         extra: BTreeMap::from([("authentication.kubernetes.io/node-name".into(), vec!["beijing-1".into()])]),
@@ -45,7 +45,7 @@ fn who() -> Authenticator<Arc<Fake>> {
         ("odd", user("eve ", &[])),
         ("strange", user("system:serviceaccount:edge-ke:bob", &["system:masters", "system:serviceaccounts:edge-hz"])),
     ];
-    Authenticator::new(Arc::new(Fake { tokens: tokens.into(), ..Fake::default() }))
+    Authenticator::new(Arc::new(FakeHost { tokens: tokens.into(), ..FakeHost::default() }))
 }
 
 fn known(mapping: &Mapping) -> KnownCallers {
@@ -53,28 +53,31 @@ fn known(mapping: &Mapping) -> KnownCallers {
 }
 
 #[tokio::test]
-async fn a_certificate_is_somebody_of_the_virtual_cluster_only() {
-    let caller =
-        who().authenticate(&ke(), &known(&ke()), None, &mut certificate("eve", &["system:masters"])).await.unwrap();
+async fn a_certificate_identifies_a_user_of_the_virtual_cluster_only() {
+    let caller = authenticator()
+        .authenticate(&ke(), &known(&ke()), None, &mut certificate("eve", &["system:masters"]))
+        .await
+        .unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::Certificate, "eve"));
     assert_eq!(caller.host.name(), "vc:ke:eve");
     assert_eq!(caller.host.groups(), ["vc:ke:system:masters", "vc:ke:system:authenticated", "system:authenticated"]);
 }
 
 #[tokio::test]
-async fn names_that_look_like_the_hosts_get_the_prefix_too() {
+async fn names_in_the_form_of_the_host_get_the_prefix_too() {
     for name in
         ["vc:hz:eve", "vc:ke:eve", "system:serviceaccount:edge-ke:bob", "system:serviceaccount:edge:bob", "host:x"]
     {
-        let caller = who().authenticate(&ke(), &known(&ke()), None, &mut certificate(name, &[name])).await.unwrap();
+        let caller =
+            authenticator().authenticate(&ke(), &known(&ke()), None, &mut certificate(name, &[name])).await.unwrap();
         assert_eq!(caller.host.name(), format!("vc:ke:{name}"));
         assert_eq!(caller.host.groups()[0], format!("vc:ke:{name}"));
     }
 }
 
 #[tokio::test]
-async fn a_service_account_of_the_cluster_stays_what_it_is() {
-    let caller = who().authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap();
+async fn a_service_account_of_the_cluster_is_mapped() {
+    let caller = authenticator().authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap();
     assert_eq!((caller.kind, caller.virtual_name()), (Kind::ServiceAccount, "system:serviceaccount:edge:bob"));
     assert_eq!(caller.host.name(), "system:serviceaccount:edge-ke:bob");
     assert_eq!(
@@ -96,7 +99,7 @@ async fn a_service_account_of_the_cluster_stays_what_it_is() {
 
 #[tokio::test]
 async fn a_service_account_has_no_other_groups() {
-    let caller = who().authenticate(&ke(), &known(&ke()), None, &mut bearer("strange")).await.unwrap();
+    let caller = authenticator().authenticate(&ke(), &known(&ke()), None, &mut bearer("strange")).await.unwrap();
     let own = ["vc:ke:system:serviceaccounts", "vc:ke:system:authenticated", "system:authenticated"];
     assert_eq!(caller.host.groups(), own);
 }
@@ -114,22 +117,24 @@ async fn tokens_of_others_are_unauthorized() {
         ("admin", None),
         ("component", None),
     ] {
-        let error = who().authenticate(&ke(), &known(&ke()), host_tokens, &mut bearer(token)).await.unwrap_err();
+        let error =
+            authenticator().authenticate(&ke(), &known(&ke()), host_tokens, &mut bearer(token)).await.unwrap_err();
         let status = Status::from(&error);
         assert_eq!((status.code, &*status.message), (401, "Unauthorized"), "{token}");
     }
 }
 
 #[tokio::test]
-async fn users_of_other_tokens_are_told_apart() {
+async fn users_of_other_tokens_get_a_prefix() {
     for (prefix, name, group) in
         [("sso:", "vc:ke:sso:admin", "vc:ke:sso:operators"), ("", "vc:ke:admin", "vc:ke:operators")]
     {
         let taken = HostTokens::new(prefix).unwrap();
-        let caller = who().authenticate(&ke(), &known(&ke()), Some(&taken), &mut bearer("admin")).await.unwrap();
+        let caller =
+            authenticator().authenticate(&ke(), &known(&ke()), Some(&taken), &mut bearer("admin")).await.unwrap();
         assert_eq!((caller.kind, caller.host.name()), (Kind::Token, name));
         assert_eq!(caller.virtual_name(), format!("{prefix}admin"));
-        // Administrators of the host are none here.
+        // Administrators of the host have no rights in a virtual cluster.
         assert_eq!(caller.host.groups(), [group, "vc:ke:system:authenticated", "system:authenticated"]);
         let shown = shown(&ke(), Some(&taken), user("admin", &["system:masters", "operators"])).unwrap();
         let groups = [format!("{prefix}operators"), "system:authenticated".to_owned()];
@@ -139,22 +144,28 @@ async fn users_of_other_tokens_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_certificate_comes_before_a_token_and_a_good_token_before_a_bad_one() {
+async fn certificates_precede_tokens_and_valid_tokens_precede_invalid_ones() {
     let mut both = certificate("eve", &[]);
     both.extend(bearer("unknown"));
-    assert_eq!(who().authenticate(&ke(), &known(&ke()), None, &mut both).await.unwrap().virtual_name(), "eve");
+    assert_eq!(
+        authenticator().authenticate(&ke(), &known(&ke()), None, &mut both).await.unwrap().virtual_name(),
+        "eve"
+    );
     assert!(both.is_empty());
 
     let mut two = bearer("unknown");
     // `account`.
     two.insert("sec-websocket-protocol", "x,base64url.bearer.authorization.k8s.io.YWNjb3VudA".parse().unwrap());
-    assert_eq!(who().authenticate(&ke(), &known(&ke()), None, &mut two).await.unwrap().kind, Kind::ServiceAccount);
+    assert_eq!(
+        authenticator().authenticate(&ke(), &known(&ke()), None, &mut two).await.unwrap().kind,
+        Kind::ServiceAccount
+    );
 }
 
 #[tokio::test]
-async fn without_credentials_one_is_anonymous() {
+async fn a_request_without_credentials_is_anonymous() {
     for mut headers in [HeaderMap::new(), certificate("", &["system:masters"])] {
-        let caller = who().authenticate(&ke(), &known(&ke()), None, &mut headers).await.unwrap();
+        let caller = authenticator().authenticate(&ke(), &known(&ke()), None, &mut headers).await.unwrap();
         assert_eq!((caller.kind, caller.virtual_name()), (Kind::Anonymous, "system:anonymous"));
         assert_eq!(caller.host.groups(), ["vc:ke:system:unauthenticated", "system:unauthenticated"]);
         assert!(!caller.is_authenticated());
@@ -162,14 +173,14 @@ async fn without_credentials_one_is_anonymous() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_answer_is_not_a_bad_token() {
-    let who = Authenticator::new(Arc::new(Fake { fails: true, ..Fake::default() }));
-    let error = who.authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap_err();
+async fn a_missing_answer_is_not_an_invalid_token() {
+    let authenticator = Authenticator::new(Arc::new(FakeHost { fails: true, ..FakeHost::default() }));
+    let error = authenticator.authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap_err();
     let status = Status::from(&error);
     assert_eq!((status.code, status.retry_after()), (503, Some(1)));
 }
 
-/// What is on the host's side: only the groups that it gives everybody, and a member's own.
+/// Groups of the host are dropped, except those that all users have, and those of members.
 fn is_contained(host: &HostUser) -> bool {
     let is_own = |name: &str| name.starts_with("vc:ke:");
     let is_member = Account::parse(host.name()).is_some_and(|account| account.namespace == "edge-ke");
@@ -190,7 +201,7 @@ fn identity() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn nobody_leaves_the_virtual_cluster(
+    fn identities_stay_in_the_virtual_cluster(
         name in identity(),
         groups in proptest::collection::vec(identity(), 0..4),
         prefix in prop_oneof!["", "sso:"],
@@ -223,11 +234,11 @@ proptest! {
     }
 }
 
-/// What is kept of earlier requests follows the namespace of a service account, and the host's latest answer.
+/// Cached callers depend on the namespace of the service account, and on the host's latest answer.
 #[tokio::test(start_paused = true)]
 async fn known_callers_follow_their_namespaces() {
     let account = user("system:serviceaccount:edge-ke:app", &["system:serviceaccounts:edge-ke"]);
-    let fake = Fake { tokens: [("t", account)].into(), ..Fake::default() };
+    let fake = FakeHost { tokens: [("t", account)].into(), ..FakeHost::default() };
     let authn = Authenticator::new(Arc::new(fake));
     let (member, gone) = (ke(), Mapping::new("ke".parse().unwrap(), Arc::default()));
     let callers = known(&member);
@@ -238,10 +249,10 @@ async fn known_callers_follow_their_namespaces() {
     assert_eq!(authn.authenticate(&member, &callers, None, &mut bearer("t")).await.unwrap(), first);
 }
 
-/// A caller of one virtual cluster is never taken for that of another, and certificates that differ are different callers.
+/// Callers of different virtual clusters, and of different certificates, are never confused.
 #[tokio::test]
 async fn known_callers_are_of_one_cluster_and_one_certificate() {
-    let authn = Authenticator::new(Arc::new(Fake::default()));
+    let authn = Authenticator::new(Arc::new(FakeHost::default()));
     let hz = Mapping::new("hz".parse().unwrap(), Arc::default());
     // Also if a request brings the callers of another cluster.
     let (of_ke, of_hz) = (known(&ke()), known(&hz));

@@ -1,6 +1,6 @@
-//! Whom a bearer token stands for, as the host says.
+//! The users of bearer tokens, according to the host.
 //!
-//! Answers are remembered under the token's SHA-256; the token itself is kept nowhere.
+//! Answers are cached by the SHA-256 of the token. The token itself is not kept.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,15 +16,16 @@ use crate::reviews::TokenUser;
 use crate::reviews::key::Key;
 use crate::reviews::{ReviewError, Reviews};
 
-/// How long a good token is believed. A service account that is deleted can go on for as long.
-const GOOD: Duration = Duration::from_secs(10);
-/// How long a bad one is disbelieved. Short: a token may be known to one API server before it is to the next.
-const BAD: Duration = Duration::from_secs(1);
-/// Answers remembered. An entry is about 100 bytes, and about 1 KB for a good token.
-const REMEMBERED: usize = 4096;
-/// Tokens that the host is asked about at a time. A flood of bad tokens must not use up the host's patience with the
-/// agent, which all virtual clusters share.
-const AT_A_TIME: usize = 32;
+/// The time for which a valid token is cached. A deleted service account can be used for this time.
+const VALID_TTL: Duration = Duration::from_secs(10);
+/// The time for which an invalid token is cached. It is short, because one API server may know a token before the
+/// others.
+const INVALID_TTL: Duration = Duration::from_secs(1);
+/// The maximum number of cached answers. An entry has about 100 bytes, and about 1 KB for a valid token.
+const MAX_CACHED: usize = 4096;
+/// The maximum number of concurrent token reviews. A flood of invalid tokens must not exhaust the host's rate limit for
+/// the agent, which all virtual clusters share.
+const MAX_REVIEWS: usize = 32;
 
 /// Tokens and their users.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub(super) struct Tokens<R> {
     asking: Semaphore,
 }
 
-/// What is read of a token's claims (RFC 7519 section 4.1.4). Nothing is believed because of it: it can only make
-/// an answer be forgotten earlier.
+/// The claims of a token that are read (RFC 7519 section 4.1.4). They are not trusted: they can only shorten the time
+/// for which an answer is cached.
 #[derive(Deserialize)]
 struct Claims {
     /// Seconds since 1970; may have a fraction.
@@ -46,10 +47,10 @@ struct Claims {
 
 impl<R: Reviews> Tokens<R> {
     pub(super) fn new(reviews: R) -> Self {
-        Self { reviews, known: Memo::new(REMEMBERED), asking: Semaphore::new(AT_A_TIME) }
+        Self { reviews, known: Memo::new(MAX_CACHED), asking: Semaphore::new(MAX_REVIEWS) }
     }
 
-    /// The token's user; `None` if the host knows nobody.
+    /// The user of the token. `None` if the host rejects the token.
     pub(super) async fn user(&self, token: &Secret) -> Result<Option<(Key, Arc<TokenUser>)>, ReviewError> {
         let token = token.expose();
         let key = Key::of_token(token);
@@ -59,26 +60,26 @@ impl<R: Reviews> Tokens<R> {
         };
         let keep = |user: &Option<Arc<TokenUser>>| match user {
             Some(_) => lifetime(token, SystemTime::now()),
-            None => Some(BAD),
+            None => Some(INVALID_TTL),
         };
         Ok(self.known.get(key, ask, keep).await?.map(|user| (key, user)))
     }
 }
 
-/// How long a good token is believed: never past its own end, if it says one.
+/// The time for which a valid token is cached: at most until it expires, if it contains that time.
 fn lifetime(token: &str, now: SystemTime) -> Option<Duration> {
-    let Some(end) = expiry(token) else { return Some(GOOD) };
+    let Some(end) = expiry(token) else { return Some(VALID_TTL) };
     let left = end.duration_since(now).ok()?;
-    Some(left.min(GOOD)).filter(|left| !left.is_zero())
+    Some(left.min(VALID_TTL)).filter(|left| !left.is_zero())
 }
 
-/// The end that a JSON Web Token says of itself; `None` for other tokens.
+/// The expiry in a JSON Web Token. `None` for other tokens.
 fn expiry(token: &str) -> Option<SystemTime> {
     let mut parts = token.split('.');
     let (_header, claims, _signature) = (parts.next()?, parts.next()?, parts.next()?);
     let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
     let Claims { exp } = serde_json::from_slice(&claims).ok()?;
-    // Before 1970 is long ago; beyond what can be said is never.
+    // A time before 1970 is in the past. A time that cannot be represented never comes.
     let since = Duration::try_from_secs_f64(exp?.max(0.0)).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(since)
 }

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_to_a_path() {
+    fn paths_cannot_be_written() {
         for verb in ["post", "put", "patch", "delete", "head", "GET", ""] {
             assert_eq!(PathClass::of(verb, "/healthz"), PathClass::Never, "{verb}");
         }

@@ -14,7 +14,7 @@ use crate::reviews::{Attributes, ReviewError};
 pub enum Refused {
     /// The caller may not do this, or the request is invalid. The Status is complete.
     #[error("{0}")]
-    Said(Box<Status>),
+    Status(Box<Status>),
     /// The host did not answer the review.
     #[error(transparent)]
     Review(#[from] ReviewError),
@@ -43,7 +43,7 @@ impl Refused {
 
 impl From<Status> for Refused {
     fn from(status: Status) -> Self {
-        Self::Said(Box::new(status))
+        Self::Status(Box::new(status))
     }
 }
 
@@ -51,7 +51,7 @@ impl From<Status> for Refused {
 impl From<Refused> for Status {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Said(status) => *status,
+            Refused::Status(status) => *status,
             Refused::Review(error) => Self::from(&error),
         }
     }

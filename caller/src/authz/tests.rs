@@ -8,14 +8,14 @@ use tokio::time::advance;
 use super::*;
 use crate::authn::{Authenticator, KnownCallers};
 use crate::reviews::rules::NonResourceRule;
-use crate::testing::{Fake, ke};
+use crate::testing::{FakeHost, ke};
 
 async fn caller(name: &str) -> Caller {
     let mut headers = HeaderMap::new();
     if !name.is_empty() {
         Identity { user: name.into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
     }
-    Authenticator::new(Arc::new(Fake::default()))
+    Authenticator::new(Arc::new(FakeHost::default()))
         .authenticate(&ke(), &KnownCallers::new(ke().cluster().clone()), None, &mut headers)
         .await
         .unwrap()
@@ -25,72 +25,72 @@ fn listing<'a>(resource: &'a str, namespace: &'a HostNamespace) -> Attributes<'a
     Attributes { verb: "list", group: "", version: "v1", resource, subresource: "", name: "", namespace }
 }
 
-async fn is_allowed(access: &Authorizer<Arc<Fake>>, caller: &Caller, namespace: &HostNamespace) -> bool {
-    access.check(&caller.host, &listing("nodes", namespace)).await.unwrap().allowed
+async fn is_allowed(authorizer: &Authorizer<Arc<FakeHost>>, caller: &Caller, namespace: &HostNamespace) -> bool {
+    authorizer.check(&caller.host, &listing("nodes", namespace)).await.unwrap().allowed
 }
 
 const NODES: &str = "vc:ke:eve: list nodes./  in atoll-root-ke";
 
 #[tokio::test(start_paused = true)]
-async fn permissions_last_longer_than_refusals() {
-    let fake = Fake::allowing(&[NODES]);
-    let access = Authorizer::new(Arc::clone(&fake));
+async fn permissions_are_cached_longer_than_refusals() {
+    let fake = FakeHost::allowing(&[NODES]);
+    let authorizer = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let (eve, bob) = (caller("eve").await, caller("bob").await);
     for _ in 0..2 {
-        assert!(is_allowed(&access, &eve, &root).await);
-        assert!(!is_allowed(&access, &bob, &root).await);
+        assert!(is_allowed(&authorizer, &eve, &root).await);
+        assert!(!is_allowed(&authorizer, &bob, &root).await);
     }
-    assert_eq!(fake.asked(), 2);
+    assert_eq!(fake.questions(), 2);
     advance(Duration::from_secs(1)).await;
-    is_allowed(&access, &eve, &root).await;
-    is_allowed(&access, &bob, &root).await;
-    assert_eq!(fake.asked(), 3, "one second is enough for a no");
+    is_allowed(&authorizer, &eve, &root).await;
+    is_allowed(&authorizer, &bob, &root).await;
+    assert_eq!(fake.questions(), 3, "one second is enough for a no");
     advance(Duration::from_secs(4)).await;
-    is_allowed(&access, &eve, &root).await;
-    assert_eq!(fake.asked(), 4, "and five for a yes");
+    is_allowed(&authorizer, &eve, &root).await;
+    assert_eq!(fake.questions(), 4, "and five for a yes");
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_write_no_refusal_is_remembered() {
-    let fake = Fake::allowing(&[]);
-    let access = Authorizer::new(Arc::clone(&fake));
+async fn refusals_are_not_cached_after_a_write() {
+    let fake = FakeHost::allowing(&[]);
+    let authorizer = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let eve = caller("eve").await;
-    assert!(!is_allowed(&access, &eve, &root).await);
-    access.flush(&"hz".parse().unwrap());
-    assert!(!is_allowed(&access, &eve, &root).await);
-    assert_eq!(fake.asked(), 1, "another cluster's write changes nothing");
+    assert!(!is_allowed(&authorizer, &eve, &root).await);
+    authorizer.flush(&"hz".parse().unwrap());
+    assert!(!is_allowed(&authorizer, &eve, &root).await);
+    assert_eq!(fake.questions(), 1, "another cluster's write changes nothing");
 
-    access.flush(eve.host.cluster());
-    assert!(access.is_settling(eve.host.cluster()));
+    authorizer.flush(eve.host.cluster());
+    assert!(authorizer.is_settling(eve.host.cluster()));
     for _ in 0..3 {
-        assert!(!is_allowed(&access, &eve, &root).await);
+        assert!(!is_allowed(&authorizer, &eve, &root).await);
     }
-    assert_eq!(fake.asked(), 4);
+    assert_eq!(fake.questions(), 4);
     fake.allowed.lock().unwrap().push(NODES.into());
-    assert!(is_allowed(&access, &eve, &root).await, "in force as soon as the host knows");
+    assert!(is_allowed(&authorizer, &eve, &root).await, "in force as soon as the host knows");
 
     advance(Duration::from_secs(2)).await;
-    assert!(!access.is_settling(eve.host.cluster()));
+    assert!(!authorizer.is_settling(eve.host.cluster()));
 }
 
 #[tokio::test]
 async fn a_write_revokes_at_once() {
-    let fake = Fake::allowing(&[NODES]);
-    let access = Authorizer::new(Arc::clone(&fake));
+    let fake = FakeHost::allowing(&[NODES]);
+    let authorizer = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let eve = caller("eve").await;
-    assert!(is_allowed(&access, &eve, &root).await);
+    assert!(is_allowed(&authorizer, &eve, &root).await);
     fake.allowed.lock().unwrap().clear();
-    access.flush(eve.host.cluster());
-    assert!(!is_allowed(&access, &eve, &root).await);
+    authorizer.flush(eve.host.cluster());
+    assert!(!is_allowed(&authorizer, &eve, &root).await);
 }
 
 #[tokio::test]
 async fn every_part_of_a_question_counts() {
-    let (fake, eve) = (Fake::allowing(&[]), caller("eve").await);
-    let access = Authorizer::new(Arc::clone(&fake));
+    let (fake, eve) = (FakeHost::allowing(&[]), caller("eve").await);
+    let authorizer = Authorizer::new(Arc::clone(&fake));
     let (root, edge) = ("atoll-root-ke".parse().unwrap(), "edge-ke".parse().unwrap());
     let base = listing("nodes", &root);
     for other in [
@@ -102,19 +102,19 @@ async fn every_part_of_a_question_counts() {
         Attributes { name: "x", ..base },
         Attributes { namespace: &edge, ..base },
     ] {
-        access.check(&eve.host, &other).await.unwrap();
+        authorizer.check(&eve.host, &other).await.unwrap();
     }
-    assert_eq!(fake.asked(), 7);
+    assert_eq!(fake.questions(), 7);
 }
 
 #[tokio::test]
 async fn a_denial_has_virtual_names() {
-    let access = Authorizer::new(Fake::allowing(&[]));
+    let authorizer = Authorizer::new(FakeHost::allowing(&[]));
     let eve = caller("eve").await;
     for (namespace, place) in [("atoll-root-ke", "at the cluster scope"), ("edge-ke", r#"in the namespace "edge""#)] {
         let namespace = namespace.parse().unwrap();
         let attributes = Attributes { name: "edge-ke", ..listing("nodes", &namespace) };
-        let status = Status::from(access.demand(&ke(), &eve, &attributes).await.unwrap_err());
+        let status = Status::from(authorizer.demand(&ke(), &eve, &attributes).await.unwrap_err());
         assert_eq!(status.code, 403);
         let sentence = r#"nodes "edge" is forbidden: User "eve" cannot list resource "nodes" in API group """#;
         assert_eq!(status.message, format!("{sentence} {place}"));
@@ -122,23 +122,23 @@ async fn a_denial_has_virtual_names() {
 }
 
 #[tokio::test]
-async fn a_host_that_fails_is_503_and_nothing_is_remembered() {
-    let fake = Arc::new(Fake { fails: true, ..Fake::default() });
-    let access = Authorizer::new(Arc::clone(&fake));
+async fn errors_of_the_host_are_503_and_not_cached() {
+    let fake = Arc::new(FakeHost { fails: true, ..FakeHost::default() });
+    let authorizer = Authorizer::new(Arc::clone(&fake));
     let (eve, root) = (caller("eve").await, "atoll-root-ke".parse().unwrap());
     for _ in 0..2 {
-        let refused = access.demand(&ke(), &eve, &listing("nodes", &root)).await.unwrap_err();
+        let refused = authorizer.demand(&ke(), &eve, &listing("nodes", &root)).await.unwrap_err();
         assert_eq!(Status::from(refused).code, 503);
     }
-    assert_eq!(fake.asked(), 2);
+    assert_eq!(fake.questions(), 2);
 }
 
 #[tokio::test]
 async fn each_path_has_its_class() {
     let rule = NonResourceRule { verbs: vec!["get".into()], non_resource_urls: vec!["*".into()] };
     let rules = Rules { non_resource_rules: vec![rule], ..Rules::default() };
-    let generous = Authorizer::new(Arc::new(Fake { rules, ..Fake::default() }));
-    let strict = Authorizer::new(Fake::allowing(&[]));
+    let generous = Authorizer::new(Arc::new(FakeHost { rules, ..FakeHost::default() }));
+    let strict = Authorizer::new(FakeHost::allowing(&[]));
     let (eve, nobody) = (caller("eve").await, caller("").await);
     for (path, [by_nobody, by_eve, by_rule]) in [
         ("/healthz", [true, true, true]),

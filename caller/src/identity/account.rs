@@ -6,10 +6,10 @@ use rewrite::name::is_label;
 
 /// `ServiceAccountUsernamePrefix` of `k8s.io/apiserver/pkg/authentication/serviceaccount/util.go`.
 const PREFIX: &str = "system:serviceaccount:";
-/// The longest DNS subdomain (RFC 1123), which is what a service account's name is.
+/// The maximum length of a DNS subdomain (RFC 1123), such as the name of a service account.
 const MAX_NAME: usize = 253;
 
-/// A service account. Whether its namespace is named as the host or as the virtual cluster names it, its user knows.
+/// A service account. Its namespace is a host name or a virtual name, depending on the use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Account<'a> {
     pub(crate) namespace: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct Account<'a> {
 // === impl Account ===
 
 impl<'a> Account<'a> {
-    /// Takes a user name apart, as `SplitUsername` (ibidem) does: what is not exactly of that form is an ordinary name.
+    /// Parses a user name, as `SplitUsername` (ibidem) does. Names in any other form are ordinary names.
     pub(crate) fn parse(user: &'a str) -> Option<Self> {
         let (namespace, name) = user.strip_prefix(PREFIX)?.split_once(':')?;
         let is_subdomain = name.len() <= MAX_NAME && name.split('.').all(is_subdomain_part);

@@ -1,11 +1,11 @@
-//! Somebody who asks.
+//! The caller of a request.
 
 use super::host_user::HostUser;
 
-/// Somebody who asks.
+/// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Who that is on the host.
+    /// The user on the host.
     pub host: HostUser,
     /// How the caller is known.
     pub kind: Kind,
@@ -19,18 +19,18 @@ pub enum Kind {
     Certificate,
     /// By the token of a service account.
     ServiceAccount,
-    /// By another token that the host knows, and the virtual cluster takes.
+    /// By another token of the host that the virtual cluster accepts.
     Token,
-    /// Not at all.
+    /// The caller is anonymous.
     Anonymous,
-    /// As somebody that another caller may act as.
+    /// By impersonation: another caller may act as this user.
     Impersonated,
 }
 
 // === impl Caller ===
 
 impl Caller {
-    /// What the virtual cluster calls the caller; for messages and logs.
+    /// The name of the caller in the virtual cluster, for messages and logs.
     pub fn virtual_name(&self) -> &str {
         &self.virtual_name
     }

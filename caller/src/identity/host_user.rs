@@ -1,7 +1,8 @@
-//! Somebody on the host.
+//! Users of the host.
 //!
 //! A value of this type is either a service account of the host whose namespace belongs to a virtual cluster, or has a
-//! name that begins with that cluster's `vc:<cluster>:`. Nothing else can be built, so nothing else can be impersonated.
+//! name that begins with that cluster's `vc:<cluster>:`. No other value can be built, so no other user can be
+//! impersonated.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::headers::{self, Inexpressible};
 pub use super::names::{ACCOUNTS, ACCOUNTS_OF, AUTHENTICATED, UNAUTHENTICATED};
 use super::names::{ANONYMOUS, attempt_group};
 
-/// A user in the names of the host, every part of which can be written as an HTTP header. Clones are the same.
+/// A user in host names, all of whose parts can be written in HTTP headers. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostUser(Arc<Parts>);
 
@@ -25,7 +26,7 @@ struct Parts {
     groups: Vec<String>,
     uid: Option<String>,
     extra: Vec<(String, Vec<String>)>,
-    /// The headers that say so to the host. Every request of the user has them, so they are made once.
+    /// The impersonation headers. Every request of the user has them, so they are built once.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -39,12 +40,12 @@ struct Groups {
 // === impl HostUser ===
 
 impl HostUser {
-    /// The virtual cluster that the user is of.
+    /// The virtual cluster of the user.
     pub fn cluster(&self) -> &ClusterName {
         &self.0.cluster
     }
 
-    /// The same with the right to [attempt](super::ATTEMPT) a grant.
+    /// The same user with the right to [attempt](super::ATTEMPT) a grant.
     #[must_use]
     pub fn attempting(&self) -> Self {
         let Parts { cluster, name, groups, uid, extra, .. } = &*self.0;
@@ -70,7 +71,7 @@ impl HostUser {
         self.0.uid.as_deref()
     }
 
-    /// What else is known, by key.
+    /// The extra fields, by key.
     pub fn extra(&self) -> &[(String, Vec<String>)] {
         &self.0.extra
     }
@@ -80,9 +81,8 @@ impl HostUser {
         self.0.groups.iter().any(|group| group == AUTHENTICATED)
     }
 
-    /// Somebody whom a certificate or a token names: the prefix stands before the name and before each group, whatever
-    /// they look like.
-    pub(crate) fn stranger(
+    /// The user of a certificate or token. The name and each group get the prefix, whatever their form.
+    pub(crate) fn prefixed(
         mapping: &Mapping,
         name: &str,
         groups: &[String],
@@ -98,7 +98,7 @@ impl HostUser {
         Self::new(mapping, own(mapping, name), mapped, uid, extra)
     }
 
-    /// A service account that the host itself named, in a namespace of the virtual cluster.
+    /// A service account of the host, in a namespace of the virtual cluster.
     pub(crate) fn account(
         mapping: &Mapping,
         name: &str,
@@ -108,9 +108,10 @@ impl HostUser {
     ) -> Result<Self, Inexpressible> {
         let mut mapped = Groups::default();
         for group in groups {
-            // A service account is in these alone. Should something on the host say more, that is for the host only.
+            // A service account has only these groups. Further groups on the host have no effect in the virtual
+            // cluster.
             if matches!(&**group, AUTHENTICATED | ACCOUNTS) {
-                // In their places: the virtual cluster shows its own in the order of the host's.
+                // In the order of the host, in which the virtual cluster shows them.
                 mapped.add(own(mapping, group));
                 mapped.add(group.clone());
             } else if group.strip_prefix(ACCOUNTS_OF).is_some_and(|of| mapping.member(of.as_bytes()).is_some()) {
@@ -123,8 +124,8 @@ impl HostUser {
         Self::new(mapping, name.to_owned(), mapped, uid, extra)
     }
 
-    /// Nobody. The host's own `system:unauthenticated` keeps it from adding `system:authenticated` to an impersonated
-    /// user (`pkg/endpoints/filters/impersonation` in apiserver).
+    /// The anonymous user. The host's own `system:unauthenticated` keeps it from adding `system:authenticated` to an
+    /// impersonated user (`pkg/endpoints/filters/impersonation` in apiserver).
     pub(crate) fn anonymous(mapping: &Mapping) -> Self {
         let mut groups = Groups::default();
         groups.add(own(mapping, UNAUTHENTICATED));
@@ -132,8 +133,8 @@ impl HostUser {
         Self::new(mapping, own(mapping, ANONYMOUS), groups, None, Vec::new()).expect("these names are visible ASCII")
     }
 
-    /// Somebody that a caller may act as. `account` is the host name of a service account, if it is one whose namespace
-    /// belongs to the virtual cluster; `groups` are virtual, with those that an API server adds.
+    /// A user that a caller may impersonate. `account` is the host name of a service account, if it is one whose
+    /// namespace belongs to the virtual cluster; `groups` are virtual, with those that an API server adds.
     pub fn impersonated(
         mapping: &Mapping,
         name: &str,
@@ -153,7 +154,7 @@ impl HostUser {
                 None => own(mapping, group),
             });
         }
-        // As the host itself would have it: who acts as a service account is one to the host, too.
+        // As on the host: if a caller impersonates a service account, the host treats it as that service account.
         for group in [AUTHENTICATED, UNAUTHENTICATED, ACCOUNTS] {
             if groups.iter().any(|given| given == group) && (group != ACCOUNTS || account.is_some()) {
                 mapped.add(group);
@@ -174,8 +175,8 @@ impl HostUser {
         Ok(Self(Arc::new(Parts { cluster: mapping.cluster().clone(), name, groups, uid, extra, headers })))
     }
 
-    /// Makes a request one of this user's: removes every header of a client that says who somebody is, then sets ours,
-    /// as client-go does (`transport/round_trippers.go`).
+    /// Makes this the user of a request: removes all identity headers of the client, and sets ours, as client-go does
+    /// (`transport/round_trippers.go`).
     pub fn write(&self, headers: &mut HeaderMap) {
         headers::strip(headers);
         headers.reserve(self.0.headers.len());
@@ -197,13 +198,13 @@ impl Groups {
     }
 }
 
-/// The host's namespace of that virtual name, if there is one and it belongs to the virtual cluster.
+/// The host namespace with this virtual name, if it exists and belongs to the virtual cluster.
 pub(crate) fn member(mapping: &Mapping, namespace: &str) -> Option<HostNamespace> {
     let host = mapping.host(&VirtualNamespace::new(namespace).ok()?).ok()?;
     mapping.member(host.as_ref()).is_some().then_some(host)
 }
 
-/// With the prefix of the virtual cluster, which makes it nobody's on the host.
+/// With the prefix of the virtual cluster, so that it has no rights of the host.
 fn own(mapping: &Mapping, name: &str) -> String {
     format!("{}{name}", mapping.identity_prefix())
 }

@@ -7,9 +7,9 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// rights.
 pub const ATTEMPT: &str = "atoll:attempt";
 
-/// Everybody who said who they are (`AllAuthenticated` of `k8s.io/apiserver/pkg/authentication/user/user.go`).
+/// All authenticated users (`AllAuthenticated` of `k8s.io/apiserver/pkg/authentication/user/user.go`).
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Everybody else (`AllUnauthenticated`, ibidem).
+/// All other users (`AllUnauthenticated`, ibidem).
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// All service accounts (`AllServiceAccountsGroup` of `pkg/authentication/serviceaccount/util.go`).
 pub const ACCOUNTS: &str = "system:serviceaccounts";

@@ -10,7 +10,7 @@ use super::*;
 use crate::authn::{Authenticator, KnownCallers};
 use crate::authz::Authorizer;
 use crate::identity::{Caller, HostUser};
-use crate::testing::{Fake, ke};
+use crate::testing::{FakeHost, ke};
 
 fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     lines.iter().map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())).collect()
@@ -19,7 +19,7 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 async fn admin() -> Caller {
     let mut headers = HeaderMap::new();
     Identity { user: "admin".into(), groups: Vec::new(), uid: None, credential: None }.write(&mut headers);
-    Authenticator::new(Arc::new(Fake::default()))
+    Authenticator::new(Arc::new(FakeHost::default()))
         .authenticate(&ke(), &KnownCallers::new(ke().cluster().clone()), None, &mut headers)
         .await
         .unwrap()
@@ -29,18 +29,18 @@ async fn acting(allowed: &[&str], lines: &[(&str, &str)]) -> Result<Caller, Stat
     let allowed: Vec<String> = allowed.iter().map(|what| format!("vc:ke:admin: impersonate {what}")).collect();
     let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
     let mut headers = headers(lines);
-    let acting = acting_as(&Authorizer::new(Fake::allowing(&allowed)), &ke(), admin().await, &mut headers).await;
+    let acting = acting_as(&Authorizer::new(FakeHost::allowing(&allowed)), &ke(), admin().await, &mut headers).await;
     assert!(!headers.keys().any(|name| name.as_str().starts_with("impersonate-")));
     acting.map_err(Status::from)
 }
 
 #[tokio::test]
-async fn without_headers_one_acts_as_oneself() {
+async fn without_headers_the_caller_is_unchanged() {
     assert_eq!(acting(&[], &[("accept", "*/*"), ("impersonate-user", "")]).await.unwrap(), admin().await);
 }
 
 #[tokio::test]
-async fn the_hosts_administrator_is_the_virtual_clusters() {
+async fn system_masters_is_a_group_of_the_virtual_cluster() {
     let caller = acting(
         &["users./ system:admin in atoll-root-ke", "groups./ system:masters in atoll-root-ke"],
         &[("Impersonate-User", "system:admin"), ("Impersonate-Group", "system:masters")],
@@ -73,7 +73,7 @@ async fn every_part_must_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_denial_names_what_is_missing() {
+async fn a_denial_names_the_missing_right() {
     let status = acting(&[], &[("impersonate-user", "eve")]).await.unwrap_err();
     let sentence = r#"users "eve" is forbidden: User "admin" cannot impersonate resource "users" in API group """#;
     assert_eq!(status.message, format!("{sentence} at the cluster scope"));
@@ -115,7 +115,7 @@ async fn a_service_account_of_another_cluster_is_refused() {
 }
 
 #[tokio::test]
-async fn implied_groups_are_an_api_servers() {
+async fn implied_groups_are_those_of_an_api_server() {
     let users = ["users./ eve in atoll-root-ke", "users./ system:anonymous in atoll-root-ke"];
     let groups = ["groups./ system:unauthenticated in atoll-root-ke", "groups./ system:authenticated in atoll-root-ke"];
     let allowed = [users, groups].concat();
@@ -149,7 +149,7 @@ fn parts_without_a_user_are_a_bad_request() {
 }
 
 #[test]
-fn badly_encoded_keys_are_themselves() {
+fn invalid_encoding_in_keys_is_kept() {
     let lines = [("impersonate-user", "eve"), ("impersonate-extra-a%", "1"), ("impersonate-extra-a%zz", "2")];
     let requested = Requested::parse(&headers(&lines)).unwrap().unwrap();
     let keys: Vec<_> = requested.extra.keys().map(String::as_str).collect();
@@ -157,7 +157,7 @@ fn badly_encoded_keys_are_themselves() {
 }
 
 #[tokio::test]
-async fn what_a_client_says_of_itself_is_gone() {
+async fn identity_headers_of_clients_are_removed() {
     let mut headers = headers(&[
         ("Impersonate-User", "system:admin"),
         ("Impersonate-Extra-X", "y"),
@@ -178,7 +178,7 @@ async fn what_a_client_says_of_itself_is_gone() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn written_headers_are_parsed_back(
         name in "[!-~é]{1,20}",
         groups in proptest::collection::vec("[!-~é]([ -~é]{0,10}[!-~é])?", 0..4),
         uid in proptest::option::of("[!-~]{1,20}"),
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn what_headers_cannot_carry_is_nobody(name in "[ -~]{0,5}[ \t\n\u{0}]", key in "[a-z]{0,4}") {
+    fn names_that_headers_cannot_contain_are_refused(name in "[ -~]{0,5}[ \t\n\u{0}]", key in "[a-z]{0,4}") {
         let mapping = ke();
         let made = |name: &str, groups: &[String], uid: Option<String>, extra| {
             HostUser::impersonated(&mapping, name, groups, uid, extra)

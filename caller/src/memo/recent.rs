@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays() {
+    fn used_entries_are_kept() {
         let mut recent = Recent::new(4);
         for key in 0..100 {
             recent.insert(key, key);

@@ -11,63 +11,63 @@ const SECOND: Duration = Duration::from_secs(1);
 
 type Numbers = Memo<u32, u32, &'static str>;
 
-/// Asks, and says whether that was necessary.
-async fn is_asked(memo: &Numbers, key: u32, lifetime: Option<Duration>) -> bool {
-    let asked = Cell::new(false);
+/// Gets an answer. Returns whether it was not cached.
+async fn asks(memo: &Numbers, key: u32, lifetime: Option<Duration>) -> bool {
+    let sent = Cell::new(false);
     let ask = async || {
-        asked.set(true);
+        sent.set(true);
         Ok(key)
     };
     assert_eq!(memo.get(key, ask, |_| lifetime).await, Ok(key));
-    asked.get()
+    sent.get()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_remembered_until_its_time() {
+async fn an_answer_is_cached_until_it_expires() {
     let memo = Numbers::new(8);
-    assert!(is_asked(&memo, 1, Some(SECOND)).await);
+    assert!(asks(&memo, 1, Some(SECOND)).await);
     advance(Duration::from_millis(999)).await;
-    assert!(!is_asked(&memo, 1, Some(SECOND)).await);
+    assert!(!asks(&memo, 1, Some(SECOND)).await);
     advance(Duration::from_millis(1)).await;
-    assert!(is_asked(&memo, 1, None).await);
-    assert!(is_asked(&memo, 1, None).await, "it was not to be remembered");
+    assert!(asks(&memo, 1, None).await);
+    assert!(asks(&memo, 1, None).await, "it was not to be remembered");
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_counts_from_the_question() {
+async fn the_lifetime_begins_with_the_question() {
     let memo = Numbers::new(8);
     let slow = async || {
         advance(SECOND).await;
         Ok(1)
     };
     memo.get(1, slow, |_| Some(SECOND)).await.unwrap();
-    assert!(is_asked(&memo, 1, None).await);
+    assert!(asks(&memo, 1, None).await);
 }
 
 #[tokio::test]
-async fn errors_are_not_remembered() {
+async fn errors_are_not_cached() {
     let memo = Numbers::new(8);
     assert_eq!(memo.get(1, async || Err("no"), |_| Some(SECOND)).await, Err("no"));
-    assert!(is_asked(&memo, 1, Some(SECOND)).await);
+    assert!(asks(&memo, 1, Some(SECOND)).await);
 }
 
 #[tokio::test]
-async fn size_is_bounded_and_what_is_used_stays() {
+async fn the_size_is_bounded_and_used_entries_are_kept() {
     let memo = Numbers::new(10);
     for key in 0..1000 {
-        is_asked(&memo, key, Some(SECOND * 100)).await;
+        asks(&memo, key, Some(SECOND * 100)).await;
         assert!(memo.len().0 <= 10);
-        assert!(!is_asked(&memo, 0, Some(SECOND * 100)).await, "0 is used all the time");
+        assert!(!asks(&memo, 0, Some(SECOND * 100)).await, "0 is used all the time");
     }
     assert_eq!(memo.len().1, 0);
 }
 
 #[tokio::test]
-async fn a_burst_asks_once_and_shares_errors() {
+async fn concurrent_questions_are_sent_once_and_share_errors() {
     for answer in [Ok(7), Err("no")] {
-        let (memo, asked, go) = (Numbers::new(8), Cell::new(0), Notify::new());
+        let (memo, sent, go) = (Numbers::new(8), Cell::new(0), Notify::new());
         let ask = async || {
-            asked.set(asked.get() + 1);
+            sent.set(sent.get() + 1);
             go.notified().await;
             answer
         };
@@ -78,13 +78,13 @@ async fn a_burst_asks_once_and_shares_errors() {
         }
         go.notify_one();
         assert_eq!(tokio::join!(first, second, third), (answer, answer, answer));
-        assert_eq!(asked.get(), 1);
+        assert_eq!(sent.get(), 1);
         assert_eq!(memo.len(), (0, 0));
     }
 }
 
 #[tokio::test]
-async fn when_whoever_asks_goes_away_the_next_asks() {
+async fn if_the_sender_is_dropped_the_next_task_sends() {
     let (memo, go) = (Numbers::new(8), Notify::new());
     let ask = async || {
         go.notified().await;
@@ -107,7 +107,7 @@ async fn when_whoever_asks_goes_away_the_next_asks() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_a_flush_is_not_remembered() {
+async fn answers_from_before_a_flush_are_not_cached() {
     let (memo, go) = (Numbers::new(8), Notify::new());
     let ask = async || {
         go.notified().await;
@@ -116,7 +116,7 @@ async fn what_was_asked_before_a_flush_is_not_remembered() {
     let mut before = pin!(memo.get(1, ask, |_| Some(SECOND)));
     assert!(poll_once(before.as_mut()).await.is_pending());
     memo.flush();
-    assert!(is_asked(&memo, 1, None).await, "the answer to an older question is not waited for");
+    assert!(asks(&memo, 1, None).await, "the answer to an older question is not waited for");
     go.notify_one();
     assert_eq!(before.await, Ok(7));
     assert_eq!(memo.len(), (0, 0));

@@ -24,7 +24,7 @@ use host_client::{Host, full};
 /// (`--authentication-token-webhook`).
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of an answer, in bytes. A list of rules has a few hundred bytes for each rule.
-const MAX_ANSWER: usize = 4 << 20;
+const MAX_RESPONSE: usize = 4 << 20;
 /// The maximum length of the message of an error, in characters.
 const MAX_MESSAGE: usize = 300;
 
@@ -68,7 +68,7 @@ async fn answer(host: &Host, path: &str, headers: HeaderMap, review: Vec<u8>) ->
     }
     let response = host.send(request).await.map_err(|error| ReviewError::Host(Arc::new(error)))?;
     let status = response.status();
-    let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+    let body = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
     let body = body.map_err(|error| ReviewError::Unreadable(Arc::from(error)))?.to_bytes();
     match status {
         StatusCode::OK | StatusCode::CREATED => Ok(body),

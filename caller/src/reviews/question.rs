@@ -1,4 +1,4 @@
-//! What the host is asked, and what it answers.
+//! The questions to the host, and its answers.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ pub struct Rules {
 /// The rules in the host's answer.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Said {
+struct RulesStatus {
     #[serde(deserialize_with = "null_is_default")]
     non_resource_rules: Bounded,
     incomplete: bool,
@@ -64,7 +64,8 @@ impl Rules {
 
 impl<'de> Deserialize<'de> for Rules {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Said { non_resource_rules: Bounded { rules, has_more }, incomplete } = Said::deserialize(deserializer)?;
+        let RulesStatus { non_resource_rules: Bounded { rules, has_more }, incomplete } =
+            RulesStatus::deserialize(deserializer)?;
         Ok(Self { non_resource_rules: rules, incomplete: incomplete || has_more })
     }
 }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_at_the_end_stands_for_any_rest() {
+    fn a_trailing_star_matches_any_suffix() {
         let rules: Rules = serde_json::from_str(
             r#"{"nonResourceRules": [
                 {"verbs": ["get"], "nonResourceURLs": ["/openid/*", "/exact"]},

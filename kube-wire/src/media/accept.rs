@@ -204,11 +204,6 @@ impl<'a> AcceptClause<'a> {
         self.encoding() == Some(Encoding::Json) || self.is_wildcard()
     }
 
-    /// Whether it names the stream form of a watch.
-    pub fn is_watch_stream(&self) -> bool {
-        self.param("stream") == Some("watch")
-    }
-
     /// The value of a parameter. If it is repeated, the last one, as in Kubernetes, which reads them into a map.
     pub fn param(&self, key: &str) -> Option<&'a str> {
         self.params.split(';').rev().find_map(|param| {

@@ -10,7 +10,7 @@ fn json_only(accept: &str) -> Result<(String, Vec<Form>), NotAcceptable> {
 }
 
 #[test]
-fn json_stays_and_the_rest_goes() {
+fn json_is_kept_and_other_types_are_removed() {
     use Form::*;
     let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
                     application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
@@ -37,7 +37,7 @@ fn json_stays_and_the_rest_goes() {
 }
 
 #[test]
-fn nothing_left_is_not_acceptable() {
+fn no_remaining_type_is_not_acceptable() {
     for accept in [
         "application/vnd.kubernetes.protobuf",
         "application/yaml",
@@ -53,7 +53,7 @@ fn nothing_left_is_not_acceptable() {
 }
 
 #[test]
-fn protobuf_is_for_those_who_ask_for_it() {
+fn protobuf_must_be_requested() {
     let only = |accept: &str| Accept::parse([accept]).protobuf_only().map(|only| only.header().to_owned());
     let watch = "application/vnd.kubernetes.protobuf;stream=watch,application/vnd.kubernetes.protobuf";
     let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
@@ -77,7 +77,7 @@ fn the_best_comes_first() {
         Accept::parse(["*/*;q=1, text/plain;q=0.2", "application/json;q=0.2, application/yaml;q=0.85,nonsense"]);
     let ordered: Vec<_> = accept.by_preference().iter().map(|clause| clause.essence()).collect();
     assert_eq!(ordered, ["*/*", "application/yaml", "text/plain", "application/json"]);
-    assert!(Accept::parse(["application/json; stream=watch"]).clauses()[0].is_watch_stream());
+    assert_eq!(Accept::parse(["application/json; stream=watch"]).clauses()[0].param("stream"), Some("watch"));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn refusals_are_written_in_the_clients_encoding() {
 }
 
 #[test]
-fn bodies_are_recognised() {
+fn types_of_bodies_are_recognised() {
     for (text, body) in [
         ("application/json", BodyType::Object(Encoding::Json)),
         ("application/json; charset=utf-8", BodyType::Object(Encoding::Json)),
@@ -146,7 +146,7 @@ fn json_is_allowed_if_some_line_allows_it() {
 
 proptest! {
     #[test]
-    fn what_goes_upstream_is_json_only(accept in "((application/(json|yaml|cbor|vnd.kubernetes.protobuf|\\*)|\\*/\\*|x)(;(as=Table|v=v1|g=meta.k8s.io|q=0\\.[0-9]|stream=watch|z)){0,4},? ?){0,4}") {
+    fn the_upstream_header_is_json_only(accept in "((application/(json|yaml|cbor|vnd.kubernetes.protobuf|\\*)|\\*/\\*|x)(;(as=Table|v=v1|g=meta.k8s.io|q=0\\.[0-9]|stream=watch|z)){0,4},? ?){0,4}") {
         let json_only = Accept::parse([accept.as_str()]).json_only();
         prop_assert_eq!(Accept::allows_json([accept.as_str()]), json_only.is_ok());
         let Ok(only) = json_only else { return Ok(()) };
@@ -154,14 +154,14 @@ proptest! {
         for clause in upstream.clauses() {
             prop_assert_eq!(clause.encoding(), Some(Encoding::Json));
         }
-        // Asking again changes nothing.
+        // A second restriction changes nothing.
         let again = upstream.json_only().unwrap();
         prop_assert_eq!(again.header(), only.header());
         prop_assert_eq!(again.forms(), only.forms());
     }
 
     #[test]
-    fn any_text_is_survived(text in any::<String>()) {
+    fn no_text_panics(text in any::<String>()) {
         let _ = Accept::parse([text.as_str()]).json_only();
         let _ = BodyType::of_object(Some(&text));
     }

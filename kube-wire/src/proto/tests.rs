@@ -88,14 +88,14 @@ proptest! {
     }
 
     #[test]
-    fn varints_have_the_length_they_say(number: u64) {
+    fn varint_len_is_the_length(number: u64) {
         let mut writer = Writer::new();
         writer.raw_varint(number);
         prop_assert_eq!(writer.into_bytes().len(), varint_len(number));
     }
 
     #[test]
-    fn any_bytes_are_survived(message in any::<Vec<u8>>()) {
+    fn no_input_panics(message in any::<Vec<u8>>()) {
         let _ = read_all(&message);
     }
 }

@@ -9,7 +9,7 @@ fn edited(raw: &str, edit: impl FnOnce(&mut Query<'_>)) -> String {
 }
 
 #[test]
-fn keys_and_values_are_decoded_on_the_way() {
+fn keys_and_values_are_decoded() {
     let query = Query::new("a=1&%62=x%20y+z&c&d=&a=2&fieldSelector=metadata.name=x");
     assert_eq!(query.first("a").unwrap().unwrap(), "1");
     assert_eq!(query.first("b").unwrap().unwrap(), "x y z");
@@ -22,7 +22,7 @@ fn keys_and_values_are_decoded_on_the_way() {
 }
 
 #[test]
-fn edits_leave_the_rest_alone() {
+fn edits_do_not_change_other_parameters() {
     assert_eq!(edited("x=%7e&a=1&&y=+", |query| query.set("a", "2&3")), "x=%7e&a=2%263&&y=+");
     assert_eq!(edited("a=1&x=1&%61=2", |query| query.set("a", "3")), "a=3&x=1");
     assert_eq!(edited("", |query| query.set("a", "3")), "a=3");
@@ -34,7 +34,7 @@ fn edits_leave_the_rest_alone() {
 }
 
 #[test]
-fn what_readers_disagree_about_is_refused() {
+fn ambiguous_parameters_are_refused() {
     for bad in ["watch=%zz", "%zz=1", "a=%ff", "watch=true;x", "a;watch=true", "a=1&b=;"] {
         assert!(Query::new(bad).check().is_err(), "{bad}");
     }
@@ -45,7 +45,7 @@ fn what_readers_disagree_about_is_refused() {
 }
 
 #[test]
-fn booleans_are_true_unless_plainly_false() {
+fn booleans_are_true_unless_false_or_zero() {
     for (text, expected) in [
         ("watch=true", true),
         ("watch=1", true),
@@ -76,7 +76,7 @@ fn list_options_are_typed() {
     for bad in ["watch=1&watch=1", "continue=a&continue=a", "labelSelector=&labelSelector="] {
         assert!(ListOptions::parse(&Query::new(bad)).is_err(), "{bad}");
     }
-    // Whose numbers these are the API server says.
+    // The API server validates these numbers.
     assert!(ListOptions::parse(&Query::new("limit=x&limit=2&timeoutSeconds=")).is_ok());
 }
 
@@ -93,7 +93,7 @@ fn write_options_are_typed() {
 
 proptest! {
     #[test]
-    fn a_value_that_was_set_is_read_back(raw in "[a-c=&;%+0-9é]{0,20}", value in any::<String>()) {
+    fn a_value_that_was_set_is_returned(raw in "[a-c=&;%+0-9é]{0,20}", value in any::<String>()) {
         let mut query = Query::new(raw.as_str());
         let others: Vec<_> = query.pairs().filter(|pair| !pair.is("a")).map(|pair| (pair.key.to_owned(), pair.value.to_owned())).collect();
         query.set("a", &value);
@@ -107,12 +107,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_survived(raw in any::<String>()) {
+    fn no_text_panics(raw in any::<String>()) {
         let query = Query::new(raw.as_str());
         let checked = query.check();
         let options = ListOptions::parse(&query);
         if checked.is_err() {
-            // Checking is at least as strict as any lookup's encoding rules.
+            // `check` is at least as strict as the lookups.
             return Ok(());
         }
         if let Err(error) = options {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use super::*;
 use crate::name::SegmentName;
 
-/// What `NewRequestInfo` of Kubernetes 1.36.3 says; see testdata/README.md.
+/// The results of `NewRequestInfo` of Kubernetes 1.36.3; see testdata/README.md.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Recorded {
@@ -69,7 +69,8 @@ fn agrees_with_kubernetes_or_refuses() {
             }
         }
     }
-    // Where we are stricter, in full: a path below another subresource than proxy, and writes to the watch prefix.
+    // The only cases in which this crate is stricter: a path below another subresource than proxy, and writes to the
+    // watch prefix.
     for (method, url, error) in refused {
         match error {
             RequestError::Path(PathError::TrailingSegments) => {
@@ -147,7 +148,7 @@ fn ambiguous_queries_are_refused() {
         assert!(parse("GET", url).is_err(), "{url}");
     }
     assert!(parse("DELETE", "/api/v1/pods?labelSelector=a&labelSelector=b").is_err());
-    // Below a proxy the query is the backend's.
+    // Below a proxy subresource, the query belongs to the backend.
     assert!(parse("GET", "/api/v1/namespaces/n/pods/x/proxy/?watch=1&watch=0&a;b&%zz").is_ok());
 }
 
@@ -179,7 +180,7 @@ fn refusals_are_bad_requests() {
 }
 
 #[test]
-fn paths_are_built_again() {
+fn paths_are_built_from_requests() {
     for (url, namespace, new_name, expected) in [
         ("/api/v1/namespaces/a/pods/x", Some("b"), None, "/api/v1/namespaces/b/pods/x"),
         ("/api/v1/namespaces/a/pods/x", Some("b"), Some("y"), "/api/v1/namespaces/b/pods/y"),
@@ -225,7 +226,7 @@ fn segment() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_built_path_says_what_it_was_built_for(
+    fn a_built_path_parses_to_its_parts(
         group in prop_oneof![Just(String::new()), "[a-z]{1,5}(\\.io)?"],
         first in prop::option::of(segment()),
         second in prop::option::of(segment()),
@@ -253,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_accepted_survives_being_built_again(path in "(/(api|apis|v1|namespaces|watch|proxy|pods|status|x|%2e|%41|\\.|é|a%2fb)?){0,9}") {
+    fn accepted_paths_can_be_built_again(path in "(/(api|apis|v1|namespaces|watch|proxy|pods|status|x|%2e|%41|\\.|é|a%2fb)?){0,9}") {
         let Ok(info) = RequestInfo::parse(&Method::GET, &path, None) else { return Ok(()) };
         let Some(request) = info.resource() else { return Ok(()) };
         let built = request.path_with(None, None);
@@ -263,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_survived(path in any::<String>(), query in any::<String>()) {
+    fn no_text_panics(path in any::<String>(), query in any::<String>()) {
         let _ = RequestInfo::parse(&Method::GET, &path, Some(&query));
         let _ = RequestInfo::parse(&Method::DELETE, &format!("/api/v1/namespaces/{path}"), Some(&query));
     }

@@ -17,7 +17,7 @@ pub enum Verb {
     Create,
     /// PUT.
     Update,
-    /// PATCH, server-side apply included.
+    /// PATCH, including server-side apply.
     Patch,
     /// Delete one object.
     Delete,
@@ -29,7 +29,7 @@ pub enum Verb {
 
 /// The meaning of a method without the path.
 pub(super) struct MethodVerbs {
-    /// On a resource, a name given.
+    /// On a resource with a name.
     pub(super) resource: Verb,
     /// On any other path.
     pub(super) non_resource: &'static str,
@@ -71,11 +71,6 @@ impl Verb {
     /// Whether it only reads.
     pub fn is_read(self) -> bool {
         matches!(self, Self::Get | Self::List | Self::Watch)
-    }
-
-    /// Whether selectors apply (`verbsWithSelectors` in requestinfo.go).
-    pub fn takes_selectors(self) -> bool {
-        matches!(self, Self::List | Self::Watch | Self::DeleteCollection)
     }
 }
 

@@ -8,7 +8,7 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-/// Terms that must all hold; none at all selects everything.
+/// Terms that must all match. Without terms, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     terms: Vec<FieldTerm>,
@@ -22,22 +22,22 @@ pub struct FieldTerm {
     negated: bool,
 }
 
-/// Why text is no field selector. The texts are Kubernetes' own.
+/// The text is not a field selector. The messages are those of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldSelectorError {
     /// No operator.
     #[error("invalid selector: '{selector}'; can't understand '{term}'")]
     NoOperator {
-        /// All of the text.
+        /// The whole text.
         selector: String,
-        /// The part that is not understood.
+        /// The invalid part.
         term: String,
     },
-    /// A backslash before something that needs none.
+    /// A backslash before a character that needs none.
     #[error("invalid field selector: invalid escape sequence: {sequence}")]
     Escape {
-        /// The backslash and what follows it.
+        /// The backslash and the character after it.
         sequence: String,
     },
     /// A `,` or `=` that needs a backslash.
@@ -61,37 +61,24 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// What is required, sorted as Kubernetes sorts it: by the text of the term.
+    /// The terms, sorted as in Kubernetes: by their text.
     pub fn terms(&self) -> &[FieldTerm] {
         &self.terms
     }
 
-    /// The one value that `field` must have, if a term says so; the first one if several do
-    /// (`RequiresExactMatch`).
+    /// The value that `field` must have according to the first such term, if any (`RequiresExactMatch`).
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|term| !term.negated && term.field == field).map(|term| term.value.as_str())
     }
 
-    /// Whether any term is about `field`.
-    pub fn mentions(&self, field: &str) -> bool {
-        self.terms.iter().any(|term| term.field == field)
-    }
-
-    /// What both select.
+    /// Selects the objects that both select.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.terms.extend(other.terms);
         self
     }
 
-    /// Requires that `field` has, or has not, this value.
-    #[must_use]
-    pub fn with_term(mut self, field: &str, negated: bool, value: &str) -> Self {
-        self.terms.push(FieldTerm { field: field.to_owned(), value: value.to_owned(), negated });
-        self
-    }
-
-    /// Replaces every value that `field` is compared with by what `map` says.
+    /// Replaces every value to which `field` is compared by the result of `map`.
     pub fn map_values<E>(mut self, field: &str, mut map: impl FnMut(&str) -> Result<String, E>) -> Result<Self, E> {
         for term in self.terms.iter_mut().filter(|term| term.field == field) {
             term.value = map(&term.value)?;
@@ -99,7 +86,7 @@ impl FieldSelector {
         Ok(self)
     }
 
-    /// Drops every term about `field`.
+    /// Removes all terms about `field`.
     #[must_use]
     pub fn without(mut self, field: &str) -> Self {
         self.terms.retain(|term| term.field != field);
@@ -111,7 +98,7 @@ impl FromStr for FieldSelector {
     type Err = FieldSelectorError;
     fn from_str(text: &str) -> Result<Self, FieldSelectorError> {
         let mut parts = split_terms(text);
-        // Kubernetes sorts the raw terms, and the order decides which of two names `exact` finds.
+        // Kubernetes sorts the raw terms, and the order determines which of two names `exact` returns.
         parts.sort_unstable();
         let mut terms = Vec::with_capacity(parts.len());
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
@@ -149,7 +136,7 @@ impl FieldTerm {
         &self.field
     }
 
-    /// What it is compared with, without escapes.
+    /// The value to which the field is compared, without escapes.
     pub fn value(&self) -> &str {
         &self.value
     }
@@ -174,7 +161,7 @@ impl fmt::Display for FieldTerm {
     }
 }
 
-/// Cuts at every comma without a backslash before it.
+/// Splits at every comma without a backslash before it.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let mut start = 0;
@@ -194,7 +181,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// Cuts at the first operator. `==` means `=`.
+/// Splits at the first operator. `==` means `=`.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let equals = term.find('=')?;
     if let Some(field) = term[..equals].strip_suffix('!') {

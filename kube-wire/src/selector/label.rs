@@ -14,7 +14,8 @@ use std::str::FromStr;
 pub use error::LabelSelectorError;
 pub use requirement::{Requirement, Test};
 
-/// Requirements that must all hold; none at all selects everything. Sorted by key, as Kubernetes sorts them.
+/// Requirements that must all match. Without requirements, it selects everything. They are sorted by key, as in
+/// Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -39,7 +40,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// What is required, sorted by key.
+    /// The requirements, sorted by key.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
@@ -51,7 +52,7 @@ impl LabelSelector {
         start..start + on_key.count()
     }
 
-    /// The objects that both select. Nothing is simplified: a duplicate requirement of a client stays a duplicate.
+    /// Selects the objects that both select. Duplicate requirements are kept.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.requirements.extend(other.requirements);
@@ -66,12 +67,12 @@ impl LabelSelector {
         self
     }
 
-    /// Whether an object with these labels is selected; `value_of` looks a label up.
+    /// Whether an object with these labels is selected. `value_of` looks up a label.
     pub fn matches<'l>(&self, value_of: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.test.holds(value_of(&requirement.key)))
     }
 
-    /// The one value that `key` must have, if the first requirement on it says so.
+    /// The value that `key` must have, if the first requirement for it determines that.
     pub fn exact(&self, key: &str) -> Option<&str> {
         match &self.requirements.iter().find(|requirement| requirement.key == key)?.test {
             Test::Equals(value) => Some(value),
@@ -83,8 +84,8 @@ impl LabelSelector {
         }
     }
 
-    /// Replaces every value that `key` is compared with for equality by what `map` says. What it returns is validated
-    /// as a label's value; an error of either kind leaves the selector unusable, so it is consumed.
+    /// Replaces every value to which `key` is compared for equality by the result of `map`, which is validated as the
+    /// value of a label. After an error, the selector is unusable, so it is consumed.
     pub fn map_values<E>(self, key: &str, mut map: impl FnMut(&str) -> Result<String, E>) -> Result<Self, E>
     where
         E: From<LabelSelectorError>,
@@ -105,7 +106,7 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
-    /// The same requirements of other labels.
+    /// The same requirements for other labels.
     pub fn map_keys(self, map: impl Fn(&str) -> String) -> Result<Self, LabelSelectorError> {
         let mapped = self.requirements.into_iter().map(|Requirement { key, test }| Requirement::new(&map(&key), test));
         mapped.collect::<Result<_, _>>().map(Self::of)

@@ -1,4 +1,4 @@
-//! What was denied to whom.
+//! The attributes of a denied request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::go_quote::GoQuoted;
 use crate::gvr::GroupResource;
 
-/// What was denied to whom: the attributes of the authorisation, with the names that the caller uses.
+/// A denied request: the attributes of the authorisation, with the names that the caller uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied<'a> {
     /// A request for a resource.

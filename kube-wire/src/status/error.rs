@@ -1,9 +1,9 @@
-//! Why bytes are no `Status`.
+//! Errors of the decoding of a `Status`.
 
 use crate::envelope::EnvelopeError;
 use crate::proto::WireError;
 
-/// Why bytes are no `Status`.
+/// The bytes are not a `Status`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAStatus {

@@ -20,14 +20,14 @@ pub(super) struct Fields<'a> {
 /// The `status` field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It did not work.
+    /// The request failed.
     #[default]
     Failure,
-    /// It worked; the answer to some deletes.
+    /// The request succeeded: the response to some deletes.
     Success,
 }
 
-/// `metav1.ListMeta`, as far as a `Status` uses it.
+/// The fields of `metav1.ListMeta` that a `Status` uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListMeta {
@@ -37,12 +37,12 @@ pub struct ListMeta {
     /// Opaque.
     #[serde(rename = "continue", skip_serializing_if = "str::is_empty", deserialize_with = "null_is_default")]
     pub continue_token: String,
-    /// How many items the next pages hold.
+    /// The number of items on further pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_item_count: Option<i64>,
 }
 
-/// `metav1.StatusDetails`: what a refusal is about.
+/// `metav1.StatusDetails`: the object of a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Details {
@@ -52,21 +52,21 @@ pub struct Details {
     /// Its API group.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "null_is_default")]
     pub group: String,
-    /// Its resource (`pods`), or its kind (`Pod`) when the object is invalid.
+    /// Its resource (`pods`), or its kind (`Pod`) if the object is invalid.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "null_is_default")]
     pub kind: String,
     /// Its UID.
     #[serde(skip_serializing_if = "str::is_empty", deserialize_with = "null_is_default")]
     pub uid: String,
-    /// One by one what is wrong.
+    /// The individual errors.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub causes: Vec<Cause>,
-    /// When to come back, in seconds; 0 says nothing.
+    /// The time after which to try again, in seconds. 0 means unknown.
     #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_is_default")]
     pub retry_after_seconds: i32,
 }
 
-/// `metav1.StatusCause`: one thing that is wrong.
+/// `metav1.StatusCause`: one error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cause {
@@ -84,7 +84,7 @@ pub struct Cause {
 // === impl Details ===
 
 impl Details {
-    /// What a refusal of a request for this object is about. `name` can be empty.
+    /// The details of a refusal of a request for this object. `name` can be empty.
     pub fn of(resource: GroupResource<'_>, name: &str) -> Self {
         Self {
             name: name.to_owned(),

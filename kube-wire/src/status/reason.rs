@@ -20,11 +20,11 @@ pub enum Reason {
     Gone,
     /// The object is invalid; the causes tell where. 422
     Invalid,
-    /// It was not done in time, and has no effect. 500
+    /// It timed out, and has no effect. 500
     ServerTimeout,
     /// Stored data cannot be read. 500
     StorageReadError,
-    /// It was not done in time, but may still be done. 504
+    /// It timed out, but may still be executed. 504
     Timeout,
     /// The client must try again later. 429
     TooManyRequests,

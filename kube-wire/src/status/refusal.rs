@@ -19,15 +19,15 @@ use crate::media::{NotAcceptable, UnsupportedMediaType};
 pub struct Status {
     /// Usually empty; an expired `continue` token comes back with a fresh one here.
     pub metadata: ListMeta,
-    /// Whether it worked.
+    /// Whether the request succeeded.
     pub outcome: Outcome,
     /// For people.
     pub message: String,
     /// For programs.
     pub reason: Reason,
-    /// What it is about. `None` and an empty value differ on the wire.
+    /// The object and the individual errors. `None` and an empty value differ on the wire.
     pub details: Option<Details>,
-    /// The HTTP status code; 0 if not said.
+    /// The HTTP status code. 0 if it is unknown.
     pub code: u16,
 }
 
@@ -168,14 +168,14 @@ impl Status {
         Self::failure(503, Reason::ServiceUnavailable, message)
     }
 
-    /// 504: it was not done in time, but may still be done.
+    /// 504: it timed out, but may still be executed.
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Self {
         let message = format!("Timeout: {message}");
         Self::failure(504, Reason::Timeout, message).with_retry_after(retry_after_seconds)
     }
 
-    /// The same with a hint when to come back, in seconds. Clients repeat a request that failed with a code of 429 or
-    /// 5xx and such a hint.
+    /// The same with the time after which to try again, in seconds. Clients repeat a request that failed with a code of
+    /// 429 or 5xx and such a time.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         let seconds = i32::try_from(seconds).unwrap_or(i32::MAX);
@@ -183,7 +183,7 @@ impl Status {
         self
     }
 
-    /// When to come back, in seconds.
+    /// The time after which to try again, in seconds.
     pub fn retry_after(&self) -> Option<u32> {
         let seconds = self.details.as_ref()?.retry_after_seconds;
         u32::try_from(seconds).ok().filter(|seconds| *seconds > 0)
@@ -200,7 +200,7 @@ impl Status {
         protobuf::write(&self.into())
     }
 
-    /// Reads what an API server wrote. Unknown fields are passed over, absent ones are empty, as in Go.
+    /// Parses the `Status` of an API server. As in Go, unknown fields are ignored, and absent ones are empty.
     pub fn from_json(bytes: &[u8]) -> Result<Self, NotAStatus> {
         json::read(bytes).map(Self::from)
     }

@@ -8,7 +8,7 @@ const PODS: GroupResource<'_> = GroupResource { group: "", resource: "pods" };
 const DEPLOYMENTS: GroupResource<'_> = GroupResource { group: "apps", resource: "deployments" };
 const USER: &str = "jane <j@x>";
 
-/// What the constructors and serialisers of Kubernetes 1.36.3 make; see testdata/README.md.
+/// The output of the constructors and serialisers of Kubernetes 1.36.3; see testdata/README.md.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Recorded {
@@ -17,7 +17,7 @@ struct Recorded {
     protobuf: String,
 }
 
-/// The same refusals as testdata/generate.go makes, by name.
+/// The same refusals as in testdata/generate.go, by name.
 fn ours(name: &str) -> Status {
     let pod = GroupKind { group: "", kind: "Pod" };
     match name {
@@ -123,19 +123,19 @@ fn reads_as_go_does() {
 }
 
 #[test]
-fn hints_when_to_come_back() {
+fn retry_after_is_in_the_details() {
     assert_eq!(Status::service_unavailable("away").retry_after(), None);
     assert_eq!(Status::service_unavailable("away").with_retry_after(3).retry_after(), Some(3));
     assert_eq!(TryAgain::TooManyRequests("x").after(u32::MAX).retry_after(), Some(i32::MAX.cast_unsigned()));
 }
 
 #[test]
-fn repeated_field_errors_are_told_once() {
+fn repeated_field_errors_are_reported_once() {
     let error = FieldError::forbidden("spec.nodeName", "no");
     let status = Status::invalid(GroupKind { group: "", kind: "Pod" }, "p", &[error.clone(), error]);
     assert_eq!(status.message, "Pod \"p\" is invalid: spec.nodeName: Forbidden: no");
     assert_eq!(status.details.unwrap().causes.len(), 2);
-    // As many as a body has room for; compared each with each, they would take minutes.
+    // The maximum number that a body can contain. Comparing all pairs would take minutes.
     let errors: Vec<_> = (0..100_000).map(|number| FieldError::required(format!("subjects[{number}]"), "")).collect();
     let status = Status::invalid(GroupKind { group: "", kind: "Pod" }, "p", &errors);
     assert!(status.message.ends_with(", subjects[99999]: Required value]"));
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(bytes: Vec<u8>) {
+    fn no_input_panics(bytes: Vec<u8>) {
         let _ = Status::from_json(&bytes);
     }
 }

@@ -14,11 +14,11 @@ pub const TOO_MANY_REQUESTS: &str = "Too many requests, please try again later."
 pub enum TryAgain<'a> {
     /// 429, with this message.
     TooManyRequests(&'a str),
-    /// 500: it was not done in time, and has no effect.
+    /// 500: it timed out, and has no effect.
     ServerTimeout {
         /// The group and the plural of the object.
         resource: GroupResource<'a>,
-        /// What was not done, such as `POST`.
+        /// The operation, such as `POST`.
         operation: &'a str,
     },
 }

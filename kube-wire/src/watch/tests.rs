@@ -79,14 +79,14 @@ fn frames_too_large_are_an_error_early() {
 }
 
 #[test]
-fn frames_not_taken_do_not_pile_up() {
+fn pending_frames_are_not_accumulated() {
     let mut frames = JsonFrames::new(10);
     let refused = (0..20).find_map(|_| frames.push(b"{}{}{}{}").err());
     assert_eq!(refused, Some(FrameError::TooLarge { limit: 10 }));
 }
 
 #[test]
-fn what_is_no_frame_is_an_error() {
+fn invalid_frames_are_errors() {
     for (stream, byte) in
         [(&b"[1]"[..], b'['), (b"{} x", b'x'), (b"}", b'}'), (b"\"a\"", b'"'), (b"\0", 0), (b"\x0c{}", 12)]
     {
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_survived(stream: Vec<u8>, lengths in prop::collection::vec(1_usize..9, 1..4)) {
+    fn no_input_panics(stream: Vec<u8>, lengths in prop::collection::vec(1_usize..9, 1..4)) {
         let _ = json_frames(&stream, &lengths, 64);
         let _ = protobuf_frames(&stream, &lengths, 64);
     }

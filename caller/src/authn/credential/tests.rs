@@ -8,11 +8,11 @@ fn tokens(headers: &[(&'static str, &str)]) -> (Vec<String>, bool, HeaderMap) {
         map.append(*name, value.parse().unwrap());
     }
     let taken = Credentials::take(&mut map);
-    (taken.tokens.iter().map(|token| token.expose().to_owned()).collect(), taken.any_bad, map)
+    (taken.tokens.iter().map(|token| token.expose().to_owned()).collect(), taken.any_invalid, map)
 }
 
 #[test]
-fn bearer_tokens_are_read_as_an_api_server_reads_them() {
+fn bearer_tokens_are_parsed_as_by_an_api_server() {
     for (value, token) in [
         ("Bearer abc", Some("abc")),
         ("bearer abc", Some("abc")),
@@ -24,9 +24,9 @@ fn bearer_tokens_are_read_as_an_api_server_reads_them() {
         ("Basic abc", None),
         ("", None),
     ] {
-        let (found, any_bad, left) = tokens(&[("authorization", value)]);
+        let (found, any_invalid, left) = tokens(&[("authorization", value)]);
         assert_eq!(found, Vec::from_iter(token), "{value:?}");
-        assert!(!any_bad && left.is_empty(), "{value:?}");
+        assert!(!any_invalid && left.is_empty(), "{value:?}");
     }
     let (found, _, left) = tokens(&[("authorization", "bearer a"), ("authorization", "bearer b")]);
     assert_eq!(found, ["a"], "the first counts");
@@ -34,7 +34,7 @@ fn bearer_tokens_are_read_as_an_api_server_reads_them() {
 }
 
 #[test]
-fn a_web_socket_may_have_its_token_among_the_protocols() {
+fn a_web_socket_can_have_its_token_in_the_protocols() {
     let token = format!("{TOKEN_PROTOCOL}{}", URL_SAFE_NO_PAD.encode("t~?"));
     for (value, found, bad, left) in [
         (format!("v5.channel.k8s.io, {token}"), Some("t~?"), false, Some("v5.channel.k8s.io")),
@@ -46,8 +46,8 @@ fn a_web_socket_may_have_its_token_among_the_protocols() {
         (format!("a,{TOKEN_PROTOCOL}"), None, false, Some("a")),
         ("a,b".to_owned(), None, false, Some("a,b")),
     ] {
-        let (tokens, any_bad, headers) = tokens(&[("sec-websocket-protocol", &value)]);
-        assert_eq!((tokens, any_bad), (found.map(str::to_owned).into_iter().collect(), bad), "{value}");
+        let (tokens, any_invalid, headers) = tokens(&[("sec-websocket-protocol", &value)]);
+        assert_eq!((tokens, any_invalid), (found.map(str::to_owned).into_iter().collect(), bad), "{value}");
         let rest = headers.get("sec-websocket-protocol").map(|rest| rest.to_str().unwrap());
         assert_eq!(rest, left, "{value}");
     }

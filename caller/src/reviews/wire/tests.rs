@@ -3,14 +3,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::authn::{Authenticator, KnownCallers};
-use crate::testing::{Fake, ke};
+use crate::testing::{FakeHost, ke};
 
 fn value(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap()
 }
 
 #[tokio::test]
-async fn a_question_has_all_that_is_known_of_the_user() {
+async fn a_review_contains_all_attributes_of_the_user() {
     let extra = BTreeMap::from([("a/b".to_owned(), vec!["c".to_owned()])]);
     let user = TokenUser {
         name: "system:serviceaccount:edge-ke:bob".into(),
@@ -18,7 +18,7 @@ async fn a_question_has_all_that_is_known_of_the_user() {
         groups: vec!["system:serviceaccounts".into()],
         extra,
     };
-    let fake = Fake { tokens: [("t", user)].into(), ..Fake::default() };
+    let fake = FakeHost { tokens: [("t", user)].into(), ..FakeHost::default() };
     let mut headers = HeaderMap::new();
     headers.insert("authorization", "Bearer t".parse().unwrap());
     let caller = Authenticator::new(Arc::new(fake))
@@ -68,7 +68,7 @@ fn the_other_questions() {
 }
 
 #[test]
-fn what_is_remembered_of_a_reason_is_bounded() {
+fn cached_reasons_are_truncated() {
     for (said, length) in
         [("short", 5), (&*"x".repeat(1 << 20), MAX_REASON), (&*"xy\u{20ac}".repeat(400), MAX_REASON - 2)]
     {
@@ -81,7 +81,7 @@ fn what_is_remembered_of_a_reason_is_bounded() {
 }
 
 #[test]
-fn what_is_remembered_of_rules_is_bounded() {
+fn cached_rules_are_bounded() {
     let rules_of = |rule: Value, count: usize| {
         let answer = json!({"status": {"nonResourceRules": vec![rule; count], "resourceRules": [{"verbs": ["get"]}]}});
         rules(answer.to_string().as_bytes()).unwrap()
@@ -96,7 +96,7 @@ fn what_is_remembered_of_rules_is_bounded() {
 }
 
 #[test]
-fn only_a_clear_yes_is_a_yes() {
+fn only_allowed_without_denied_is_allowed() {
     for (status, allowed) in [
         (r#"{"allowed": true}"#, true),
         (r#"{"allowed": true, "denied": true}"#, false),
@@ -112,7 +112,7 @@ fn only_a_clear_yes_is_a_yes() {
 }
 
 #[test]
-fn only_an_authenticated_user_with_a_name_is_somebody() {
+fn only_an_authenticated_user_with_a_name_is_accepted() {
     for (status, name) in [
         (r#"{"authenticated": true, "user": {"username": "eve", "groups": null, "extra": null}}"#, Some("eve")),
         (r#"{"authenticated": false, "user": {"username": "eve"}}"#, None),

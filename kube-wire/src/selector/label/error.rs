@@ -1,8 +1,8 @@
-//! Why text is no label selector.
+//! Errors of label selectors.
 
 use crate::go_quote::GoQuoted;
 
-/// Why text is no label selector. The text is Kubernetes' own.
+/// The text is not a label selector. The message is that of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LabelSelectorError {
@@ -20,7 +20,7 @@ impl LabelSelectorError {
         Self::new(format!("unable to parse requirement: {problem}"))
     }
 
-    /// Kubernetes prints the missing field path as `<nil>`; the text is kept because it is what clients know.
+    /// Kubernetes prints the missing field path as `<nil>`; the message is the same here, because clients know it.
     pub(super) fn about_key(key: &str, violations: &str) -> Self {
         Self::in_requirement(&format!("<nil>: Invalid value: {}: {violations}", GoQuoted(key)))
     }

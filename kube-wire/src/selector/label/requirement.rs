@@ -6,14 +6,14 @@ use super::error::LabelSelectorError;
 use crate::go_quote::GoQuoted;
 use crate::name::{label_key, label_value};
 
-/// One requirement on one label.
+/// One requirement for one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirement {
     pub(super) key: String,
     pub(super) test: Test,
 }
 
-/// What is asked of a label. Values of a set are sorted, without duplicates, never none.
+/// The test of a label. The values of a set are sorted, without duplicates, and never empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Test {
     /// `key`
@@ -37,8 +37,8 @@ pub enum Test {
 // === impl Requirement ===
 
 impl Requirement {
-    /// Validates the key and the values, sorts the values of a set; an empty set becomes one of the empty value, which
-    /// is how the grammar reads `in ()`.
+    /// Validates the key and the values, and sorts the values of a set. An empty set becomes a set with the empty
+    /// value, as the grammar reads `in ()`.
     pub fn new(key: &str, test: Test) -> Result<Self, LabelSelectorError> {
         let (test, problems) = match test {
             Test::In(values) => {
@@ -57,7 +57,7 @@ impl Requirement {
                 let problems = bad_value(key, 0, &value).into_iter().collect();
                 (Test::NotEquals(value), problems)
             }
-            // A negative number would not be a label's value, hence could not be parsed back.
+            // A negative number is not a valid value of a label, so it could not be parsed again.
             Test::GreaterThan(bound) | Test::LessThan(bound) if bound < 0 => {
                 let problems = bad_value(key, 0, &bound.to_string()).into_iter().collect();
                 (test, problems)
@@ -79,7 +79,7 @@ impl Requirement {
         &self.key
     }
 
-    /// What is asked of it.
+    /// The test of its value.
     pub fn test(&self) -> &Test {
         &self.test
     }
@@ -104,7 +104,7 @@ impl fmt::Display for Requirement {
 // === impl Test ===
 
 impl Test {
-    /// Whether it holds for a label's value, `None` being an object without the label.
+    /// Whether the value of a label passes. `None` stands for an object without the label.
     pub fn holds(&self, value: Option<&str>) -> bool {
         let integer = || value.and_then(|value| value.parse::<i64>().ok());
         match self {

@@ -3,7 +3,7 @@ use serde::Deserialize;
 
 use super::*;
 
-/// What `labels.Parse` of Kubernetes 1.36.3 says; see testdata/README.md.
+/// The results of `labels.Parse` of Kubernetes 1.36.3; see testdata/README.md.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Recorded {
@@ -19,7 +19,7 @@ fn parses_and_prints_as_kubernetes_does() {
     for case in cases {
         match (case.input.parse::<LabelSelector>(), case.canonical) {
             (Ok(parsed), Some(canonical)) => {
-                // The two places where our canonical form is one step further.
+                // The two cases in which our canonical form differs.
                 let canonical = canonical.replace("==", "=").replace(">007", ">7");
                 assert_eq!(parsed.to_string(), canonical, "{:?}", case.input);
             }
@@ -30,14 +30,14 @@ fn parses_and_prints_as_kubernetes_does() {
 }
 
 #[test]
-fn a_nul_does_not_hide_what_follows() {
+fn a_nul_does_not_hide_the_text_after_it() {
     for bad in ["a=b\0,c=d", "\0a=b", "a\0=b"] {
         assert!(bad.parse::<LabelSelector>().is_err(), "{bad:?}");
     }
 }
 
 #[test]
-fn duplicate_requirements_select_the_same() {
+fn duplicate_requirements_select_the_same_objects() {
     let parse = |text: &str| text.parse::<LabelSelector>().unwrap();
     let selector = parse("b,a=1,a in (2,1),a==1,!c,b,a in (1,2,2),a!=1");
     assert_eq!(selector.distinct(), parse("a=1,a!=1,a in (1,2),b,!c"));
@@ -141,14 +141,14 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_prints_and_parses_again(text in "[a-c!=<>(), innotin\t0-9-]{0,30}") {
+    fn parsed_selectors_print_and_parse_again(text in "[a-c!=<>(), innotin\t0-9-]{0,30}") {
         if let Ok(selector) = text.parse::<LabelSelector>() {
             prop_assert_eq!(selector.to_string().parse::<LabelSelector>().unwrap(), selector);
         }
     }
 
     #[test]
-    fn any_text_is_survived(text in any::<String>()) {
+    fn no_text_panics(text in any::<String>()) {
         let _ = text.parse::<LabelSelector>();
     }
 }

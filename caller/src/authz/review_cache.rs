@@ -11,33 +11,33 @@ use crate::reviews::{Decision, ReviewError, Rules};
 
 /// The time for which a permission is cached. A revocation that was not written through the endpoint takes effect after
 /// this time at the latest.
-const ALLOWED: Duration = Duration::from_secs(5);
+const ALLOWED_TTL: Duration = Duration::from_secs(5);
 /// The time for which a refusal is cached. It also applies to a list of rules, which refuses everything that it does
 /// not contain.
-const DENIED: Duration = Duration::from_secs(1);
+const DENIED_TTL: Duration = Duration::from_secs(1);
 /// The time after a write during which some API servers of the host may not know it yet.
-const SETTLING: Duration = Duration::from_secs(2);
+const SETTLING_TIME: Duration = Duration::from_secs(2);
 /// An entry is about 150 bytes, and 1 KiB more at most.
-const DECISIONS: usize = 4096;
+const MAX_DECISIONS: usize = 4096;
 /// An entry may have about 800 KB if a caller has very many roles.
-const RULE_LISTS: usize = 32;
+const MAX_RULE_LISTS: usize = 32;
 
 /// Decisions and lists of rules.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct ReviewCache {
     decisions: Memo<Key, Decision, ReviewError>,
     rules: Memo<Key, Arc<Rules>, ReviewError>,
     settled_at: Mutex<Option<Instant>>,
 }
 
-// === impl Answers ===
+// === impl ReviewCache ===
 
-impl Answers {
+impl ReviewCache {
     pub(super) async fn decision<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<Decision, ReviewError>
     where
         F: Future<Output = Result<Decision, ReviewError>>,
     {
-        let keep = |decision: &Decision| if decision.allowed { Some(ALLOWED) } else { self.refusal() };
+        let keep = |decision: &Decision| if decision.allowed { Some(ALLOWED_TTL) } else { self.refusal() };
         self.decisions.get(key, ask, keep).await
     }
 
@@ -50,7 +50,7 @@ impl Answers {
 
     pub(super) fn flush(&self) {
         // This comes first, so that no refusal is cached between the two statements.
-        *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING);
+        *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING_TIME);
         self.decisions.flush();
         self.rules.flush();
     }
@@ -62,12 +62,12 @@ impl Answers {
 
     /// The time for which to cache a refusal now.
     fn refusal(&self) -> Option<Duration> {
-        (!self.is_settling()).then_some(DENIED)
+        (!self.is_settling()).then_some(DENIED_TTL)
     }
 }
 
-impl Default for Answers {
+impl Default for ReviewCache {
     fn default() -> Self {
-        Self { decisions: Memo::new(DECISIONS), rules: Memo::new(RULE_LISTS), settled_at: Mutex::default() }
+        Self { decisions: Memo::new(MAX_DECISIONS), rules: Memo::new(MAX_RULE_LISTS), settled_at: Mutex::default() }
     }
 }
