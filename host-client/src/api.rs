@@ -7,7 +7,6 @@
 //!
 //! Reading order: [`Api`], [`Selection`], [`Reflector`] (a list that is kept up to date), [`ApiError`].
 
-mod answer;
 mod calls;
 mod error;
 mod host_api;
@@ -15,9 +14,9 @@ mod partial;
 mod patch_kind;
 mod position;
 mod reflector;
+mod response;
 mod selection;
 
-pub use answer::Page;
 pub use calls::Api;
 pub use error::ApiError;
 pub use host_api::{Following, HostApi, Object, Pages};
@@ -25,6 +24,7 @@ pub use partial::{ObjectMeta, Partial};
 pub use patch_kind::PatchKind;
 pub use position::Position;
 pub use reflector::{Change, Reflector};
+pub use response::Page;
 pub use selection::{Selection, Shape};
 
 #[cfg(doc)]

@@ -62,7 +62,7 @@ impl Connection {
     /// Begins HTTP/2, and waits for the response to a first ping. It shows that the API server is alive, and that its
     /// SETTINGS with the maximum number of streams have arrived, which come first (RFC 9113 section 3.4).
     pub(super) async fn open(io: BoxIo) -> Result<(Self, Driver), ConnectReason> {
-        timeout(limits::HANDSHAKE, Self::handshake(io))
+        timeout(limits::HANDSHAKE_TIMEOUT, Self::handshake(io))
             .await
             .map_err(|_| ConnectReason::Silent(Stage::Http))?
             .map_err(|error| ConnectReason::Http(error.to_string().into()))

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::error::{ConnectReason, Stage};
-use super::limits::{CONNECT, HANDSHAKE, TCP_IDLE, TCP_INTERVAL};
+use super::limits::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, TCP_IDLE, TCP_INTERVAL};
 use kubeconfig::Address;
 use kubeconfig::Credentials;
 
@@ -78,7 +78,7 @@ impl TlsDial {
         };
         let name = self.server_name.as_ref().unwrap_or(address.server_name());
         let connecting = TlsConnector::from(Arc::clone(config)).connect(name.clone(), ReadAhead::new(socket));
-        let stream = timeout(HANDSHAKE, connecting)
+        let stream = timeout(HANDSHAKE_TIMEOUT, connecting)
             .await
             .map_err(|_| ConnectReason::Silent(Stage::Tls))?
             .map_err(|error| ConnectReason::Tls(Arc::new(error)))?;
@@ -96,10 +96,10 @@ impl Dial for TlsDial {
     }
 }
 
-/// Tries every IP address of a name within [`CONNECT`]. Each gets an equal share of the remaining time, so that an
+/// Tries every IP address of a name within [`CONNECT_TIMEOUT`]. Each gets an equal share of the remaining time, so that an
 /// address that drops packets does not use up all of it.
 async fn connect(address: &Address) -> Result<TcpStream, ConnectReason> {
-    let deadline = Instant::now() + CONNECT;
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
     let silent = ConnectReason::Silent(Stage::Connecting);
     let found = tokio::net::lookup_host((address.host(), address.port()));
     let found = timeout_at(deadline, found)

@@ -11,7 +11,7 @@ use tracing::{error, info};
 
 use super::access::{Access, Origin, Renewals, changed};
 use super::core::Core;
-use super::limits::REOPEN;
+use super::limits::REOPEN_INTERVAL;
 
 /// Applies changes until `gone` is cancelled.
 pub(super) async fn follow(origin: Origin, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
@@ -49,6 +49,6 @@ async fn reopen(origin: &Arc<Origin>, gone: &CancellationToken) -> Option<(Acces
             }
             Err(panic) => error!(%panic, "cannot read the new kubeconfig"),
         }
-        gone.run_until_cancelled(sleep(REOPEN)).await?;
+        gone.run_until_cancelled(sleep(REOPEN_INTERVAL)).await?;
     }
 }

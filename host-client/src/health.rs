@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::limits::{PROBES, PROVEN};
+use super::limits::{PROBE_BACKOFF, STABLE_TIME};
 
 /// The health of one address.
 #[derive(Debug)]
@@ -51,11 +51,11 @@ impl Health {
             // Many requests may wait for one connection, whose failure counts once.
             State::Down { probe_at, .. } if now < probe_at => return false,
             State::Down { failures, .. } => (failures, false),
-            State::Up { since: Some(since), failures } if now < since + PROVEN => (failures, true),
+            State::Up { since: Some(since), failures } if now < since + STABLE_TIME => (failures, true),
             State::Up { .. } => (0, true),
         };
         // Jitter, so that agents reconnect to the same API server at different times.
-        let wait = PROBES.after(failures).fail_with_half_jitter();
+        let wait = PROBE_BACKOFF.after(failures).fail_with_half_jitter();
         *state = State::Down { failures: failures.saturating_add(1), probe_at: now + wait };
         was_up
     }
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn waits_double_and_one_dead_connection_counts_once() {
+    async fn backoff_doubles_and_one_failure_counts_once() {
         let health = Health::new();
         let mut now = Instant::now();
         assert!(health.failed(now));
         for failures in 0..200 {
-            let (until, bound) = (health.down_until().unwrap(), PROBES.after(failures).bound());
+            let (until, bound) = (health.down_until().unwrap(), PROBE_BACKOFF.after(failures).bound());
             assert!(until <= now + bound && until >= now + bound / 2);
             assert!(!health.failed(until - Duration::from_millis(1)));
             assert_eq!(health.down_until(), Some(until));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_that_flaps_is_not_trusted_at_once() {
+    async fn a_flapping_address_keeps_its_backoff() {
         let health = Health::new();
         let now = Instant::now();
         for _ in 0..4 {
@@ -113,7 +113,7 @@ mod tests {
         assert!(health.down_until().unwrap() > back + Duration::from_secs(8));
         let back = health.down_until().unwrap();
         health.works(back);
-        health.failed(back + PROVEN);
-        assert!(health.down_until().unwrap() <= back + PROVEN + PROBES.bound());
+        health.failed(back + STABLE_TIME);
+        assert!(health.down_until().unwrap() <= back + STABLE_TIME + PROBE_BACKOFF.bound());
     }
 }

@@ -86,10 +86,10 @@ impl Host {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
-            if !(body.is_whole() && retries.again(&failure)) {
+            if !(body.is_whole() && retries.should_repeat(&failure)) {
                 return Err(failure.into_error(address));
             }
-            debug!(%address, ?failure, "sent again");
+            debug!(%address, ?failure, "sending the request again");
             core.counters.retry();
         }
     }

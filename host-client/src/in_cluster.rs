@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_it_says_what_is_missing() {
+    fn outside_a_pod_the_missing_variable_is_reported() {
         let error = from(|_| None, Path::new("/sa")).unwrap_err();
         assert_eq!(error, InClusterError::NotInPod("KUBERNETES_SERVICE_HOST"));
     }

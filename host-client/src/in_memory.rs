@@ -24,7 +24,7 @@ use kubeconfig::Address;
 const PIPE: usize = 256 * 1024;
 
 /// Returns the response to one request.
-pub type Answer = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
+pub type ResponseFn = dyn Fn(&Request<Bytes>) -> Response<Bytes> + Send + Sync;
 
 /// Serves HTTP/2 on one connection to the host. It must not block: it may spawn a task.
 pub type Accept = dyn Fn(DuplexStream) + Send + Sync;
@@ -34,7 +34,7 @@ struct InMemory {
 }
 
 /// A host with these responses. It must be called within a tokio runtime.
-pub fn answered_by(answer: Arc<Answer>, tasks: &Tasks) -> Host {
+pub fn answered_by(answer: Arc<ResponseFn>, tasks: &Tasks) -> Host {
     let serving = tasks.clone();
     let accept = move |theirs| {
         serving.spawn("host in memory", serve(theirs, Arc::clone(&answer), serving.clone()));
@@ -61,7 +61,7 @@ impl Dial for InMemory {
     }
 }
 
-async fn serve(io: DuplexStream, answer: Arc<Answer>, tasks: Tasks) {
+async fn serve(io: DuplexStream, answer: Arc<ResponseFn>, tasks: Tasks) {
     let Ok(mut connection) = h2::server::handshake(io).await else { return };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let answer = Arc::clone(&answer);
@@ -75,7 +75,7 @@ async fn serve(io: DuplexStream, answer: Arc<Answer>, tasks: Tasks) {
 async fn exchange(
     request: Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    answer: &Answer,
+    answer: &ResponseFn,
 ) -> Result<(), h2::Error> {
     let (head, mut stream) = request.into_parts();
     let mut body = BytesMut::new();

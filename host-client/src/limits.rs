@@ -31,7 +31,7 @@ pub(super) const REMEMBERED_RESETS: usize = 10_000;
 
 /// The maximum number of streams on one connection, even if the API server allows more. Go's default is 250. One TCP
 /// connection should not carry all streams.
-pub(super) const MOST_STREAMS: usize = 256;
+pub(super) const MAX_STREAMS: usize = 256;
 
 /// The assumed number of streams of a connection before the API server has announced it (RFC 9113 section 6.5.2
 /// recommends at least 100).
@@ -39,13 +39,13 @@ pub(super) const EXPECTED_STREAMS: usize = 100;
 
 /// The maximum number of connections to one address for one class of requests. 256 times 100 streams are more than all
 /// tunnels carry.
-pub(super) const MOST_CONNECTIONS: usize = 256;
+pub(super) const MAX_CONNECTIONS: usize = 256;
 
 /// The timeout of a TCP connection.
-pub(super) const CONNECT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The timeout of the TLS handshake, and of the first HTTP/2 round trip after it.
-pub(super) const HANDSHAKE: Duration = Duration::from_secs(5);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TCP keep-alive: the idle time before the first probe. HTTP/2 connections also have pings, see [`tunnel::keepalive`].
 pub(super) const TCP_IDLE: Duration = Duration::from_secs(30);
@@ -54,30 +54,30 @@ pub(super) const TCP_IDLE: Duration = Duration::from_secs(30);
 pub(super) const TCP_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The time after which a connection without streams is closed, if the pool has enough others.
-pub(super) const IDLE: Duration = Duration::from_secs(60);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The interval of the upkeep of the pools.
-pub(super) const TICK: Duration = Duration::from_secs(1);
+pub(super) const UPKEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The same interval while draining, because the process waits for the last connection.
-pub(super) const DRAIN_TICK: Duration = Duration::from_millis(50);
+pub(super) const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The wait before credentials that could not be read are read again.
-pub(super) const REOPEN: Duration = Duration::from_secs(5);
+pub(super) const REOPEN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The waits before a failed address is tried again.
-pub(super) const PROBES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+pub(super) const PROBE_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// An address that fails again within this time after its recovery continues with its previous wait.
-pub(super) const PROVEN: Duration = Duration::from_secs(30);
+pub(super) const STABLE_TIME: Duration = Duration::from_secs(30);
 
 /// The maximum number of times that a request is sent again if it was certainly not processed.
-pub(super) const RESENDS: u32 = 5;
+pub(super) const MAX_RESENDS: u32 = 5;
 
 /// The number of streams to use if `allowed` are allowed per connection. The margin covers streams that have ended
 /// here, but that the API server counts until it has received the reset.
 pub(super) fn usable(allowed: usize) -> usize {
-    let allowed = allowed.min(MOST_STREAMS);
+    let allowed = allowed.min(MAX_STREAMS);
     allowed - allowed / 8
 }
 
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_margin_but_never_nothing() {
+    fn the_margin_leaves_at_least_one_stream() {
         assert_eq!([0, 1, 7, 8, 100, 250].map(usable), [0, 1, 7, 7, 88, 219]);
         assert_eq!(usable(usize::MAX), 224);
     }

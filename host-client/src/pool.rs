@@ -120,7 +120,7 @@ impl Pool {
             index -= 1;
             let connection = &state.connections[index];
             let is_over = connection.is_retired();
-            let is_idle = connection.idle_since().is_some_and(|since| all || now >= since + limits::IDLE);
+            let is_idle = connection.idle_since().is_some_and(|since| all || now >= since + limits::IDLE_TIMEOUT);
             if is_over || (surplus > 0 && is_idle && connection.retire_idle()) {
                 state.connections.remove(index);
                 surplus = surplus.saturating_sub(1);
@@ -159,7 +159,7 @@ impl Pool {
             opening.promised += 1;
             return Found::Opening(opening.outcome.clone());
         }
-        if state.connections.len() + state.opening.len() >= limits::MOST_CONNECTIONS {
+        if state.connections.len() + state.opening.len() >= limits::MAX_CONNECTIONS {
             return Found::Full;
         }
         Found::Opening(self.open(&mut state, Purpose::Requests))
@@ -245,8 +245,8 @@ async fn connect(shared: Arc<Shared>, number: u64, purpose: Purpose, sender: wat
         connection.retire();
     }
     match end {
-        End::Closed => debug!("closed"),
-        End::Broken(error) => debug!(%error, "broken"),
+        End::Closed => debug!("the connection has ended"),
+        End::Broken(error) => debug!(%error, "the connection broke"),
         End::Silent(lost) => {
             warn!(%lost, "the API server no longer responds");
             common.health.failed(Instant::now());
@@ -260,7 +260,7 @@ fn report(common: &Common, failure: Option<&ConnectReason>) {
         Some(reason) => {
             common.counters.connection_failed();
             if common.health.failed(now) {
-                warn!(%reason, "API server down");
+                warn!(%reason, "the API server is down");
             } else {
                 debug!(%reason, "the API server is still down");
             }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::connection::{Connection, Driver};
 use super::error::{ConnectReason, Stage};
 use super::head::Head;
-use super::limits::HANDSHAKE;
+use super::limits::HANDSHAKE_TIMEOUT;
 use super::request_body::Kind;
 
 /// Sends the probe on a new connection that no request uses yet. Only success counts as ready: an API server that does
@@ -27,7 +27,7 @@ pub(super) async fn ready(
     parts.uri = Uri::from_static("/readyz");
     let request = Head::plain(parts, &Kind::Empty).and_then(|head| head.http2(address, bearer));
     let request = request.map_err(|error| failed(&error))?;
-    let status = timeout(HANDSHAKE, connection.ask(driver, request))
+    let status = timeout(HANDSHAKE_TIMEOUT, connection.ask(driver, request))
         .await
         .map_err(|_| ConnectReason::Silent(Stage::Readiness))?
         .map_err(|error| failed(&error))?;

@@ -64,7 +64,7 @@ impl RequestBody {
 
     /// A second body with the same content. For a stream, it is empty.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub fn replay(&self) -> Self {
         Self(match &self.0 {
             Kind::Full(bytes) => Kind::Full(bytes.clone()),
             Kind::Empty | Kind::Stream(_) | Kind::Spent => Kind::Empty,
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_stream_is_spent_by_an_attempt() {
+    fn only_a_stream_is_consumed_by_an_attempt() {
         for (mut body, whole) in [
             (empty(), true),
             (full("abc"), true),

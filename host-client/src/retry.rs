@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::exchange::Failure;
-use super::limits::RESENDS;
+use super::limits::MAX_RESENDS;
 
 /// The number of times that one request was sent again, by reason.
 #[derive(Debug)]
@@ -23,11 +23,11 @@ impl Retries {
     /// Whether to send it again. A request that was certainly not processed can always be sent again (RFC 9113 section
     /// 8.7). If the connection broke, only a read is sent again, and only once. RFC 9110 section 9.2.2 would also allow
     /// PUT and DELETE, but Kubernetes responds to a repeated DELETE with 404, and to a repeated PUT with 409.
-    pub(super) fn again(&mut self, failure: &Failure) -> bool {
+    pub(super) fn should_repeat(&mut self, failure: &Failure) -> bool {
         match failure {
             Failure::Unprocessed(_) => {
                 self.unprocessed += 1;
-                self.unprocessed <= RESENDS
+                self.unprocessed <= MAX_RESENDS
             }
             Failure::ConnectionLost(_) => {
                 self.broken += 1;
@@ -47,17 +47,17 @@ mod tests {
     fn allowed(method: &Method, failure: &Failure) -> u32 {
         let mut retries = Retries::new(method);
         let mut allowed = 0;
-        while retries.again(failure) {
+        while retries.should_repeat(failure) {
             allowed += 1;
         }
         allowed
     }
 
     #[test]
-    fn only_what_is_safe_and_only_so_often() {
+    fn only_safe_requests_are_repeated_a_few_times() {
         let error = || h2::Error::from(Reason::INTERNAL_ERROR);
         for (method, lost) in [(Method::GET, 1), (Method::HEAD, 1), (Method::POST, 0), (Method::DELETE, 0)] {
-            assert_eq!(allowed(&method, &Failure::Unprocessed(error())), RESENDS);
+            assert_eq!(allowed(&method, &Failure::Unprocessed(error())), MAX_RESENDS);
             assert_eq!(allowed(&method, &Failure::ConnectionLost(error())), lost);
             assert_eq!(allowed(&method, &Failure::StreamReset(error())), 0);
             assert_eq!(allowed(&method, &Failure::Body("gone".into())), 0);

@@ -21,7 +21,7 @@ use super::counters::Counted;
 use super::dial::BoxIo;
 use super::error::{ConnectError, ConnectReason, HostError, Stage, Unreachable};
 use super::host_body::{Held, HostBody};
-use super::limits::HANDSHAKE;
+use super::limits::HANDSHAKE_TIMEOUT;
 use super::request_body::RequestBody;
 use kubeconfig::Address;
 
@@ -48,7 +48,7 @@ pub(super) async fn switch(
     counted: Counted,
     tasks: &Tasks,
 ) -> Result<Switched, HostError> {
-    let handshake = timeout(HANDSHAKE, http1::handshake(TokioIo::new(io))).await;
+    let handshake = timeout(HANDSHAKE_TIMEOUT, http1::handshake(TokioIo::new(io))).await;
     let failed = |reason| HostError::from(Unreachable(vec![ConnectError { address: address.clone(), reason }]));
     let (mut sender, connection) = handshake
         .map_err(|_| failed(ConnectReason::Silent(Stage::Http)))?

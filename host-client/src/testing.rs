@@ -33,12 +33,12 @@ pub struct World {
 pub struct FakeServer {
     name: String,
     world: World,
-    asked: mpsc::UnboundedReceiver<Asked>,
+    requests: mpsc::UnboundedReceiver<ReceivedRequest>,
     raw: mpsc::UnboundedReceiver<DuplexStream>,
 }
 
 /// A request that waits for its response.
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The request, whose body streams.
     pub request: Request<RecvStream>,
     /// The handle for the response.
@@ -62,7 +62,7 @@ pub enum Behaviour {
 
 /// What happens to existing connections.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum ConnectionState {
     GoAway,
     Die,
 }
@@ -71,9 +71,9 @@ struct Listener {
     behaviour: Behaviour,
     max_streams: u32,
     connections: usize,
-    asked: mpsc::UnboundedSender<Asked>,
+    requests: mpsc::UnboundedSender<ReceivedRequest>,
     raw: mpsc::UnboundedSender<DuplexStream>,
-    fates: broadcast::Sender<Fate>,
+    fates: broadcast::Sender<ConnectionState>,
     /// Connections that are never read.
     mute: Vec<DuplexStream>,
 }
@@ -83,19 +83,19 @@ struct Listener {
 impl World {
     /// An API server at `https://NAME:6443` that allows this many streams per connection.
     pub fn server(&self, name: &str, max_streams: u32) -> FakeServer {
-        let (asked, asked_receiver) = mpsc::unbounded_channel();
+        let (requests, receiver) = mpsc::unbounded_channel();
         let (raw, raw_receiver) = mpsc::unbounded_channel();
         let listener = Listener {
             behaviour: Behaviour::Serve,
             max_streams,
             connections: 0,
-            asked,
+            requests,
             raw,
             fates: broadcast::Sender::new(16),
             mute: Vec::new(),
         };
         self.servers.lock().unwrap().insert(name.to_owned(), listener);
-        FakeServer { name: name.to_owned(), world: self.clone(), asked: asked_receiver, raw: raw_receiver }
+        FakeServer { name: name.to_owned(), world: self.clone(), requests: receiver, raw: raw_receiver }
     }
 
     /// A client of these servers, in this order.
@@ -129,8 +129,8 @@ impl World {
                 let number = listener.connections;
                 listener.connections += 1;
                 let fates = listener.fates.subscribe();
-                let asked = listener.asked.clone();
-                let served = serve(theirs, listener.max_streams, number, asked, fates);
+                let requests = listener.requests.clone();
+                let served = serve(theirs, listener.max_streams, number, requests, fates);
                 self.tasks.spawn("fake API server", served);
             }
         }
@@ -154,13 +154,13 @@ impl FakeServer {
     }
 
     /// The next request.
-    pub async fn asked(&mut self) -> Asked {
-        self.asked.recv().await.expect("the world is still there")
+    pub async fn next_request(&mut self) -> ReceivedRequest {
+        self.requests.recv().await.expect("the world is still there")
     }
 
     /// Whether a request has arrived that the test has not taken.
-    pub fn was_asked(&mut self) -> bool {
-        !self.asked.is_empty()
+    pub fn has_request(&mut self) -> bool {
+        !self.requests.is_empty()
     }
 
     /// The next connection of [`Behaviour::Raw`].
@@ -181,12 +181,12 @@ impl FakeServer {
 
     /// Every connection breaks.
     pub fn break_connections(&self) {
-        self.listener(|listener| drop(listener.fates.send(Fate::Die)));
+        self.listener(|listener| drop(listener.fates.send(ConnectionState::Die)));
     }
 
     /// Sends GOAWAY on every connection. Streams continue.
     pub fn go_away(&self) {
-        self.listener(|listener| drop(listener.fates.send(Fate::GoAway)));
+        self.listener(|listener| drop(listener.fates.send(ConnectionState::GoAway)));
     }
 
     fn listener(&self, change: impl FnOnce(&mut Listener)) {
@@ -194,9 +194,9 @@ impl FakeServer {
     }
 }
 
-// === impl Asked ===
+// === impl ReceivedRequest ===
 
-impl Asked {
+impl ReceivedRequest {
     /// Responds with 200 and ends the stream.
     pub fn answer(self, body: &'static str) {
         self.answer_with(200, body);
@@ -229,8 +229,8 @@ async fn serve(
     io: DuplexStream,
     max_streams: u32,
     number: usize,
-    asked: mpsc::UnboundedSender<Asked>,
-    mut fates: broadcast::Receiver<Fate>,
+    requests: mpsc::UnboundedSender<ReceivedRequest>,
+    mut fates: broadcast::Receiver<ConnectionState>,
 ) {
     let handshake = h2::server::Builder::new()
         .max_concurrent_streams(max_streams)
@@ -241,11 +241,11 @@ async fn serve(
         tokio::select! {
             accepted = connection.accept() => {
                 let Some(Ok((request, respond))) = accepted else { return };
-                drop(asked.send(Asked { request, respond, connection: number }));
+                drop(requests.send(ReceivedRequest { request, respond, connection: number }));
             }
             fate = fates.recv() => match fate {
-                Ok(Fate::GoAway) => connection.graceful_shutdown(),
-                Ok(Fate::Die) | Err(_) => return,
+                Ok(ConnectionState::GoAway) => connection.graceful_shutdown(),
+                Ok(ConnectionState::Die) | Err(_) => return,
             }
         }
     }

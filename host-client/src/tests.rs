@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::task::yield_now;
 
-use super::testing::{Asked, FakeServer, World, get};
+use super::testing::{FakeServer, ReceivedRequest, World, get};
 use super::*;
 
 /// One API server and a client.
@@ -23,9 +23,9 @@ fn one(max_streams: u32) -> (World, FakeServer, Host, Tasks) {
 }
 
 /// Sends a request, and returns when the server has received it. The server has not responded yet.
-async fn ask(host: &Host, server: &mut FakeServer, path: &str) -> (Sending, Asked) {
+async fn ask(host: &Host, server: &mut FakeServer, path: &str) -> (Sending, ReceivedRequest) {
     let sending = send(host, get(path));
-    (sending, server.asked().await)
+    (sending, server.next_request().await)
 }
 
 type Sending = tokio::sync::oneshot::Receiver<Result<Response<HostBody>, HostError>>;
@@ -58,9 +58,9 @@ async fn settle() {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_answered() {
     let (_world, mut server, host, _tasks) = one(100);
-    let (sending, asked) = ask(&host, &mut server, "/api/v1/pods?limit=1").await;
-    assert_eq!(asked.request.uri(), "https://a:6443/api/v1/pods?limit=1");
-    asked.answer("hello");
+    let (sending, received) = ask(&host, &mut server, "/api/v1/pods?limit=1").await;
+    assert_eq!(received.request.uri(), "https://a:6443/api/v1/pods?limit=1");
+    received.answer("hello");
     let response = sending.await.unwrap().unwrap();
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(host.statistics().in_flight, 1);
@@ -77,7 +77,7 @@ async fn a_short_request_never_waits_for_a_thousand_watches() {
     }
     let mut streams = Vec::new();
     for _ in 0..1000 {
-        streams.push(server.asked().await.begin());
+        streams.push(server.next_request().await.begin());
     }
     let mut bodies = Vec::new();
     for watch in watches {
@@ -86,14 +86,14 @@ async fn a_short_request_never_waits_for_a_thousand_watches() {
     // 88 of 100 are used.
     assert_eq!(host.statistics().servers[0].connections, 12);
     let before = host.statistics().connections_begun;
-    let (sending, asked) = ask(&host, &mut server, "/version").await;
-    asked.answer("1.36");
+    let (sending, received) = ask(&host, &mut server, "/version").await;
+    received.answer("1.36");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "1.36");
     assert_eq!(host.statistics().connections_begun, before + 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ended_stream_makes_room_for_another() {
+async fn an_ended_stream_frees_its_permit() {
     let (_world, mut server, host, _tasks) = one(2);
     for _ in 0..50 {
         let (first, asked_first) = ask(&host, &mut server, "/1").await;
@@ -107,44 +107,44 @@ async fn an_ended_stream_makes_room_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_leaves_does_not_take_the_connection_away() {
+async fn a_cancelled_request_does_not_cancel_the_connection() {
     let (world, mut server, host, _tasks) = one(100);
     let mut leaving = Box::pin(host.send(get("/1")));
     let polled = std::future::poll_fn(|cx| Poll::Ready(leaving.as_mut().poll(cx).is_pending()));
     assert!(polled.await);
     drop(leaving);
     let staying = send(&host, get("/2"));
-    let asked = server.asked().await;
-    assert_eq!(asked.path(), "/2");
-    asked.answer("2");
+    let received = server.next_request().await;
+    assert_eq!(received.path(), "/2");
+    received.answer("2");
     assert_eq!(text(staying.await.unwrap().unwrap()).await, "2");
     assert_eq!(world.dials(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_connections_close_but_for_a_warm_one() {
+async fn all_idle_connections_but_one_are_closed() {
     let (_world, mut server, host, _tasks) = one(2);
     let mut open = Vec::new();
     for path in ["/1", "/2", "/3", "/4", "/5", "/w?watch=true"] {
-        let (sending, asked) = ask(&host, &mut server, path).await;
-        let stream = asked.begin();
+        let (sending, received) = ask(&host, &mut server, path).await;
+        let stream = received.begin();
         open.push((sending.await.unwrap().unwrap(), stream));
     }
     assert_eq!(host.statistics().connections_open, 4);
     drop(open);
-    tokio::time::sleep(limits::IDLE + 3 * limits::TICK).await;
+    tokio::time::sleep(limits::IDLE_TIMEOUT + 3 * limits::UPKEEP_INTERVAL).await;
     assert_eq!(host.statistics().connections_open, 1);
-    let (sending, asked) = ask(&host, &mut server, "/6").await;
-    assert_eq!(asked.connection, 0);
-    asked.answer("6");
+    let (sending, received) = ask(&host, &mut server, "/6").await;
+    assert_eq!(received.connection, 0);
+    received.answer("6");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "6");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_waits_for_streams_and_then_closes() {
     let (_world, mut server, host, tasks) = one(100);
-    let (sending, asked) = ask(&host, &mut server, "/watch?watch=1").await;
-    let mut stream = asked.begin();
+    let (sending, received) = ask(&host, &mut server, "/watch?watch=1").await;
+    let mut stream = received.begin();
     let response = sending.await.unwrap().unwrap();
     let draining = tasks.clone();
     let (sender, drained) = tokio::sync::oneshot::channel();
@@ -160,10 +160,10 @@ async fn a_drain_waits_for_streams_and_then_closes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_clone_takes_its_connections_along() {
+async fn the_last_clone_closes_its_connections() {
     let (_world, mut server, host, tasks) = one(100);
-    let (sending, asked) = ask(&host, &mut server, "/1").await;
-    asked.answer("1");
+    let (sending, received) = ask(&host, &mut server, "/1").await;
+    received.answer("1");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "1");
     drop(host);
     while tasks.running() > 0 {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::core::Core;
-use super::limits::{DRAIN_TICK, TICK};
+use super::limits::{DRAIN_INTERVAL, UPKEEP_INTERVAL};
 
 /// Runs until the last [`Host`](super::Host) is dropped (`gone`), or the drain has closed the last connection.
 pub(super) async fn upkeep(core: Arc<Core>, gone: CancellationToken) {
@@ -23,7 +23,7 @@ async fn tend(core: &Core) {
     while !core.tasks.is_cancelled() {
         core.access.load().servers.tend(Instant::now(), false);
         tokio::select! {
-            () = sleep(TICK) => {}
+            () = sleep(UPKEEP_INTERVAL) => {}
             () = core.tasks.cancelled() => {}
         }
     }
@@ -33,6 +33,6 @@ async fn tend(core: &Core) {
         if core.counters.connections_open() == 0 {
             return;
         }
-        sleep(DRAIN_TICK).await;
+        sleep(DRAIN_INTERVAL).await;
     }
 }

@@ -32,7 +32,7 @@ struct Observed {
 }
 
 /// The error is stored elsewhere.
-struct Kept;
+struct StoredElsewhere;
 
 // === impl Upload ===
 
@@ -44,8 +44,8 @@ impl Upload {
         tasks.spawn("host upload", async move {
             match stopped.run_until_cancelled(send_body(observed, sending)).await {
                 Some(Ok(_)) | None => {}
-                Some(Err(SendError::Closed(error))) => debug!(%error, "the upload was cut short"),
-                Some(Err(SendError::Body(Kept))) => debug!("the body of the request failed"),
+                Some(Err(SendError::Closed(error))) => debug!(%error, "the upload ended early"),
+                Some(Err(SendError::Body(StoredElsewhere))) => debug!("the body of the request failed"),
             }
         });
         Self { guard: stop.drop_guard(), failure }
@@ -66,13 +66,16 @@ impl Upload {
 
 impl Body for Observed {
     type Data = Bytes;
-    type Error = Kept;
+    type Error = StoredElsewhere;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Kept>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoredElsewhere>>> {
         let this = &mut *self;
         Pin::new(&mut this.body).poll_frame(cx).map_err(|error| {
             *this.failure.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            Kept
+            StoredElsewhere
         })
     }
 

@@ -97,12 +97,12 @@ async fn who(host: &Host) -> Result<String, HostError> {
 
 /// Repeats a request until the response is as expected, because a reload takes effect with a later connection.
 async fn becomes(host: &Host, expected: &str) {
-    let asked = async {
+    let matching = async {
         while who(host).await.unwrap() != expected {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), asked).await.expect(expected);
+    tokio::time::timeout(Duration::from_secs(20), matching).await.expect(expected);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn certificates_and_tokens_follow_their_files() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_may_change_altogether() {
+async fn a_kubeconfig_can_change_completely() {
     let (tasks, directory) = (Tasks::new(), TempDir::new().unwrap());
     let old = EchoServer::start(&tasks).await;
     let new = EchoServer::start(&tasks).await;

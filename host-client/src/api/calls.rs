@@ -10,10 +10,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::answer::{self, Page};
 use super::error::ApiError;
 use super::patch_kind::PatchKind;
 use super::position::Position;
+use super::response::{self, Page};
 use super::selection::{Selection, Shape};
 use crate::{Host, HostBody, RequestBody, empty, full};
 
@@ -23,7 +23,7 @@ pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(65);
 
 /// The maximum size of a response, in bytes. An object is smaller: etcd accepts at most 1.5 MiB
 /// (`--max-request-bytes`).
-pub(super) const MAX_ANSWER: usize = 32 * 1024 * 1024;
+pub(super) const MAX_RESPONSE: usize = 32 * 1024 * 1024;
 
 /// The maximum size of a page, in bytes: [`PAGE`](super::position::PAGE) objects of 8 KB each. Several may be read at once.
 pub(super) const MAX_PAGE: usize = 4 * 1024 * 1024;
@@ -128,7 +128,7 @@ impl Api {
             }
             let mut request = self.request(Method::GET, &with_query(path, &query))?;
             request.headers_mut().insert(ACCEPT, selection.shape.of_list());
-            let largest = if limit == 1 { MAX_ANSWER } else { MAX_PAGE };
+            let largest = if limit == 1 { MAX_RESPONSE } else { MAX_PAGE };
             match self.bytes(request, empty(), largest).await {
                 Err(ApiError::TooLarge { .. }) if limit > 1 => limit = (limit / 4).max(1),
                 answered => break answered?,
@@ -158,14 +158,14 @@ impl Api {
     }
 
     async fn call<T: DeserializeOwned>(&self, request: Request<()>, body: RequestBody) -> Result<T, ApiError> {
-        let bytes = self.bytes(request, body, MAX_ANSWER).await?;
+        let bytes = self.bytes(request, body, MAX_RESPONSE).await?;
         serde_json::from_slice(&bytes).map_err(ApiError::Json)
     }
 
     async fn bytes(&self, request: Request<()>, body: RequestBody, largest: usize) -> Result<Bytes, ApiError> {
         let answered = async {
             let response = self.send(request, body).await?;
-            answer::read(response.into_body(), largest).await
+            response::read(response.into_body(), largest).await
         };
         timeout(CALL_TIMEOUT, answered).await.map_err(|_| ApiError::TimedOut)?
     }
@@ -176,7 +176,7 @@ impl Api {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(answer::refusal(response).await)
+        Err(response::refusal(response).await)
     }
 
     fn request(&self, method: Method, path: &str) -> Result<Request<()>, ApiError> {

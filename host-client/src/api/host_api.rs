@@ -5,13 +5,13 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::answer::Page;
 use super::calls::Api;
 use super::error::ApiError;
 use super::partial::Partial;
 use super::patch_kind::PatchKind;
 use super::position::Position;
 use super::reflector::{Change, Reflector};
+use super::response::Page;
 use super::selection::Selection;
 
 /// A host's API server. Clones share their state. Paths are absolute. Every call is limited in time and size.
@@ -94,7 +94,7 @@ pub trait HostApi: Clone + Send + Sync + 'static {
     /// object if it still exists, or that of a successful Status.
     fn delete<T: Object>(&self, path: &str, options: &Value) -> impl Future<Output = Result<T, ApiError>> + Send;
 
-    /// Lists and watches a collection for ever.
+    /// Lists and watches a collection forever.
     fn follow<T: Object>(&self, path: &str, labels: &str) -> Self::Following<T>;
 }
 

@@ -9,9 +9,9 @@
 //! After a new list, objects that disappeared in the meantime are reported as deleted. The reflector keeps only the
 //! names and UIDs of objects.
 
-mod asking;
 mod change;
 mod known;
+mod pending_call;
 mod watching;
 
 use std::collections::VecDeque;
@@ -23,22 +23,22 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, warn};
 
-use super::answer::Page;
 use super::calls::Api;
 use super::error::ApiError;
 use super::position::Position;
+use super::response::Page;
 use super::selection::Selection;
 use crate::HostBody;
-use asking::Asking;
 pub use change::Change;
 use known::{Known, Listed, Named};
+use pending_call::PendingCall;
 use watching::Watching;
 
 /// The waits after failures, unless the API server requests a longer one.
-const WAITS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 
 /// The maximum wait that an API server can request.
-const LONGEST_ASKED: u32 = 300;
+const MAX_RETRY_AFTER: u32 = 300;
 
 /// Watches end after one to two times this many seconds, as in client-go (`tools/cache/reflector.go`), so that they
 /// spread over API servers again after a restart.
@@ -47,7 +47,7 @@ const WATCH_SECONDS: u32 = 300;
 /// A watch that lasts this much longer than requested is considered dead.
 const OVERTIME: Duration = Duration::from_secs(30);
 
-/// Lists and watches a collection for ever.
+/// Lists and watches a collection forever.
 #[derive(Debug)]
 pub struct Reflector {
     api: Api,
@@ -64,8 +64,8 @@ pub struct Reflector {
 
 #[derive(Debug)]
 enum Phase {
-    Listing { next: Position, listed: Listed, asking: Asking<Result<Page<Box<RawValue>>, ApiError>> },
-    Connecting { resource_version: String, asking: Asking<Result<(HostBody, Instant), ApiError>> },
+    Listing { next: Position, listed: Listed, call: PendingCall<Result<Page<Box<RawValue>>, ApiError>> },
+    Connecting { resource_version: String, call: PendingCall<Result<(HostBody, Instant), ApiError>> },
     Watching { watching: Watching, until: Instant },
 }
 
@@ -91,7 +91,7 @@ impl Reflector {
             phase: Phase::beginning(),
             known: Known::default(),
             ready: VecDeque::new(),
-            failures: WAITS,
+            failures: RETRY_BACKOFF,
             resume_at: None,
         }
     }
@@ -119,10 +119,10 @@ impl Reflector {
     async fn step(&mut self) -> Result<(), Interruption> {
         match &mut self.phase {
             Phase::Listing { .. } => self.list().await,
-            Phase::Connecting { resource_version, asking } => {
+            Phase::Connecting { resource_version, call } => {
                 let (api, path, selection) = (self.api.clone(), self.path.clone(), self.selection.clone());
                 let from = resource_version.clone();
-                let (body, until) = asking.answer(|| watch(api, path, selection, from)).await?;
+                let (body, until) = call.answer(|| watch(api, path, selection, from)).await?;
                 let watching = Watching::new(body, std::mem::take(resource_version));
                 self.phase = Phase::Watching { watching, until };
                 Ok(())
@@ -142,11 +142,11 @@ impl Reflector {
     }
 
     async fn list(&mut self) -> Result<(), Interruption> {
-        let Phase::Listing { next, listed, asking } = &mut self.phase else { return Ok(()) };
+        let Phase::Listing { next, listed, call } = &mut self.phase else { return Ok(()) };
         let (api, path, selection) = (self.api.clone(), self.path.clone(), self.selection.clone());
         let from = next.clone();
-        let asked = asking.answer(|| async move { api.page(&path, &selection, &from).await });
-        let page = asked.await?;
+        let listed_page = call.answer(|| async move { api.page(&path, &selection, &from).await });
+        let page = listed_page.await?;
         for item in page.items {
             let named = Named::of(&item).map_err(Interruption::Failed)?;
             self.ready.extend(self.known.listed(listed, named, item));
@@ -183,15 +183,15 @@ impl Reflector {
             // An expired version is normal, for example after a long interruption.
             warn!(path = self.path, error, "the list and watch was interrupted; trying again");
         }
-        let asked = error.as_ref().and_then(|error| error.status()?.retry_after());
-        self.resume_at = Some(Instant::now() + self.wait(asked));
+        let retry_after = error.as_ref().and_then(|error| error.status()?.retry_after());
+        self.resume_at = Some(Instant::now() + self.wait(retry_after));
     }
 
     /// A wait with full jitter, below a bound that doubles until an event arrives. A watch that ends at once also
     /// counts as a failure.
-    fn wait(&mut self, asked: Option<u32>) -> Duration {
-        let asked = asked.unwrap_or(0).min(LONGEST_ASKED);
-        Duration::from_secs(asked.into()) + self.failures.fail_with_full_jitter()
+    fn wait(&mut self, retry_after: Option<u32>) -> Duration {
+        let retry_after = retry_after.unwrap_or(0).min(MAX_RETRY_AFTER);
+        Duration::from_secs(retry_after.into()) + self.failures.fail_with_full_jitter()
     }
 }
 
@@ -199,11 +199,11 @@ impl Reflector {
 
 impl Phase {
     fn beginning() -> Self {
-        Self::Listing { next: Position::default(), listed: Listed::default(), asking: Asking::default() }
+        Self::Listing { next: Position::default(), listed: Listed::default(), call: PendingCall::default() }
     }
 
     fn connecting(resource_version: String) -> Self {
-        Self::Connecting { resource_version, asking: Asking::default() }
+        Self::Connecting { resource_version, call: PendingCall::default() }
     }
 }
 

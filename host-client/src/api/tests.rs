@@ -9,9 +9,9 @@ use serde_json::json;
 
 use serde_json::Value;
 
-use super::calls::{CALL_TIMEOUT, MAX_ANSWER, MAX_PAGE};
+use super::calls::{CALL_TIMEOUT, MAX_PAGE, MAX_RESPONSE};
 use super::*;
-use crate::testing::{Asked, FakeServer, World};
+use crate::testing::{FakeServer, ReceivedRequest, World};
 
 /// An API server and a client of it.
 pub(super) fn api() -> (FakeServer, Api, Tasks) {
@@ -22,13 +22,13 @@ pub(super) fn api() -> (FakeServer, Api, Tasks) {
 }
 
 /// Responds with an object.
-pub(super) fn answer(asked: Asked, code: u16, object: &Value) {
-    asked.answer_with(code, object.to_string());
+pub(super) fn answer(received: ReceivedRequest, code: u16, object: &Value) {
+    received.answer_with(code, object.to_string());
 }
 
-async fn received(asked: &mut Asked) -> Value {
+async fn body_of(received: &mut ReceivedRequest) -> Value {
     let mut bytes = Vec::new();
-    while let Some(chunk) = asked.request.body_mut().data().await {
+    while let Some(chunk) = received.request.body_mut().data().await {
         bytes.extend_from_slice(&chunk.unwrap());
     }
     serde_json::from_slice(&bytes).unwrap()
@@ -56,12 +56,12 @@ async fn an_object_is_written_and_read() {
             }
         };
         let serve = async {
-            let mut asked = server.asked().await;
-            assert_eq!((asked.request.method().as_str(), asked.path().as_str()), (method, path));
-            assert_eq!(asked.request.headers()["content-type"], content_type);
-            assert!(asked.request.headers()["user-agent"].to_str().unwrap().starts_with("proxy-agent/"));
-            let body = received(&mut asked).await;
-            answer(asked, 200, &body);
+            let mut received = server.next_request().await;
+            assert_eq!((received.request.method().as_str(), received.path().as_str()), (method, path));
+            assert_eq!(received.request.headers()["content-type"], content_type);
+            assert!(received.request.headers()["user-agent"].to_str().unwrap().starts_with("proxy-agent/"));
+            let body = body_of(&mut received).await;
+            answer(received, 200, &body);
         };
         let (result, ()) = tokio::join!(call, serve);
         assert_eq!(result.unwrap(), object);
@@ -74,13 +74,13 @@ async fn a_list_is_read_page_by_page() {
     let selection = Selection { labels: "a=b,c".into(), shape: Shape::Metadata, ..Selection::default() };
     let serve = async {
         for (next, token) in [("", "t/1"), ("&continue=t%2F1", "")] {
-            let asked = server.asked().await;
-            assert_eq!(asked.path(), format!("/api/v1/pods?labelSelector=a%3Db%2Cc&limit=500{next}"));
-            let accept = asked.request.headers()["accept"].to_str().unwrap();
+            let received = server.next_request().await;
+            assert_eq!(received.path(), format!("/api/v1/pods?labelSelector=a%3Db%2Cc&limit=500{next}"));
+            let accept = received.request.headers()["accept"].to_str().unwrap();
             assert!(accept.contains("as=PartialObjectMetadataList"), "{accept}");
             let item = json!({"metadata": {"name": token}});
             let metadata = json!({"resourceVersion": "7", "continue": token});
-            answer(asked, 200, &json!({"metadata": metadata, "items": [item]}));
+            answer(received, 200, &json!({"metadata": metadata, "items": [item]}));
         }
     };
     let (list, ()) = tokio::join!(api.list("/api/v1/pods", &selection), serve);
@@ -95,15 +95,15 @@ async fn pages_of_large_objects_are_short() {
     let serve = async {
         let mut limits = Vec::new();
         for (token, is_large) in [("", true), ("", true), ("t", false), ("", false)] {
-            let asked = server.asked().await;
-            limits.push(asked.path().split_once('?').expect("a query").1.to_owned());
+            let received = server.next_request().await;
+            limits.push(received.path().split_once('?').expect("a query").1.to_owned());
             let list = json!({"metadata": {"resourceVersion": "7", "continue": token}, "items": [{"metadata": {}}]});
-            asked.answer_with(200, if is_large { format!("{large}{list}") } else { list.to_string() });
+            received.answer_with(200, if is_large { format!("{large}{list}") } else { list.to_string() });
         }
         for limit in ["limit=500", "limit=125", "limit=31", "limit=7", "limit=1"] {
-            let asked = server.asked().await;
-            assert_eq!(asked.path(), format!("/api/v1/pods?{limit}"));
-            asked.answer_with(200, format!("{large}{}", json!({"metadata": {"resourceVersion": "7"}, "items": []})));
+            let received = server.next_request().await;
+            assert_eq!(received.path(), format!("/api/v1/pods?{limit}"));
+            received.answer_with(200, format!("{large}{}", json!({"metadata": {"resourceVersion": "7"}, "items": []})));
         }
         limits
     };
@@ -120,13 +120,13 @@ async fn pages_of_large_objects_are_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_a_status_whatever_it_looks_like() {
+async fn any_refusal_becomes_a_status() {
     let (mut server, api, _tasks) = api();
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "Conflict", "code": 409});
     for (code, body, message) in
         [(409, status.to_string(), "no"), (502, "<html>\n".into(), "<html>"), (500, String::new(), "")]
     {
-        let serve = async { server.asked().await.answer_with(code, body) };
+        let serve = async { server.next_request().await.answer_with(code, body) };
         let (result, ()) = tokio::join!(api.get("/x"), serve);
         let error = result.unwrap_err();
         let refused = error.status().unwrap();
@@ -136,10 +136,10 @@ async fn a_refusal_is_a_status_whatever_it_looks_like() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_to_come_back_is_read_from_the_header_too() {
+async fn retry_after_is_read_from_the_header_too() {
     let (mut server, api, _tasks) = api();
     let serve = async {
-        let Asked { mut respond, .. } = server.asked().await;
+        let ReceivedRequest { mut respond, .. } = server.next_request().await;
         end(&mut respond, Head::builder().status(429).header("retry-after", "3"));
     };
     let (result, ()) = tokio::join!(api.get("/x"), serve);
@@ -151,15 +151,15 @@ fn end(respond: &mut SendResponse<Bytes>, head: http::response::Builder) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_bounded_in_size_and_time() {
+async fn a_response_is_limited_in_size_and_time() {
     let (mut server, api, _tasks) = api();
-    let large = Bytes::from(vec![b' '; MAX_ANSWER + 1]);
-    let serve = async { server.asked().await.answer_with(200, large) };
+    let large = Bytes::from(vec![b' '; MAX_RESPONSE + 1]);
+    let serve = async { server.next_request().await.answer_with(200, large) };
     let (result, ()) = tokio::join!(api.get("/x"), serve);
     assert!(matches!(result, Err(ApiError::TooLarge { .. })), "{result:?}");
     let began = tokio::time::Instant::now();
-    let (result, asked) = tokio::join!(api.get("/x"), server.asked());
+    let (result, received) = tokio::join!(api.get("/x"), server.next_request());
     assert!(matches!(result, Err(ApiError::TimedOut)), "{result:?}");
     assert_eq!(began.elapsed(), CALL_TIMEOUT);
-    drop(asked);
+    drop(received);
 }

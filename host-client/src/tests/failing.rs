@@ -23,55 +23,55 @@ async fn a_refused_stream_goes_to_another_connection() {
     let (_world, mut server, host, _tasks) = one(100);
     for body in [empty(), full("{}")] {
         let sending = send(&host, post(body));
-        let mut refused = server.asked().await;
+        let mut refused = server.next_request().await;
         refused.respond.send_reset(Reason::REFUSED_STREAM);
-        let asked = server.asked().await;
-        assert_ne!(asked.connection, refused.connection);
-        asked.answer("created");
+        let received = server.next_request().await;
+        assert_ne!(received.connection, refused.connection);
+        received.answer("created");
         assert_eq!(text(sending.await.unwrap().unwrap()).await, "created");
     }
     assert_eq!(host.statistics().retries, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_was_begun_is_not_sent_again_and_the_caller_knows_why() {
+async fn a_started_stream_is_not_sent_again_and_the_error_has_the_reason() {
     let (_world, mut server, host, _tasks) = one(100);
     let sending = send(&host, post(stream(full("{}"))));
-    server.asked().await.respond.send_reset(Reason::REFUSED_STREAM);
+    server.next_request().await.respond.send_reset(Reason::REFUSED_STREAM);
     let error = sending.await.unwrap().unwrap_err();
     assert!(matches!(error, HostError::Refused { .. }), "{error:?}");
     assert_eq!((error.unsent(), error.fault()), (true, Fault::Host));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_refuses_everything_is_believed_in_the_end() {
+async fn repeated_refusals_are_returned() {
     let (_world, mut server, host, _tasks) = one(100);
     let mut sending = send(&host, get("/x"));
-    let mut asked = 0;
+    let mut received = 0;
     let error = loop {
         tokio::select! {
-            mut refused = server.asked() => {
-                asked += 1;
+            mut refused = server.next_request() => {
+                received += 1;
                 refused.respond.send_reset(Reason::REFUSED_STREAM);
             }
             sent = &mut sending => break sent.unwrap().unwrap_err(),
         }
     };
     assert!(error.unsent());
-    assert_eq!(asked, limits::RESENDS + 1);
+    assert_eq!(received, limits::MAX_RESENDS + 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_goaway_streams_end_in_peace_and_new_ones_go_elsewhere() {
+async fn streams_continue_after_goaway_and_new_ones_use_another_connection() {
     let (_world, mut server, host, _tasks) = one(100);
-    let (sending, asked) = ask(&host, &mut server, "/old").await;
-    let mut old = asked.begin();
+    let (sending, received) = ask(&host, &mut server, "/old").await;
+    let mut old = received.begin();
     let old_response = sending.await.unwrap().unwrap();
     server.go_away();
     settle().await;
-    let (sending, asked) = ask(&host, &mut server, "/new").await;
-    assert_eq!(asked.connection, 1);
-    asked.answer("new");
+    let (sending, received) = ask(&host, &mut server, "/new").await;
+    assert_eq!(received.connection, 1);
+    received.answer("new");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "new");
     old.send_data("old".into(), true).unwrap();
     assert_eq!(text(old_response).await, "old");
@@ -89,9 +89,9 @@ async fn a_request_beyond_a_goaway_is_sent_again() {
     server.behave(Behaviour::Serve);
     // GOAWAY, last stream 0, NO_ERROR.
     raw.write_all(&[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await.unwrap();
-    let asked = server.asked().await;
-    assert_eq!(asked.request.method(), "POST");
-    asked.answer("created");
+    let received = server.next_request().await;
+    assert_eq!(received.request.method(), "POST");
+    received.answer("created");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "created");
     drop(raw);
 }
@@ -123,15 +123,15 @@ async fn read_until_headers(raw: &mut DuplexStream) {
 #[tokio::test(start_paused = true)]
 async fn the_next_request_after_a_kill_succeeds() {
     let (_world, mut a, mut b, host, _tasks) = two();
-    let (sending, asked) = ask(&host, &mut a, "/1").await;
-    asked.answer("a");
+    let (sending, received) = ask(&host, &mut a, "/1").await;
+    received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
     a.kill();
     // The kernel reports at once that a process has ended.
     settle().await;
     for body in [empty(), full("{}"), stream(full("{}"))] {
         let sending = send(&host, post(body));
-        b.asked().await.answer("b");
+        b.next_request().await.answer("b");
         assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
     }
     let up: Vec<_> = host.statistics().servers.iter().map(|server| server.up).collect();
@@ -143,24 +143,24 @@ async fn a_request_in_flight_is_sent_again_only_if_it_reads() {
     let (_world, mut a, mut b, host, _tasks) = two();
     let (reading, _asked) = ask(&host, &mut a, "/read").await;
     let writing = send(&host, post(full("{}")));
-    let _asked = a.asked().await;
+    let _asked = a.next_request().await;
     a.kill();
-    let again = b.asked().await;
+    let again = b.next_request().await;
     assert_eq!(again.path(), "/read");
     again.answer("b");
     assert_eq!(text(reading.await.unwrap().unwrap()).await, "b");
     let error = writing.await.unwrap().unwrap_err();
     assert!(matches!(&error, HostError::Broken { address, .. } if *address == a.address()));
     assert_eq!((error.unsent(), error.fault()), (false, Fault::Host));
-    assert!(!b.was_asked());
+    assert!(!b.has_request());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_comes_back_is_found_by_probes_and_preferred_again() {
+async fn probes_find_an_address_that_is_up_again() {
     let (world, mut a, mut b, host, _tasks) = two();
     a.kill();
-    let (sending, asked) = ask(&host, &mut b, "/1").await;
-    asked.answer("b");
+    let (sending, received) = ask(&host, &mut b, "/1").await;
+    received.answer("b");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
     let dials = world.dials();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -169,17 +169,17 @@ async fn an_address_that_comes_back_is_found_by_probes_and_preferred_again() {
     a.behave(Behaviour::Serve);
     // The server listens before it is ready.
     for (code, up) in [(500, false), (403, false), (200, true)] {
-        let probe = a.asked().await;
+        let probe = a.next_request().await;
         assert_eq!(probe.path(), "/readyz");
-        let (sending, asked) = ask(&host, &mut b, "/1").await;
-        asked.answer("b");
+        let (sending, received) = ask(&host, &mut b, "/1").await;
+        received.answer("b");
         assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
         probe.answer_with(code, "");
         settle().await;
         assert_eq!(host.statistics().servers[0].up, up, "{code}");
     }
-    let (sending, asked) = ask(&host, &mut a, "/2").await;
-    asked.answer("a");
+    let (sending, received) = ask(&host, &mut a, "/2").await;
+    received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
 }
 
@@ -189,41 +189,41 @@ async fn a_request_does_not_wait_for_a_probe() {
     a.kill();
     host.send(get("/1")).await.unwrap_err();
     a.behave(Behaviour::Serve);
-    let probe = a.asked().await;
+    let probe = a.next_request().await;
     assert_eq!(probe.path(), "/readyz");
-    let (sending, asked) = ask(&host, &mut a, "/2").await;
-    asked.answer("a");
+    let (sending, received) = ask(&host, &mut a, "/2").await;
+    received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_only_address_is_tried_though_it_is_down() {
+async fn the_only_address_is_tried_even_if_it_is_down() {
     let (_world, mut a, host, _tasks) = one(100);
     a.kill();
     let error = host.send(get("/1")).await.unwrap_err();
     assert_eq!((error.unsent(), error.fault()), (true, Fault::Host));
     assert_eq!(error.to_string(), "no API server can be reached (https://a:6443: cannot connect: connection refused)");
     a.behave(Behaviour::Serve);
-    let (sending, asked) = ask(&host, &mut a, "/2").await;
-    asked.answer("a");
+    let (sending, received) = ask(&host, &mut a, "/2").await;
+    received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_says_nothing_is_given_up() {
+async fn an_address_that_does_not_respond_times_out() {
     let (_world, a, mut b, host, _tasks) = two();
     a.behave(Behaviour::Silent);
     let began = tokio::time::Instant::now();
-    let (sending, asked) = ask(&host, &mut b, "/1").await;
-    assert_eq!(began.elapsed(), limits::HANDSHAKE);
-    asked.answer("b");
+    let (sending, received) = ask(&host, &mut b, "/1").await;
+    assert_eq!(began.elapsed(), limits::HANDSHAKE_TIMEOUT);
+    received.answer("b");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
     let (_sending, _asked) = ask(&host, &mut b, "/2").await;
-    assert_eq!(began.elapsed(), limits::HANDSHAKE);
+    assert_eq!(began.elapsed(), limits::HANDSHAKE_TIMEOUT);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_falls_silent_is_found_by_pings() {
+async fn pings_detect_a_dead_connection() {
     let (_world, mut a, mut b, host, _tasks) = two();
     a.behave(Behaviour::Raw);
     let sending = send(&host, get("/1"));
@@ -231,9 +231,9 @@ async fn a_connection_that_falls_silent_is_found_by_pings() {
     read_until_headers(&mut raw).await;
     let began = tokio::time::Instant::now();
     // It no longer responds, so the request goes to the other one.
-    let asked = b.asked().await;
+    let received = b.next_request().await;
     assert!(began.elapsed() <= Duration::from_secs(30));
-    asked.answer("b");
+    received.answer("b");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
     assert!(!host.statistics().servers[0].up);
 }

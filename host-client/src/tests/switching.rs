@@ -23,16 +23,16 @@ async fn head(raw: &mut DuplexStream) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_go_both_ways_after_101() {
+async fn bytes_are_forwarded_in_both_directions_after_101() {
     let (_world, mut server, host, tasks) = one(100);
     server.behave(Behaviour::Raw);
     let serve = async {
         let mut raw = server.raw().await;
-        let asked = head(&mut raw).await.to_ascii_lowercase();
-        assert!(asked.starts_with(&format!("get {EXEC} http/1.1\r\n")), "{asked}");
-        assert!(asked.contains("\r\nhost: a:6443\r\n"), "{asked}");
-        assert!(asked.contains("\r\nupgrade: spdy/3.1\r\n") && asked.contains("\r\nconnection: upgrade\r\n"));
-        assert!(!asked.contains("theirs"));
+        let received = head(&mut raw).await.to_ascii_lowercase();
+        assert!(received.starts_with(&format!("get {EXEC} http/1.1\r\n")), "{received}");
+        assert!(received.contains("\r\nhost: a:6443\r\n"), "{received}");
+        assert!(received.contains("\r\nupgrade: spdy/3.1\r\n") && received.contains("\r\nconnection: upgrade\r\n"));
+        assert!(!received.contains("theirs"));
         // The first bytes may come with the head.
         let answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nfirst";
         raw.write_all(answer).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_refusal_has_a_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upgrade_goes_to_an_address_that_works_and_only_once() {
+async fn an_upgrade_is_sent_once_to_a_working_address() {
     let (world, tasks) = (World::default(), Tasks::new());
     let (a, mut b) = (world.server("a", 100), world.server("b", 100));
     let host = world.host(&[&a, &b], &tasks);

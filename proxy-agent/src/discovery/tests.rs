@@ -14,12 +14,12 @@ fn discovery(world: &World, server: &FakeServer) -> Arc<Discovery> {
 /// Responds to one read like a host that has only pods.
 async fn answer(server: &mut FakeServer) {
     for _ in 0..4 {
-        let asked = server.asked().await;
-        match &*asked.path() {
-            "/api" => asked.answer(r#"{"versions": ["v1"]}"#),
-            "/api/v1" => asked.answer(r#"{"resources": [{"name": "pods", "namespaced": true, "kind": "Pod"}]}"#),
-            "/apis" => asked.answer(r#"{"groups": []}"#),
-            _ => asked.answer_with(404, ""),
+        let received = server.next_request().await;
+        match &*received.path() {
+            "/api" => received.answer(r#"{"versions": ["v1"]}"#),
+            "/api/v1" => received.answer(r#"{"resources": [{"name": "pods", "namespaced": true, "kind": "Pod"}]}"#),
+            "/apis" => received.answer(r#"{"groups": []}"#),
+            _ => received.answer_with(404, ""),
         }
     }
 }
@@ -36,7 +36,7 @@ async fn a_silent_host_is_not_waited_for_in_turn() {
     })
     .take(20)
     .collect();
-    let _unanswered = server.asked().await;
+    let _unanswered = server.next_request().await;
     for found in looking.join_all().await {
         assert!(!matches!(found, Ok(Some(_))));
     }
@@ -55,7 +55,7 @@ async fn the_last_result_is_used_while_the_host_does_not_respond() {
     sleep(2 * REFRESH_INTERVAL).await;
     let begun = Instant::now();
     let known = async {
-        let _unanswered = server.asked().await;
+        let _unanswered = server.next_request().await;
         let known = discovery.resource(PODS).await.unwrap();
         assert_eq!((known.is_some(), begun.elapsed()), (true, Duration::ZERO));
         std::future::pending::<()>().await;

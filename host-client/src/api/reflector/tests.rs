@@ -32,18 +32,18 @@ fn object(name_and_uid: &str, version: u64) -> Value {
 
 /// Responds to the next request, which must be a list.
 async fn list(server: &mut FakeServer, version: u64, items: &[&str]) {
-    let asked = server.asked().await;
-    assert_eq!(asked.path(), "/x?limit=500");
+    let received = server.next_request().await;
+    assert_eq!(received.path(), "/x?limit=500");
     let items: Vec<_> = items.iter().map(|item| object(item, version)).collect();
-    answer(asked, 200, &json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}));
+    answer(received, 200, &json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}));
 }
 
 /// Begins the response to the next request, which must be a watch from this version.
 async fn watch(server: &mut FakeServer, version: u64) -> SendStream<Bytes> {
-    let asked = server.asked().await;
+    let received = server.next_request().await;
     let from = format!("/x?watch=true&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=");
-    assert!(asked.path().starts_with(&from), "{}", asked.path());
-    asked.begin()
+    assert!(received.path().starts_with(&from), "{}", received.path());
+    received.begin()
 }
 
 fn event(stream: &mut SendStream<Bytes>, event_type: &str, object: &Value) {
@@ -60,7 +60,7 @@ fn end(mut stream: SendStream<Bytes>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_and_then_what_happens() {
+async fn a_list_is_followed_by_its_changes() {
     let (mut server, api, _tasks) = api();
     let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let serve = async {
@@ -91,7 +91,7 @@ async fn missed_changes_are_returned_after_410() {
             if in_the_watch {
                 event(ended.insert(watch(&mut server, 5).await), "ERROR", &status(410));
             } else {
-                answer(server.asked().await, 410, &status(410));
+                answer(server.next_request().await, 410, &status(410));
             }
             // `a` was replaced, and `b` was deleted.
             list(&mut server, 50, &["a/9", "c/3"]).await;
@@ -104,18 +104,18 @@ async fn missed_changes_are_returned_after_410() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_waited_out_where_it_was() {
+async fn a_watch_resumes_after_failures() {
     let (mut server, api, _tasks) = api();
     let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let serve = async {
         for _ in 0..10 {
-            answer(server.asked().await, 503, &status(503));
+            answer(server.next_request().await, 503, &status(503));
         }
         list(&mut server, 5, &[]).await;
         let mut stream = watch(&mut server, 5).await;
         event(&mut stream, "ADDED", &object("a/1", 6));
         event(&mut stream, "ERROR", &status(500));
-        answer(server.asked().await, 429, &status(429));
+        answer(server.next_request().await, 429, &status(429));
         let mut stream = watch(&mut server, 6).await;
         event(&mut stream, "ADDED", &object("b/2", 7));
         // The watch ends in the middle of an event.
@@ -150,7 +150,7 @@ async fn invalid_events_cause_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_never_ends_by_itself_is_ended() {
+async fn a_watch_ends_after_its_timeout() {
     let (mut server, api, _tasks) = api();
     let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let began = Instant::now();
@@ -167,7 +167,7 @@ async fn a_watch_that_never_ends_by_itself_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_for_the_next_may_be_given_up_at_any_moment() {
+async fn next_is_cancel_safe() {
     let (mut server, api, _tasks) = api();
     let mut reflector = Reflector::new(&api, "/x", Selection::default());
     let serve = async {

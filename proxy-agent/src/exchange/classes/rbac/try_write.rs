@@ -162,7 +162,7 @@ pub(crate) fn bounded(memory: usize) -> Result<(), Refusal> {
 fn dry_run(write: &Request<RequestBody>) -> Result<Request<RequestBody>, Refusal> {
     let mut query = Query::new(write.uri().query().unwrap_or_default());
     query.set("dryRun", "All");
-    let mut dry = Request::new(write.body().again());
+    let mut dry = Request::new(write.body().replay());
     *dry.method_mut() = write.method().clone();
     *dry.uri_mut() = uri(&upstream::target(write.uri().path(), &query))?;
     *dry.headers_mut() = write.headers().clone();

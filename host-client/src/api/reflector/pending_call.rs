@@ -6,11 +6,11 @@ use std::pin::Pin;
 
 /// Keeps a call alive while no future waits for it. Without this, a consumer that uses `select!` would start the same
 /// list again and again.
-pub(super) struct Asking<T>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
+pub(super) struct PendingCall<T>(Option<Pin<Box<dyn Future<Output = T> + Send>>>);
 
-// === impl Asking ===
+// === impl PendingCall ===
 
-impl<T> Asking<T> {
+impl<T> PendingCall<T> {
     /// The response to the pending call, or to a new call that `begin` starts.
     pub(super) async fn answer<F>(&mut self, begin: impl FnOnce() -> F) -> T
     where
@@ -23,14 +23,14 @@ impl<T> Asking<T> {
     }
 }
 
-impl<T> Default for Asking<T> {
+impl<T> Default for PendingCall<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> fmt::Debug for Asking<T> {
+impl<T> fmt::Debug for PendingCall<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Asking").field(&self.0.is_some()).finish()
+        f.debug_tuple("PendingCall").field(&self.0.is_some()).finish()
     }
 }
