@@ -71,7 +71,7 @@ mod tests {
     const MAX: Duration = Duration::from_secs(30);
 
     #[test]
-    fn pauses_double_up_to_the_maximum_for_ever() {
+    fn pauses_double_up_to_the_maximum() {
         let mut backoff = Backoff::new(FIRST, MAX);
         let mut expected = FIRST;
         for failure in 0..200 {

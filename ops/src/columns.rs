@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_under_each_other_and_nothing_trails() {
+    fn columns_are_aligned_without_trailing_spaces() {
         let mut table = Columns::new(["NAME", "READY", ""]);
         assert!(table.is_empty());
         table.row(["ke-beijing", "yes", ""]);

@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 
 pub use api_version::API_VERSION;
 pub use duration::{Duration, InvalidDuration};
-pub use location::{Located, Place};
+pub use location::{Located, Location};
 pub use path::FilePath;
 pub use problem::{ConfigErrors, Problem, Problems};
 
@@ -52,7 +52,7 @@ pub trait Document: DeserializeOwned {
     const KIND: &'static str;
 
     /// Reports mistakes that the types cannot exclude: contradictory values, duplicate names. Called once, after
-    /// reading. A value has a place if its field is a [`Located`].
+    /// reading. A value has a location if its field is a [`Located`].
     fn check(&self, problems: &mut Problems) {
         let _ = problems;
     }

@@ -42,7 +42,7 @@ struct Scope {
 }
 
 /// The time for tasks to be dropped after a drain is given up.
-const DROPPING: Duration = Duration::from_secs(1);
+const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a drain ended. In any case, no task of the scope is left, except one that never reaches an await.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Tasks {
         self.scope.dropping.cancel();
         // Dropping takes no time, unless a task blocks its thread. Such a task must not prevent the process from
         // ending.
-        let _ = tokio::time::timeout(DROPPING, self.scope.tracker.wait()).await;
+        let _ = tokio::time::timeout(DROP_TIMEOUT, self.scope.tracker.wait()).await;
         drained
     }
 

@@ -16,13 +16,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::drain::Tasks;
 use crate::metrics::{Histogram, Registry, SECONDS};
-use crate::workers::{Given, Worker, WorkerId, Workers};
+use crate::workers::{QueuedAt, Worker, WorkerId, Workers};
 
 /// The time between two tasks.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// A worker that runs no task for this long hangs. The longest work of a worker takes milliseconds.
-const SILENT: Duration = Duration::from_secs(30);
+const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Gives all workers empty tasks. Clones are the same.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Heartbeat {
 /// A worker hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{worker} has not run a task for {seconds} s")]
-pub struct Hangs {
+pub struct WorkerHangs {
     worker: WorkerId,
     seconds: u64,
 }
@@ -60,8 +60,8 @@ impl Heartbeat {
     }
 
     /// Fails if a worker hangs.
-    pub fn check(&self) -> Result<(), Hangs> {
-        self.longest().filter(|longest| longest.seconds >= SILENT.as_secs()).map_or(Ok(()), Err)
+    pub fn check(&self) -> Result<(), WorkerHangs> {
+        self.longest().filter(|longest| longest.seconds >= HANG_TIMEOUT.as_secs()).map_or(Ok(()), Err)
     }
 
     /// Gives each worker a task per period, until `tasks` are cancelled. Run it on another runtime.
@@ -84,17 +84,17 @@ impl Heartbeat {
 
     /// Gives a task to each worker that has run the last one. The others have been silent for another period.
     fn beat(&self, period: Duration, tasks: &Tasks) {
-        for worker in self.workers.iter().filter(|worker| worker.pulse().expect(period)) {
-            let (pulse, delays, given) = (Arc::clone(worker.pulse()), self.delays.clone(), Given::now());
+        for worker in self.workers.iter().filter(|worker| worker.delay().expect(period)) {
+            let (delay, delays, given) = (Arc::clone(worker.delay()), self.delays.clone(), QueuedAt::now());
             worker.spawn(tasks, "heartbeat", async move {
                 delays.observe_duration(given.waited());
-                pulse.answer();
+                delay.answer();
             });
         }
     }
 
-    fn longest(&self) -> Option<Hangs> {
-        let silent = |worker: &Worker| Hangs { worker: worker.id(), seconds: worker.pulse().silence() };
+    fn longest(&self) -> Option<WorkerHangs> {
+        let silent = |worker: &Worker| WorkerHangs { worker: worker.id(), seconds: worker.delay().silence() };
         self.workers.iter().map(silent).max_by_key(|hangs| hangs.seconds)
     }
 }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_group_above_counts() {
+    fn limits_of_all_ancestors_are_read() {
         let files = limit_files("0::/system.slice/atoll.service\n");
         assert!(files.contains(&"/sys/fs/cgroup/system.slice/atoll.service/memory.max".to_owned()));
         assert!(files.contains(&"/sys/fs/cgroup/system.slice/memory.max".to_owned()));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_in_kibibytes() {
+    fn memory_is_read_in_kibibytes() {
         assert_eq!(total_of("MemTotal:       24633684 kB\nMemFree:  1 kB\n"), Some(24_633_684 * 1024));
         assert_eq!(total_of("MemFree: 1 kB"), None);
         assert!(memory().is_some_and(|bytes| bytes > 64 << 20));

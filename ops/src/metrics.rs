@@ -31,10 +31,6 @@ pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Upper bounds for durations in seconds: from a cached answer to a watch that ends.
 pub const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
-/// Upper bounds for sizes in bytes: 256 B to 64 MiB, by factors of four.
-pub const BYTES: &[f64] =
-    &[256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
-
 /// The running binary, for `atoll_build_info`.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
@@ -83,19 +79,9 @@ impl Registry {
         registry
     }
 
-    /// One counter.
-    pub fn counter(&self, name: &'static str, help: &'static str) -> Counter {
-        self.counters::<()>(name, help).with(&())
-    }
-
     /// A counter for each set of labels.
     pub fn counters<L: LabelSet>(&self, name: &'static str, help: &'static str) -> Family<L, Counter> {
         self.family(name, help, &[])
-    }
-
-    /// One gauge.
-    pub fn gauge(&self, name: &'static str, help: &'static str) -> Gauge {
-        self.gauges::<()>(name, help).with(&())
     }
 
     /// A gauge for each set of labels.
@@ -109,12 +95,12 @@ impl Registry {
         self.register(Observed::new(gauge, read));
     }
 
-    /// One histogram. `buckets` are upper bounds, ascending: [`SECONDS`], [`BYTES`].
+    /// One histogram. `buckets` are upper bounds, ascending, such as [`SECONDS`].
     pub fn histogram(&self, name: &'static str, help: &'static str, buckets: &'static [f64]) -> Histogram {
         self.histograms::<()>(name, help, buckets).with(&())
     }
 
-    /// A histogram for each set of labels. `buckets` are upper bounds, ascending: [`SECONDS`], [`BYTES`].
+    /// A histogram for each set of labels. `buckets` are upper bounds, ascending, such as [`SECONDS`].
     pub fn histograms<L: LabelSet>(
         &self,
         name: &'static str,

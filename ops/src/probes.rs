@@ -10,12 +10,12 @@
 //! What is *not* here: access control. All requests are `GET` or `HEAD` and change nothing. Requests with bodies, other
 //! methods and HTTP/2 are not supported.
 
-mod answer;
 mod check;
+mod page_response;
 mod pages;
 mod serve;
 
-pub use answer::{Answer, Query};
 pub use check::Checks;
+pub use page_response::{PageResponse, Query};
 pub use pages::Pages;
 pub use serve::{MAX_CONNECTIONS, serve};

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_formatting_shows_the_text() {
+    fn formatting_does_not_show_the_text() {
         let secret = Secret::from("hunter2");
         assert_eq!(format!("{secret} {secret:?} {secret:#?}"), "[redacted] [redacted] [redacted]");
         assert_eq!(secret.expose(), "hunter2");

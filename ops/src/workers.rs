@@ -13,7 +13,7 @@
 //!   and a drain waits for all of them. A worker ends with the process, or with its [`Threads`].
 
 mod busy;
-mod pulse;
+mod delay;
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -32,9 +32,9 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::drain::Tasks;
-pub use busy::Busy;
-use pulse::Pulse;
-pub use pulse::{Given, is_late};
+pub use busy::BusyTime;
+use delay::Delay;
+pub use delay::{QueuedAt, is_late};
 
 /// How long the threads may take to drop their tasks.
 const ENDING: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub struct Worker {
     id: WorkerId,
     handle: Handle,
     assigned: AtomicUsize,
-    pulse: Arc<Pulse>,
+    delay: Arc<Delay>,
 }
 
 /// The number of a worker.
@@ -103,8 +103,8 @@ impl Workers {
     pub fn elsewhere(&self, preferred: Option<WorkerId>) -> Option<&Worker> {
         let here = here();
         let mut chosen = self.all.get(preferred.or(here)?.0)?;
-        if chosen.pulse.is_late() {
-            chosen = self.all.iter().min_by_key(|worker| worker.pulse.delay())?;
+        if chosen.delay.is_late() {
+            chosen = self.all.iter().min_by_key(|worker| worker.delay.average())?;
         }
         Some(chosen).filter(|worker| Some(worker.id) != here)
     }
@@ -219,8 +219,8 @@ impl Worker {
     fn start(id: WorkerId, end: CancellationToken, running: mpsc::Sender<Infallible>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
-        let pulse = Arc::new(Pulse::default());
-        let own = Arc::clone(&pulse);
+        let delay = Arc::new(Delay::default());
+        let own = Arc::clone(&delay);
         thread::Builder::new().name(format!("worker-{}", id.0)).spawn(move || {
             HERE.set(Some(id));
             own.enter();
@@ -229,7 +229,7 @@ impl Worker {
             runtime.shutdown_background();
             drop(running);
         })?;
-        Ok(Self { id, handle, assigned: AtomicUsize::new(0), pulse })
+        Ok(Self { id, handle, assigned: AtomicUsize::new(0), delay })
     }
 
     /// Its number.
@@ -237,12 +237,12 @@ impl Worker {
         self.id
     }
 
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.pulse
+    pub(crate) fn delay(&self) -> &Arc<Delay> {
+        &self.delay
     }
 
     fn load(&self) -> (bool, usize) {
-        (self.pulse.is_late(), self.assigned.load(Ordering::Relaxed))
+        (self.delay.is_late(), self.assigned.load(Ordering::Relaxed))
     }
 
     /// Runs a future as a task of this worker, and of `tasks`. For connections: the future is boxed.
@@ -250,7 +250,7 @@ impl Worker {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (given, future) = (Given::now(), Box::pin(future));
+        let (given, future) = (QueuedAt::now(), Box::pin(future));
         let measured = async move {
             given.begun();
             future.await;

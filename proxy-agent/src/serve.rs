@@ -15,7 +15,7 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Request, Response};
 use ops::drain::Tasks;
-use ops::workers::{self, Given};
+use ops::workers::{self, QueuedAt};
 use protocol::stream::StreamKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
@@ -68,7 +68,7 @@ impl Streams {
                     // Never awaited here: the loop drives the connection for everybody.
                     Some(Ok((request, respond))) => {
                         let span = debug_span!("stream", id = respond.stream_id().as_u32());
-                        let (place, given) = (Place::of(&request, workers::is_late()), Given::now());
+                        let (place, given) = (Place::of(&request, workers::is_late()), QueuedAt::now());
                         let budget = Arc::clone(&budget);
                         let stream = self.clone().stream(request, respond, budget, ending.clone(), given);
                         let runtime = if place == Place::Worker { &here } else { &self.main };
@@ -106,7 +106,7 @@ impl Streams {
         mut respond: SendResponse<Bytes>,
         budget: Arc<Budget>,
         ending: CancellationToken,
-        given: Given,
+        given: QueuedAt,
     ) {
         given.begun();
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();

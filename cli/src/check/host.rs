@@ -188,7 +188,7 @@ impl Questions<'_> {
         };
         self.report.weak(Some(Weakness::at(
             Check::DirectAccess,
-            self.host.place(),
+            self.host.location(),
             format_args!(
                 "host: {why} the admission policies; these keep a token inside its virtual cluster when somebody uses \
                  it directly at the host's API server"
@@ -199,7 +199,7 @@ impl Questions<'_> {
     }
 
     async fn authorizer(&mut self) {
-        match authorizer::weaknesses(&self.api, self.host.place()).await {
+        match authorizer::weaknesses(&self.api, self.host.location()).await {
             Ok(found) => self.report.weak(found),
             Err(error) => {
                 self.report.warn(self.host, format_args!("host: cannot check the rights of others: {error:#}"));
@@ -215,7 +215,7 @@ impl Questions<'_> {
             }
             self.report.weak(Some(Weakness::at(
                 Check::NodeLabel,
-                cluster.place(),
+                cluster.location(),
                 format_args!(
                     "virtual cluster {}: a kubelet may set all labels that select its nodes ({keys}), so anybody who \
                      controls a node of the host can move it into this virtual cluster and get pods and their Secrets",
@@ -232,7 +232,7 @@ impl Questions<'_> {
     /// Lists bindings before namespaces, so that a binding whose namespace is missing was left behind, and is not
     /// merely newer.
     async fn bindings_and_namespaces(&mut self) -> Namespaces {
-        let place = self.host.place();
+        let location = self.host.location();
         let without_mirrors = format!("!{MIRROR_LABEL}");
         let of_the_cluster =
             self.list("ClusterRoleBindings", &format!("{RBAC}/clusterrolebindings"), "", Shape::Whole).await;
@@ -244,14 +244,14 @@ impl Questions<'_> {
             .map(|binding| ("ClusterRoleBinding", binding))
             .chain(bindings.iter().map(|binding| ("RoleBinding", binding)))
         {
-            self.report.weak(bindings::weaknesses(place, kind, binding));
+            self.report.weak(bindings::weaknesses(location, kind, binding));
         }
         let Some(items) = self.list("namespaces", "/api/v1/namespaces", "", Shape::Metadata).await else {
             return Namespaces::default();
         };
         let namespaces = Namespaces::new(&items);
-        self.report.weak(namespaces.weaknesses(place, &self.config.virtual_clusters));
-        self.report.weak(left::weakness(&self.api, place, &bindings, &namespaces).await);
+        self.report.weak(namespaces.weaknesses(location, &self.config.virtual_clusters));
+        self.report.weak(left::weakness(&self.api, location, &bindings, &namespaces).await);
         namespaces
     }
 
@@ -259,7 +259,7 @@ impl Questions<'_> {
         let labels = format!("!{CLUSTER_LABEL}");
         let roles = self.list("ClusterRoles", &format!("{RBAC}/clusterroles"), &labels, Shape::Whole).await;
         for role in roles.iter().flatten() {
-            self.report.weak(aggregation::weakness(self.host.place(), role));
+            self.report.weak(aggregation::weakness(self.host.location(), role));
         }
     }
 
@@ -270,7 +270,7 @@ impl Questions<'_> {
         for (kind, plural) in admission::KINDS {
             let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
             for object in self.list(&format!("{kind}s"), &path, "", Shape::Whole).await.iter().flatten() {
-                self.report.weak(admission::weaknesses(self.host.place(), kind, object, is_protected, &theirs));
+                self.report.weak(admission::weaknesses(self.host.location(), kind, object, is_protected, &theirs));
             }
         }
     }
@@ -284,18 +284,18 @@ impl Questions<'_> {
             let is_tenants =
                 policy["metadata"]["namespace"].as_str().is_some_and(|name| namespaces.is_of_a_cluster(name));
             if !is_tenants {
-                self.report.weak(network::weakness(self.host.place(), policy, is_protected, &theirs));
+                self.report.weak(network::weakness(self.host.location(), policy, is_protected, &theirs));
             }
         }
     }
 
     async fn storage(&mut self) {
-        let place = self.host.place();
+        let location = self.host.location();
         let volumes = self.list("PersistentVolumes", "/api/v1/persistentvolumes", "", Shape::Whole).await;
-        self.report.weak(volumes::free(place, &volumes.unwrap_or_default()));
+        self.report.weak(volumes::free(location, &volumes.unwrap_or_default()));
         let path = "/apis/storage.k8s.io/v1/storageclasses";
         for class in self.list("StorageClasses", path, "", Shape::Whole).await.iter().flatten() {
-            self.report.weak(volumes::secrets_of_claims(place, class));
+            self.report.weak(volumes::secrets_of_claims(location, class));
         }
     }
 

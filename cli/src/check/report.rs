@@ -97,7 +97,7 @@ impl Report {
         let looked = self.weaknesses.is_some();
         let (accepted, mut weaknesses): (Vec<_>, Vec<_>) =
             self.weaknesses.into_iter().flatten().partition(|weakness| accepted.contains(&weakness.check));
-        weaknesses.sort_by_key(|weakness| (weakness.problem.place().is_none(), weakness.problem.place()));
+        weaknesses.sort_by_key(|weakness| (weakness.problem.location().is_none(), weakness.problem.location()));
         let mistakes: Vec<_> = self.told.into_iter().chain([self.mistakes.into_errors(file)]).collect();
         let warnings = self.warnings.into_errors(file);
         let counts = Counts {
@@ -118,10 +118,10 @@ impl Report {
                     writeln!(out, "{errors}")?;
                 }
                 for warning in warnings.problems() {
-                    writeln!(out, "{} warning: {}", place(file, warning), warning.message())?;
+                    writeln!(out, "{} warning: {}", location(file, warning), warning.message())?;
                 }
                 for Weakness { check, problem, advice } in &weaknesses {
-                    writeln!(out, "{} weakness: {} [{check}]", place(file, problem), problem.message())?;
+                    writeln!(out, "{} weakness: {} [{check}]", location(file, problem), problem.message())?;
                     writeln!(out, "    {advice}")?;
                 }
                 writeln!(out, "{}: {counts}", file.display())?;
@@ -131,10 +131,10 @@ impl Report {
     }
 }
 
-/// `FILE:LINE:COLUMN:`, as far as the place is known.
-fn place(file: &Path, problem: &Problem) -> String {
-    let place = problem.place().map(|place| format!("{place}:")).unwrap_or_default();
-    format!("{}:{place}", file.display())
+/// `FILE:LINE:COLUMN:`, as far as the location is known.
+fn location(file: &Path, problem: &Problem) -> String {
+    let location = problem.location().map(|location| format!("{location}:")).unwrap_or_default();
+    format!("{}:{location}", file.display())
 }
 
 fn document(file: &Path, counts: &Counts, items: &[Value]) -> Value {
@@ -149,9 +149,9 @@ fn document(file: &Path, counts: &Counts, items: &[Value]) -> Value {
 
 fn item(severity: &str, problem: &Problem) -> Value {
     let mut item = json!({"severity": severity, "message": problem.message()});
-    if let Some(place) = problem.place() {
-        item["line"] = place.line().into();
-        item["column"] = place.column().into();
+    if let Some(location) = problem.location() {
+        item["line"] = location.line().into();
+        item["column"] = location.column().into();
     }
     item
 }
@@ -191,12 +191,12 @@ mod tests {
 
     fn written(format: Format, accepted: &[Check], is_looked_for: bool) -> (String, bool) {
         let mut report = Report::default();
-        report.warn(&Located::new((), ops::config::Place::new(3, 1)), "look here");
+        report.warn(&Located::new((), ops::config::Location::new(3, 1)), "look here");
         if is_looked_for {
             report.look_for_weaknesses();
             report.weak([
                 Weakness::at(Check::FreeVolume, None, "host: a", "b"),
-                Weakness::at(Check::NodeLabel, ops::config::Place::new(4, 2), "c", "d"),
+                Weakness::at(Check::NodeLabel, ops::config::Location::new(4, 2), "c", "d"),
             ]);
         }
         let mut out = Vec::new();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use ops::config::{Place, Problem};
+use ops::config::{Location, Problem};
 
 /// A kind of weakness. The help of `--accept` lists them with their texts here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -57,8 +57,8 @@ impl fmt::Display for Check {
 
 impl Weakness {
     /// At an entry of the configuration. Names in `message` may come from the host.
-    pub(super) fn at(check: Check, place: Option<Place>, message: impl fmt::Display, advice: &str) -> Self {
-        Self { check, problem: Problem::new(place, message), advice: advice.to_owned() }
+    pub(super) fn at(check: Check, location: Option<Location>, message: impl fmt::Display, advice: &str) -> Self {
+        Self { check, problem: Problem::new(location, message), advice: advice.to_owned() }
     }
 }
 

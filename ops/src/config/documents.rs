@@ -7,7 +7,7 @@
 use serde::Deserialize;
 
 use super::api_version::API_VERSION;
-use super::location::{Located, Place};
+use super::location::{Located, Location};
 use super::problem::{Problem, Problems};
 use super::yaml;
 
@@ -49,7 +49,7 @@ pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
         }
         return Err(problems);
     };
-    let line = document.kind.place().map_or(0, Place::line);
+    let line = document.kind.location().map_or(0, Location::line);
     for another in wanted {
         problems.at(&another.kind, format_args!("a second {kind}; the first is at line {line}"));
     }
@@ -100,9 +100,9 @@ fn read(file: &str) -> (Vec<Document>, Problems) {
 
 impl Text {
     /// The first line that is not empty.
-    fn start(&self) -> Option<Place> {
+    fn start(&self) -> Option<Location> {
         let before = self.0.bytes().take_while(|byte| *byte == b'\n').count();
-        Place::new(before as u64 + 1, 1)
+        Location::new(before as u64 + 1, 1)
     }
 }
 

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_kubernetes_users_write() {
+    fn durations_of_kubernetes_are_read() {
         for (text, milliseconds) in [
             ("0", 0),
             ("0s", 0),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_could_be_read_in_two_ways() {
+    fn ambiguous_durations_are_refused() {
         for text in [
             "",
             "10",
@@ -174,7 +174,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_answered(text in ".{0,30}") {
+        fn no_text_panics(text in ".{0,30}") {
             if let Ok(duration) = text.parse::<Duration>() {
                 prop_assert_eq!(duration.to_string().parse::<Duration>(), Ok(duration));
             }

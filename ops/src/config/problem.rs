@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::location::{Located, Place};
+use super::location::{Located, Location};
 
 /// The maximum number of mistakes. More would not help the operator. It also limits the memory for a hostile file.
 const MAX_PROBLEMS: usize = 100;
@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = 400;
 /// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    place: Option<Place>,
+    location: Option<Location>,
     message: String,
 }
 
@@ -38,9 +38,9 @@ pub struct ConfigErrors {
 // === impl Problem ===
 
 impl Problem {
-    /// A mistake at a place of the file, or one of the file as a whole. Control characters are escaped, and long
+    /// A mistake at a location of the file, or one of the file as a whole. Control characters are escaped, and long
     /// messages are cut, because the text may come from the file and go to a terminal.
-    pub fn new(place: Option<Place>, message: impl fmt::Display) -> Self {
+    pub fn new(location: Option<Location>, message: impl fmt::Display) -> Self {
         let message = message.to_string();
         let mut shown = String::with_capacity(message.len().min(MAX_MESSAGE));
         for (n, character) in message.chars().enumerate() {
@@ -54,15 +54,15 @@ impl Problem {
                 shown.push(character);
             }
         }
-        Self { place, message: shown }
+        Self { location, message: shown }
     }
 
-    /// Its place, if it has one.
-    pub fn place(&self) -> Option<Place> {
-        self.place
+    /// Its location, if it has one.
+    pub fn location(&self) -> Option<Location> {
+        self.location
     }
 
-    /// The message, without the place.
+    /// The message, without the location.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -71,9 +71,9 @@ impl Problem {
 // === impl Problems ===
 
 impl Problems {
-    /// Reports a mistake in a value that knows its place.
+    /// Reports a mistake in a value that knows its location.
     pub fn at<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
-        self.push(Problem::new(value.place(), message));
+        self.push(Problem::new(value.location(), message));
     }
 
     /// Reports a mistake of the file as a whole, such as a key that is missing because of the value of another.
@@ -93,8 +93,8 @@ impl Problems {
 
     /// Ends the collection, and returns the errors of the file `origin`.
     pub fn into_errors(mut self, origin: &Path) -> ConfigErrors {
-        // Mistakes without a place come last, because the others often explain them.
-        self.found.sort_by_key(|problem| (problem.place.is_none(), problem.place));
+        // Mistakes without a location come last, because the others often explain them.
+        self.found.sort_by_key(|problem| (problem.location.is_none(), problem.location));
         ConfigErrors { origin: origin.to_owned(), problems: self }
     }
 
@@ -132,7 +132,7 @@ impl ConfigErrors {
         &self.origin
     }
 
-    /// The mistakes in the order of the file; those without a place are last. At most 100.
+    /// The mistakes in the order of the file; those without a location are last. At most 100.
     pub fn problems(&self) -> &[Problem] {
         &self.problems.found
     }
@@ -145,8 +145,8 @@ impl fmt::Display for ConfigErrors {
             if n > 0 {
                 f.write_str("\n")?;
             }
-            match problem.place {
-                Some(place) => write!(f, "{origin}:{place}: {}", problem.message)?,
+            match problem.location {
+                Some(location) => write!(f, "{origin}:{location}: {}", problem.message)?,
                 None => write!(f, "{origin}: {}", problem.message)?,
             }
         }

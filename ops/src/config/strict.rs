@@ -1,7 +1,7 @@
 //! Reads a document so that no unknown key is ignored.
 //!
 //! A wrapper ([`Strict`]) is between a `Deserialize` implementation and the YAML library, around each thing that one
-//! passes to the other. Serde tells it which keys a struct knows. It records every other key with its place and
+//! passes to the other. Serde tells it which keys a struct knows. It records every other key with its location and
 //! continues, so all of them are reported. `deny_unknown_fields` would stop at the first. It also joins
 //! [`FilePath`](super::FilePath)s to a directory.
 //!

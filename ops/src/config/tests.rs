@@ -76,11 +76,11 @@ labels: {anything: goes}
     )
     .unwrap();
     assert_eq!(*lagoon.domain, "atoll.internal");
-    assert_eq!(lagoon.domain.place(), Place::new(3, 9));
+    assert_eq!(lagoon.domain.location(), Location::new(3, 9));
     let east = &lagoon.islands[0];
     let key = east.key.as_ref().unwrap();
     assert_eq!(key.as_path(), Path::new("/etc/atoll/keys/east.pem"));
-    assert_eq!(key.place(), Place::new(6, 8));
+    assert_eq!(key.location(), Location::new(6, 8));
     let west = &lagoon.islands[1];
     assert_eq!(west.key.as_ref().unwrap().as_path(), Path::new("/abs/west.pem"));
     assert_eq!(west.mode, Some(Mode::Physical { address: "10.2.0.1:6443".to_owned().into() }));
@@ -112,7 +112,7 @@ L: a lagoon without depth"
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_with_its_line_and_with_the_unknown_keys_before_it() {
+fn invalid_values_are_reported_with_their_lines_and_earlier_unknown_keys() {
     for (body, expected) in [
         (
             "domain: a\nxyz: 1\ndepth: deep\n",
@@ -138,7 +138,7 @@ fn what_cannot_be_read_is_reported_with_its_line_and_with_the_unknown_keys_befor
 }
 
 #[test]
-fn the_environment_is_never_looked_at() {
+fn the_environment_is_not_used() {
     let lagoon = read_one("domain: ${HOME}\nislands: [{name: $PATH, key: ~/x}]\n").unwrap();
     assert_eq!(*lagoon.domain, "${HOME}");
     assert_eq!(*lagoon.islands[0].name, "$PATH");
@@ -146,7 +146,7 @@ fn the_environment_is_never_looked_at() {
 }
 
 #[test]
-fn one_document_of_the_kind_is_picked_among_others() {
+fn the_document_of_the_kind_is_selected() {
     let file = format!(
         "%YAML 1.2
 # a comment
@@ -170,14 +170,14 @@ kind: Reef
     );
     let errors = parse::<Lagoon>(&file, Path::new("L")).unwrap_err();
     assert_eq!(errors.problems().len(), 1, "{errors}");
-    assert_eq!(errors.problems()[0].place(), Place::new(17, 1));
+    assert_eq!(errors.problems()[0].location(), Location::new(17, 1));
 
     let file = file.replace("bad: 1", "depth: 1");
     assert_eq!(parse::<Lagoon>(&file, Path::new("L")).unwrap().depth, Some(1));
 }
 
 #[test]
-fn a_file_without_the_wanted_document_says_what_it_holds() {
+fn the_kinds_of_other_documents_are_reported() {
     let refused = |file: &str| parse::<Lagoon>(file, Path::new("L")).unwrap_err().to_string();
     assert_eq!(refused(""), "L: the file contains no Lagoon");
     assert_eq!(refused("# nothing\n---\n---\n"), "L: the file contains no Lagoon");
@@ -197,7 +197,7 @@ fn a_file_without_the_wanted_document_says_what_it_holds() {
 }
 
 #[test]
-fn anchors_work_and_bombs_do_not() {
+fn anchors_work_and_alias_bombs_are_refused() {
     let lagoon = read_one("domain: &d a\nlabels: {x: *d, y: *d}\n").unwrap();
     assert_eq!(lagoon.labels["y"], "a");
 
@@ -228,14 +228,14 @@ fn files_are_bounded_and_must_be_text() {
     assert_eq!(lagoon.islands[0].key.as_ref().unwrap().as_path(), directory.path().join("k.pem"));
     let kinds = kinds(&path).unwrap();
     assert_eq!(kinds, [Located::from("Lagoon".to_owned())]);
-    assert_eq!(kinds[0].place(), Place::new(2, 7));
+    assert_eq!(kinds[0].location(), Location::new(2, 7));
     text.push(' ');
     fs::write(&path, &text).unwrap();
     assert!(refused().contains("larger than"));
 }
 
 #[test]
-fn quoted_text_cannot_disturb_a_terminal() {
+fn control_characters_are_escaped() {
     let errors = read_one(&format!("domain: a\n\"\\e[31m{}\": 1\n", "x".repeat(1_000))).unwrap_err();
     assert!(!errors.chars().any(char::is_control), "{errors:?}");
     assert!(errors.len() < 600, "{}", errors.len());
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in "(---|\\.\\.\\.|[a-z&*:\\[\\]{}|>%#'\"\\- \n]){0,60}") {
+    fn no_text_panics(text in "(---|\\.\\.\\.|[a-z&*:\\[\\]{}|>%#'\"\\- \n]){0,60}") {
         let _ = parse::<Lagoon>(&text, Path::new("L"));
         let _ = read_one(&text);
     }

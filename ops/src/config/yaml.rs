@@ -2,7 +2,7 @@
 
 use serde_saphyr::{Error, MessageFormatter, Options, UserMessageFormatter};
 
-use super::location::Place;
+use super::location::Location;
 use super::problem::Problem;
 
 /// Limits for a file of at most [`MAX_BYTES`](super::MAX_BYTES). Anchors and aliases are allowed in small numbers.
@@ -28,10 +28,10 @@ pub(super) fn options() -> Options {
     }
 }
 
-/// The library's error, with its place removed from the text.
+/// The library's error, with its location removed from the text.
 pub(super) fn problem(error: &Error) -> Problem {
     let error = error.without_snippet();
-    let place = error.location().and_then(Place::of);
+    let location = error.location().and_then(Location::of);
     let message = match error {
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
         Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
@@ -56,5 +56,5 @@ pub(super) fn problem(error: &Error) -> Problem {
         Error::AliasError { error, .. } => return problem(error),
         error => UserMessageFormatter.format_message(error).into_owned(),
     };
-    Problem::new(place, message)
+    Problem::new(location, message)
 }

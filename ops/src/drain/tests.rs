@@ -24,7 +24,7 @@ async fn a_drain_waits_for_tasks_to_end_by_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_deadline_the_rest_is_dropped_and_named() {
+async fn tasks_are_dropped_and_named_at_the_deadline() {
     let tasks = Tasks::new();
     let (held, dropped) = oneshot::channel::<()>();
     tasks.spawn("watch", async move {
@@ -102,7 +102,7 @@ async fn a_panic_is_logged_and_ends_its_task_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_spawned_after_giving_up_is_dropped_unpolled() {
+async fn tasks_spawned_after_giving_up_are_never_polled() {
     let tasks = Tasks::new();
     tasks.spawn("watch", pending());
     tasks.drain(Duration::ZERO, pending::<()>()).await;
@@ -112,7 +112,7 @@ async fn what_is_spawned_after_giving_up_is_dropped_unpolled() {
 }
 
 #[tokio::test]
-async fn a_first_and_a_second_signal_are_heard() {
+async fn the_first_and_the_second_signal_are_received() {
     let send = |signal: &str| {
         let kill = format!("kill -{signal} {}", std::process::id());
         let mut shell = std::process::Command::new("sh");

@@ -9,20 +9,20 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::source::{LoadError, Look, Parsed, Source, join};
+use super::source::{LoadError, Outcome, Parsed, Source, join};
 use super::watched::Watched;
 
-/// All watched files of a process. Clones share them. Files can be added at any time, and are removed when nobody holds
-/// their [`Watched`] any more.
+/// All watched files of a process. Clones share them. Files can be added at any time, and are removed when no clone of
+/// their [`Watched`] is left.
 #[derive(Clone)]
 pub struct Reloader(Arc<Shared>);
 
 /// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// New values in force, not counting the first.
+    /// Successful reloads.
     pub reloaded: u64,
-    /// Changes that were refused: the old value stays in force.
+    /// Changes that were refused: the previous value stays in use.
     pub failed: u64,
 }
 
@@ -73,13 +73,13 @@ impl Reloader {
             sources.clone()
         };
         for source in sources {
-            match source.look() {
-                Look::Same => {}
-                Look::Reloaded => {
+            match source.reread() {
+                Outcome::Same => {}
+                Outcome::Reloaded => {
                     self.0.reloaded.fetch_add(1, Ordering::Relaxed);
                     tracing::info!(files = join(source.paths()), "reloaded");
                 }
-                Look::Failed(error) => {
+                Outcome::Failed(error) => {
                     self.0.failed.fetch_add(1, Ordering::Relaxed);
                     let error: &dyn StdError = &error;
                     tracing::error!(

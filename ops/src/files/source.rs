@@ -43,19 +43,19 @@ pub enum LoadError {
 
 /// The result of reading a source again.
 #[derive(Debug)]
-pub(super) enum Look {
+pub(super) enum Outcome {
     /// The files have not changed, whether they are valid or not.
     Same,
-    /// A new value is in force.
+    /// The new value is in use.
     Reloaded,
-    /// The changed files are invalid: the old value stays in force. Reported once per change.
+    /// The changed files are invalid: the previous value stays in use. Reported once per change.
     Failed(LoadError),
 }
 
 /// Files with a parser and a user, for any type of value.
 pub(super) trait Source: Send + Sync {
     /// Reads the files again. Blocks on the file system.
-    fn look(&self) -> Look;
+    fn reread(&self) -> Outcome;
     /// Whether anyone still holds the value.
     fn is_wanted(&self) -> bool;
     /// The files, for messages.
@@ -100,7 +100,7 @@ where
     P: Fn([&[u8]; N]) -> Result<T, E> + Send + Sync,
     E: Into<Box<dyn StdError + Send + Sync>>,
 {
-    fn look(&self) -> Look {
+    fn reread(&self) -> Outcome {
         // Held while reading, so that two concurrent reads (a poll and SIGHUP) cannot publish in the wrong order.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let (now, contents) = match read(&self.paths) {
@@ -108,15 +108,15 @@ where
             Err(error) => (Seen::Unreadable(error.to_string()), Err(error)),
         };
         if *seen == now {
-            return Look::Same;
+            return Outcome::Same;
         }
         *seen = now;
         match contents.and_then(|contents| parse_all(&self.paths, &contents, &self.parse)) {
             Ok(value) => {
                 self.publisher.publish(value);
-                Look::Reloaded
+                Outcome::Reloaded
             }
-            Err(error) => Look::Failed(error),
+            Err(error) => Outcome::Failed(error),
         }
     }
 

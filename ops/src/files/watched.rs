@@ -65,8 +65,8 @@ impl<T> fmt::Debug for Watched<T> {
 // === impl Changes ===
 
 impl Changes {
-    /// Waits until the value has been replaced since the last call (several replacements count once). `false` once
-    /// nobody holds the [`Watched`] any more.
+    /// Waits until the value has been replaced since the last call (several replacements count once). `false` once no
+    /// clone of the [`Watched`] is left.
     pub async fn changed(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
@@ -75,7 +75,7 @@ impl Changes {
 // === impl Publisher ===
 
 impl<T> Publisher<T> {
-    /// Whether somebody still holds the [`Watched`].
+    /// Whether a clone of the [`Watched`] is left.
     pub(super) fn is_wanted(&self) -> bool {
         self.0.strong_count() > 0
     }

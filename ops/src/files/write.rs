@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_for_its_owner_even_where_a_public_file_was() {
+    fn a_secret_that_replaces_a_public_file_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/er/ca.key");
         write(&path, b"one", Secrecy::Public, Existing::Refuse).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_is_not_overwritten_unasked() {
+    fn existing_files_are_not_overwritten_by_default() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ca.key");
         write(&path, b"precious", Secrecy::Secret, Existing::Refuse).unwrap();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_system_s_refusal_names_the_file() {
+    fn errors_of_the_file_system_name_the_file() {
         let error = write(Path::new("/proc/nowhere/x"), b"", Secrecy::Public, Existing::Replace).unwrap_err();
         assert!(error.to_string().contains("/proc/nowhere/x"), "{error}");
     }

@@ -28,7 +28,7 @@ fn value(metrics: &Registry, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_worker_that_hangs_is_found_and_one_that_goes_on_is_well_again() {
+async fn a_hanging_worker_is_detected_until_it_continues() {
     let (workers, _threads, heartbeat, metrics) = started(2);
     let tasks = Tasks::new();
     let (release, held) = mpsc::channel::<()>();
@@ -43,7 +43,7 @@ async fn a_worker_that_hangs_is_found_and_one_that_goes_on_is_well_again() {
         heartbeat.beat(PERIOD, &tasks);
         settle(workers.at(0)).await;
     }
-    assert_eq!(heartbeat.check(), Err(Hangs { worker: workers.at(1).id(), seconds: 30 }));
+    assert_eq!(heartbeat.check(), Err(WorkerHangs { worker: workers.at(1).id(), seconds: 30 }));
     assert_eq!(heartbeat.check().unwrap_err().to_string(), "worker 1 has not run a task for 30 s");
     assert_eq!(value(&metrics, "atoll_worker_silence_seconds"), "30");
     // The other worker has run each of its tasks.

@@ -19,7 +19,7 @@ pub trait Accept: Send + Sync {
 }
 
 /// The pauses after failures.
-const PAUSES: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_secs(1));
 
 /// The failures since the last connection.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Accept for TcpListener {
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, client) = Self::accept(self).await?;
         // Requests and frames are written whole, so waiting for more data (RFC 896) only adds latency. This fails if
-        // the socket is already dead; whoever reads from it gets the error.
+        // the socket is already dead, and the next read returns the error.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, %client, "cannot set TCP_NODELAY");
         }
@@ -70,7 +70,7 @@ impl Failures {
 
 impl Default for Failures {
     fn default() -> Self {
-        Self(PAUSES)
+        Self(RETRY_BACKOFF)
     }
 }
 

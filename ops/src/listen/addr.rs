@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unclear_is_refused() {
+    fn ambiguous_addresses_are_refused() {
         for text in [
             "",
             ":",
@@ -192,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_answered(text in "[\\[\\]:.0-9a-zé-]{0,20}") {
+        fn no_text_panics(text in "[\\[\\]:.0-9a-zé-]{0,20}") {
             if let Ok(addr) = text.parse::<ListenAddr>() {
                 prop_assert_eq!(addr.to_string().parse::<ListenAddr>(), Ok(addr));
             }

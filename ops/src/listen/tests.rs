@@ -15,7 +15,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// `EMFILE`: "too many open files"; `std` has no kind for it.
 const EMFILE: i32 = 24;
 
-/// A socket that answers as told, then waits forever.
+/// A socket that returns scripted results, then waits forever.
 struct Script(Mutex<VecDeque<io::Result<u32>>>);
 
 impl Accept for Script {
@@ -36,7 +36,7 @@ fn listener(script: impl IntoIterator<Item = io::Result<u32>>, limit: usize) -> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_out_of_file_descriptors_is_survived_with_growing_pauses() {
+async fn a_lack_of_file_descriptors_is_retried_with_back_off() {
     let emfile = || Err(io::Error::from_raw_os_error(EMFILE));
     let script = (0..20).map(|_| emfile()).chain([Ok(7), emfile(), Ok(8)]);
     let listener = listener(script, 10);
@@ -50,7 +50,7 @@ async fn running_out_of_file_descriptors_is_survived_with_growing_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_died_in_the_backlog_costs_no_pause() {
+async fn a_connection_that_died_in_the_backlog_causes_no_pause() {
     let dead = || Err(io::ErrorKind::ConnectionAborted.into());
     let listener = listener([dead(), dead(), Ok(7)], 10);
     let begun = Instant::now();
@@ -59,7 +59,7 @@ async fn a_connection_that_died_in_the_backlog_costs_no_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_than_the_limit_are_open() {
+async fn at_most_the_limit_of_connections_is_open() {
     let listener = listener((0..5).map(Ok), 2);
     let tasks = Tasks::new();
     let (opened, mut open) = mpsc::unbounded_channel();

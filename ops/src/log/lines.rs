@@ -15,10 +15,10 @@ use tracing_subscriber::fmt::MakeWriter;
 pub const ACCESS: &str = "access";
 
 /// The maximum time that a line waits.
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_DELAY: Duration = Duration::from_millis(20);
 
 /// The limit of waiting bytes. Above it, the logging thread writes them itself, which is slower but loses nothing.
-const MOST: usize = 256 * 1024;
+const MAX_WAITING: usize = 256 * 1024;
 
 /// Clones write to the same place.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl<W: Write> Shared<W> {
                 return;
             }
             drop(waiting);
-            thread::sleep(PAUSE);
+            thread::sleep(MAX_DELAY);
             // If the log cannot be written, there is nowhere to report it.
             let _ = self.write(&[]);
         }
@@ -115,7 +115,7 @@ impl<W: Write> Shared<W> {
     /// `false` if there is no room.
     fn gather(&self, line: &[u8]) -> bool {
         let mut waiting = self.waiting();
-        if waiting.ended || waiting.lines.len() + line.len() > MOST {
+        if waiting.ended || waiting.lines.len() + line.len() > MAX_WAITING {
             return false;
         }
         if waiting.lines.is_empty() {
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_at_the_end_and_all_is_in_order() {
-        let many = 3 * MOST / 40;
+    fn lines_are_complete_and_in_order() {
+        let many = 3 * MAX_WAITING / 40;
         let written = logging(|logging| {
             for number in 0..many {
                 info!(target: ACCESS, number, "GET");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_access_log_comes_by_itself_and_warnings_at_once() {
+    fn the_access_log_is_buffered_and_warnings_are_not() {
         let (sender, written) = mpsc::channel();
         let (lines, _logging) = Lines::new(Pipe(sender));
         let subscriber = tracing_subscriber::fmt().without_time().with_ansi(false).with_writer(lines).finish();

@@ -7,15 +7,15 @@ use super::*;
 
 /// What was written, shared with the subscriber.
 #[derive(Clone, Default)]
-pub(super) struct Paper(Arc<Mutex<Vec<u8>>>);
+pub(super) struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Paper {
+impl SharedBuffer {
     pub(super) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Paper {
+impl Write for SharedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -25,7 +25,7 @@ impl Write for Paper {
     }
 }
 
-impl<'w> MakeWriter<'w> for Paper {
+impl<'w> MakeWriter<'w> for SharedBuffer {
     type Writer = Self;
 
     fn make_writer(&'w self) -> Self {
@@ -41,10 +41,10 @@ fn events() {
 
 #[test]
 fn a_json_line_is_one_object_with_the_fields_on_top() {
-    let paper = Paper::default();
+    let buffer = SharedBuffer::default();
     let filter = parse_filter(None, None).unwrap();
-    tracing::subscriber::with_default(json(filter, paper.clone()), events);
-    let line: serde_json::Value = serde_json::from_str(&paper.text()).unwrap();
+    tracing::subscriber::with_default(json(filter, buffer.clone()), events);
+    let line: serde_json::Value = serde_json::from_str(&buffer.text()).unwrap();
     assert_eq!(line["message"], "up");
     assert_eq!(line["clusters"], 2);
     assert_eq!(line["level"], "INFO");
@@ -52,13 +52,13 @@ fn a_json_line_is_one_object_with_the_fields_on_top() {
 }
 
 #[test]
-fn text_is_coloured_only_when_asked() {
+fn text_is_coloured_only_on_request() {
     for color in [false, true] {
-        let paper = Paper::default();
+        let buffer = SharedBuffer::default();
         let filter = parse_filter(Some("info"), None).unwrap();
-        tracing::subscriber::with_default(text(filter, color, paper.clone()), events);
-        assert_eq!(paper.text().contains('\u{1b}'), color);
-        assert_eq!(paper.text().lines().count(), 1);
+        tracing::subscriber::with_default(text(filter, color, buffer.clone()), events);
+        assert_eq!(buffer.text().contains('\u{1b}'), color);
+        assert_eq!(buffer.text().lines().count(), 1);
     }
     assert!(Color::Auto.resolve(true, false));
     assert!(!Color::Auto.resolve(true, true));
@@ -67,7 +67,7 @@ fn text_is_coloured_only_when_asked() {
 }
 
 #[test]
-fn the_flag_beats_the_variable() {
+fn the_flag_overrides_the_variable() {
     let shown = |flag, variable| parse_filter(flag, variable).unwrap().to_string();
     assert_eq!(shown(Some("debug"), Some("trace")), "debug");
     assert_eq!(shown(None, Some("trace")), "trace");
@@ -77,7 +77,7 @@ fn the_flag_beats_the_variable() {
 }
 
 #[test]
-fn settings_are_read_alike_from_flags_and_files() {
+fn flags_and_files_accept_the_same_settings() {
     for name in ["text", "json", "loud"] {
         let file: Option<Format> = serde_json::from_value(name.into()).ok();
         assert_eq!(name.parse().ok(), file);

@@ -77,13 +77,13 @@ impl<L: LabelSet, K: Kind> Family<L, K> {
         made
     }
 
-    /// Stops exporting a series, such as that of a removed cluster. Handles to it continue to count, but nobody sees
-    /// it.
+    /// Stops exporting a series, such as that of a removed cluster. Handles to it continue to count, but the counts are
+    /// not exported.
     pub fn remove(&self, labels: &L) {
         if self.write().remove(labels).is_some()
             && let Err(error) = K::remove(&self.shared.vec, &labels.values())
         {
-            tracing::debug!(%error, metric = self.shared.name, "series was gone already");
+            tracing::debug!(%error, metric = self.shared.name, "the series was already removed");
         }
     }
 

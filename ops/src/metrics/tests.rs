@@ -27,7 +27,7 @@ fn lines(registry: &Registry, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_registry_says_what_is_running() {
+fn a_registry_has_build_info() {
     let registry = registry();
     assert_eq!(
         lines(&registry, "atoll_build_info"),
@@ -37,7 +37,7 @@ fn a_registry_says_what_is_running() {
 }
 
 #[test]
-fn a_registry_describes_what_has_no_series_yet() {
+fn a_registry_describes_metrics_without_series() {
     let registry = registry();
     registry.counters::<Fish>("atoll_fish_total", "Fish.");
     registry.observe("atoll_tide", "Tide.", || 0);
@@ -56,12 +56,12 @@ fn a_registry_describes_what_has_no_series_yet() {
 #[test]
 fn counters_gauges_and_histograms_are_exported() {
     let registry = registry();
-    let counter = registry.counter("atoll_seen_total", "Seen.");
+    let counter = registry.counters::<()>("atoll_seen_total", "Seen.").with(&());
     counter.inc();
     counter.add(2);
     assert_eq!(lines(&registry, "atoll_seen_total"), ["atoll_seen_total 3"]);
 
-    let gauge = registry.gauge("atoll_open", "Open.");
+    let gauge = registry.gauges::<()>("atoll_open", "Open.").with(&());
     gauge.set(5);
     let guard = gauge.enter();
     assert_eq!(lines(&registry, "atoll_open"), ["atoll_open 6"]);
@@ -107,7 +107,7 @@ fn a_series_is_found_by_its_labels_and_can_be_removed() {
 }
 
 #[test]
-fn a_family_is_bounded_and_its_sum_stays_right() {
+fn a_family_is_bounded_and_its_sum_is_correct() {
     let registry = registry();
     let family = registry.histograms::<Fish>("atoll_depth_metres", "Depth.", &[1.0]);
     for n in 0..1_500 {
@@ -127,6 +127,6 @@ fn a_family_is_bounded_and_its_sum_stays_right() {
 #[should_panic(expected = "each registered once")]
 fn a_name_is_used_once() {
     let registry = registry();
-    registry.counter("atoll_seen_total", "Seen.");
-    registry.gauge("atoll_seen_total", "Seen again.");
+    registry.counters::<()>("atoll_seen_total", "Seen.").with(&());
+    registry.gauges::<()>("atoll_seen_total", "Seen again.").with(&());
 }

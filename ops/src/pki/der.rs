@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn written_elements_are_read_back(
             tag in 0_u8..31,
             content in proptest::collection::vec(any::<u8>(), 0..70_000),
             tail in proptest::collection::vec(any::<u8>(), 0..4),

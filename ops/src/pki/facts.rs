@@ -71,7 +71,7 @@ mod tests {
     use crate::pki::Authority;
 
     #[test]
-    fn an_authority_and_what_it_issues_are_told_apart() {
+    fn authorities_and_issued_certificates_are_distinguished() {
         let authority = Authority::create("clients", Duration::from_secs(3600)).unwrap();
         let user = authority.issue_client("jane", &["dev".to_owned()], Duration::from_secs(60)).unwrap();
         let [ca] = &CertificateFacts::read(authority.certificate_pem().as_bytes()).unwrap()[..] else { panic!() };
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_said() {
+    fn invalid_certificates_are_reported() {
         assert!(matches!(CertificateFacts::read(b"hello"), Err(FactsError::Pem(_))));
         let pem = "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";
         assert!(matches!(CertificateFacts::read(pem.as_bytes()), Err(FactsError::Certificate)));

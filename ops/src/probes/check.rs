@@ -11,10 +11,10 @@ use http::StatusCode;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{Answer, Query};
+use super::page_response::{PageResponse, Query};
 
 /// How long a result is cached. Anyone can probe at any rate, and a check may be a request through a tunnel.
-const FRESH: Duration = Duration::from_millis(500);
+const CACHE_TIME: Duration = Duration::from_millis(500);
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -40,8 +40,8 @@ impl Checks {
         Self::default()
     }
 
-    /// Adds a check. `ask` runs at most twice a second, and fails if it takes longer than `limit`. Whoever can reach
-    /// the port sees the error.
+    /// Adds a check. `ask` runs at most twice a second, and fails if it takes longer than `limit`. All clients that can
+    /// reach the port see the error.
     #[must_use]
     pub fn with<F, A, E>(mut self, name: &'static str, limit: Duration, ask: F) -> Self
     where
@@ -60,11 +60,11 @@ impl Checks {
     /// Runs all checks concurrently, and returns the response to the probe called `probe` (`readyz`).
     ///
     /// `?verbose` lists the checks even if all pass; `?exclude=NAME` skips one.
-    pub(super) async fn answer(&self, probe: &str, query: &Query) -> Answer {
+    pub(super) async fn answer(&self, probe: &str, query: &Query) -> PageResponse {
         let results = self.run(query).await;
         let failed = results.iter().any(|(_, result)| matches!(result, Some(Err(_))));
         if !failed && !query.has("verbose") {
-            return Answer::text("ok");
+            return PageResponse::text("ok");
         }
         let mut text = "[+]ping ok\n".to_owned();
         for (name, result) in &results {
@@ -82,10 +82,10 @@ impl Checks {
         text.push_str(probe);
         if failed {
             text.push_str(" check failed\n");
-            Answer::text(text).with_status(StatusCode::SERVICE_UNAVAILABLE)
+            PageResponse::text(text).with_status(StatusCode::SERVICE_UNAVAILABLE)
         } else {
             text.push_str(" check passed\n");
-            Answer::text(text)
+            PageResponse::text(text)
         }
     }
 
@@ -99,14 +99,14 @@ impl Checks {
 
     /// The results in order; `None` for excluded checks.
     async fn run(&self, query: &Query) -> Vec<(&'static str, Option<Result<(), String>>)> {
-        let asked = self.list.iter().map(|check| async {
+        let results = self.list.iter().map(|check| async {
             if query.values("exclude").any(|name| name == check.name) {
                 (check.name, None)
             } else {
                 (check.name, Some(check.result().await))
             }
         });
-        all(asked).await
+        all(results).await
     }
 }
 
@@ -123,18 +123,18 @@ impl Check {
     async fn result(&self) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((at, result)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < CACHE_TIME
         {
             return result.clone();
         }
         let result = timeout(self.limit, (self.ask)())
             .await
-            .unwrap_or_else(|_| Err(format!("no answer within {:?}", self.limit)));
+            .unwrap_or_else(|_| Err(format!("no response within {:?}", self.limit)));
         // Logged only when it changes: the response to each probe has the result.
         let passed = last.as_ref().is_none_or(|(_, before)| before.is_ok());
         match &result {
-            Err(reason) if passed => tracing::warn!(check = self.name, ?reason, "check fails"),
-            Ok(()) if !passed => tracing::info!(check = self.name, "check passes again"),
+            Err(reason) if passed => tracing::warn!(check = self.name, ?reason, "the check fails"),
+            Ok(()) if !passed => tracing::info!(check = self.name, "the check passes again"),
             _ => {}
         }
         *last = Some((Instant::now(), result.clone()));

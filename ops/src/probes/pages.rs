@@ -10,11 +10,11 @@ use http::header::ALLOW;
 use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use http_body_util::Full;
 
-use super::answer::{Answer, Query};
 use super::check::Checks;
+use super::page_response::{PageResponse, Query};
 use crate::metrics::{self, Registry};
 
-type Reply = dyn Fn(Query) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync;
+type Reply = dyn Fn(Query) -> Pin<Box<dyn Future<Output = PageResponse> + Send>> + Send + Sync;
 
 /// Pages by their exact path, and `/`, which lists them. Clones share the list.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Pages {
     pub fn with_metrics(self, registry: &Registry) -> Self {
         let registry = registry.clone();
         self.with("/metrics", "metrics for Prometheus", move |_| {
-            let answer = Answer::new(metrics::MEDIA_TYPE, registry.encode());
+            let answer = PageResponse::new(metrics::MEDIA_TYPE, registry.encode());
             std::future::ready(answer)
         })
     }
@@ -61,7 +61,7 @@ impl Pages {
     pub fn with<F, A>(self, path: &'static str, about: &'static str, reply: F) -> Self
     where
         F: Fn(Query) -> A + Send + Sync + 'static,
-        A: Future<Output = Answer> + Send + 'static,
+        A: Future<Output = PageResponse> + Send + 'static,
     {
         self.push(path.to_owned(), Some(about), reply)
     }
@@ -69,7 +69,7 @@ impl Pages {
     /// Answers one request.
     pub(super) async fn answer(&self, method: &Method, uri: &Uri) -> Response<Full<Bytes>> {
         if method != Method::GET && method != Method::HEAD {
-            let refusal = Answer::text("only GET and HEAD are supported\n");
+            let refusal = PageResponse::text("only GET and HEAD are supported\n");
             let mut res = refusal.with_status(StatusCode::METHOD_NOT_ALLOWED).into_response();
             let allow = HeaderValue::from_static("GET, HEAD");
             res.headers_mut().insert(ALLOW, allow);
@@ -80,20 +80,20 @@ impl Pages {
         } else {
             match self.list.iter().find(|page| page.path == uri.path()) {
                 Some(page) => (page.reply)(Query::new(uri.query().unwrap_or(""))).await,
-                None => Answer::text("not found; / lists all pages\n").with_status(StatusCode::NOT_FOUND),
+                None => PageResponse::text("not found; / lists all pages\n").with_status(StatusCode::NOT_FOUND),
             }
         };
         answer.into_response()
     }
 
-    fn index(&self) -> Answer {
+    fn index(&self) -> PageResponse {
         let listed = || self.list.iter().filter_map(|page| Some((&page.path, page.about?)));
         let width = listed().map(|(path, _)| path.len()).max().unwrap_or(0);
         let mut text = format!("{}\n\n", self.title);
         for (path, about) in listed() {
             writeln!(text, "{path:width$}  {about}").expect("writing to a String cannot fail");
         }
-        Answer::text(text)
+        PageResponse::text(text)
     }
 
     fn with_probe(mut self, probe: &'static str, about: &'static str, checks: &Checks) -> Self {
@@ -111,9 +111,10 @@ impl Pages {
     fn push<F, A>(mut self, path: String, about: Option<&'static str>, reply: F) -> Self
     where
         F: Fn(Query) -> A + Send + Sync + 'static,
-        A: Future<Output = Answer> + Send + 'static,
+        A: Future<Output = PageResponse> + Send + 'static,
     {
-        let reply = Arc::new(move |query| -> Pin<Box<dyn Future<Output = Answer> + Send>> { Box::pin(reply(query)) });
+        let reply =
+            Arc::new(move |query| -> Pin<Box<dyn Future<Output = PageResponse> + Send>> { Box::pin(reply(query)) });
         self.list.push(Page { path, about, reply });
         self
     }

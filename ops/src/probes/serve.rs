@@ -23,11 +23,11 @@ pub const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("64 is no
 /// with a longer interval opens a new one each time.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// After this time, a connection ends with its current response, so that nobody occupies a slot forever.
+/// After this time, a connection ends with its current response, so that no client occupies a slot forever.
 const LIFETIME: Duration = Duration::from_secs(300);
 
 /// How long the client may take to read the last response.
-const LAST_ANSWER: Duration = Duration::from_secs(5);
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The maximum length of the head of a request. A kubelet's head has 200 bytes.
 const MAX_HEAD: usize = 16 << 10;
@@ -74,7 +74,7 @@ where
             }
         } => {
             conversation.as_mut().graceful_shutdown();
-            match timeout(LAST_ANSWER, conversation).await {
+            match timeout(LAST_RESPONSE_TIMEOUT, conversation).await {
                 Ok(result) => result,
                 Err(_) => return,
             }

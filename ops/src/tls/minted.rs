@@ -114,7 +114,7 @@ impl MintedCertificates {
             Ok((certificate, renew_at)) => (Some(Arc::new(certificate)), renew_at),
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                tracing::error!(?whom, error, "no server certificate");
+                tracing::error!(?whom, error, "cannot issue a server certificate");
                 (None, now + RETRY_AFTER)
             }
         };

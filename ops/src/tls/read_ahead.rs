@@ -13,7 +13,7 @@ use tokio_util::io::poll_read_buf;
 ///
 /// rustls takes 4 KiB with each read (`READ_SIZE` in its `msgs/deframer/buffers.rs`): five system calls for one full
 /// record, a thousand for each 4 MB of a list. This type reads once and serves rustls from memory. Its buffer never
-/// exceeds `MOST`, and an idle connection has none.
+/// exceeds `MAX_READ`, and an idle connection has none.
 #[derive(Debug)]
 pub struct ReadAhead<S> {
     io: S,
@@ -23,22 +23,22 @@ pub struct ReadAhead<S> {
 }
 
 /// The first read of a burst: a request, or one full record.
-const FIRST: usize = 16 * 1024 + 512;
+const MIN_READ: usize = 16 * 1024 + 512;
 
 /// The maximum length of a read, and so the maximum buffer of a connection.
-const MOST: usize = 4 * FIRST;
+const MAX_READ: usize = 4 * MIN_READ;
 
 // === impl ReadAhead ===
 
 impl<S> ReadAhead<S> {
     /// Wraps a socket from which nothing was read before.
     pub fn new(io: S) -> Self {
-        Self { io, buffer: BytesMut::new(), size: FIRST }
+        Self { io, buffer: BytesMut::new(), size: MIN_READ }
     }
 
     /// Wraps a socket from which these bytes were already read.
     pub fn after(read: &[u8], io: S) -> Self {
-        Self { io, buffer: BytesMut::from(read), size: FIRST }
+        Self { io, buffer: BytesMut::from(read), size: MIN_READ }
     }
 
     /// The same bytes from another form of the socket.
@@ -57,10 +57,10 @@ impl<S: AsyncRead + Unpin> ReadAhead<S> {
     /// # Errors
     /// Those of the socket; `UnexpectedEof` at its end.
     pub async fn peek_more(&mut self) -> io::Result<&[u8]> {
-        if self.buffer.len() >= MOST {
+        if self.buffer.len() >= MAX_READ {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        self.buffer.reserve(FIRST);
+        self.buffer.reserve(MIN_READ);
         if poll_fn(|cx| poll_read_buf(Pin::new(&mut self.io), cx, &mut self.buffer)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -77,11 +77,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadAhead<S> {
             match poll_read_buf(Pin::new(&mut this.io), cx, &mut this.buffer) {
                 Poll::Ready(read) => {
                     let read = read?;
-                    this.size = if read >= this.size { MOST } else { FIRST };
+                    this.size = if read >= this.size { MAX_READ } else { MIN_READ };
                 }
                 Poll::Pending => {
                     // Thousands of connections may wait, so a waiting one holds no memory.
-                    (this.buffer, this.size) = (BytesMut::new(), FIRST);
+                    (this.buffer, this.size) = (BytesMut::new(), MIN_READ);
                     return Poll::Pending;
                 }
             }
@@ -137,18 +137,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_kernel_is_asked_seldom_and_for_much() {
+    async fn reads_are_few_and_large() {
         let mut ahead = ReadAhead::new(Endless(0));
         let mut piece = [0; 4_096];
-        for _ in 0..((FIRST + 2 * MOST) / piece.len()) {
+        for _ in 0..((MIN_READ + 2 * MAX_READ) / piece.len()) {
             ahead.read_exact(&mut piece).await.unwrap();
         }
         assert_eq!(ahead.io.0, 3);
-        assert!(ahead.buffer.capacity() <= MOST);
+        assert!(ahead.buffer.capacity() <= MAX_READ);
     }
 
     #[tokio::test]
-    async fn every_byte_comes_once_and_in_order_and_waiting_costs_nothing() {
+    async fn bytes_arrive_in_order_and_waiting_needs_no_buffer() {
         let (mut far, near) = duplex(100_000);
         let mut ahead = ReadAhead::new(near);
         let sent: Vec<u8> = (0..500_000_u32).map(|number| (number % 251) as u8).collect();
@@ -172,7 +172,7 @@ mod tests {
         let (_far, ()) = tokio::join!(writer, reader);
     }
     #[tokio::test]
-    async fn what_was_shown_is_read_again() {
+    async fn peeked_bytes_are_read_again() {
         let (mut far, near) = duplex(100_000);
         let mut ahead = ReadAhead::after(b"one ", near);
         far.write_all(b"two ").await.unwrap();
@@ -187,6 +187,6 @@ mod tests {
         assert_eq!(read, "one two three");
         let mut endless = ReadAhead::new(Endless(0));
         while endless.peek_more().await.is_ok() {}
-        assert!(endless.buffer.len() <= MOST + FIRST);
+        assert!(endless.buffer.len() <= MAX_READ + MIN_READ);
     }
 }

@@ -5,7 +5,7 @@
 //! full handshake verifies that signature (`CertificateVerify`, RFC 8446 section 4.4.3), because it covers the
 //! handshake itself.
 
-mod kept;
+mod entries;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use rustls::pki_types::CertificateDer;
 
 use super::peer::PeerIdentity;
-use kept::{AuthorityId, Entry, Kept};
+use entries::{AuthorityId, Entries, Entry};
 
 /// The maximum age of an entry. It limits the effect of a bug here, and the memory for clients that have left.
 const MAX_AGE: Duration = Duration::from_secs(300);
@@ -36,7 +36,7 @@ pub(super) struct VerifiedChains {
 #[derive(Debug, Default)]
 struct All {
     hasher: RandomState,
-    kept: Mutex<Kept>,
+    entries: Mutex<Entries>,
 }
 
 static ALL: LazyLock<Arc<All>> = LazyLock::new(Arc::default);
@@ -50,14 +50,14 @@ impl VerifiedChains {
     }
 
     fn among(all: Arc<All>) -> Self {
-        let authority = all.kept().new_authority();
+        let authority = all.entries().new_authority();
         Self { all, authority }
     }
 
     /// The identity of exactly this chain, if it was verified and is still valid at the time `now`.
     pub(super) fn get(&self, chain: &[CertificateDer<'_>], now: SystemTime) -> Option<Arc<PeerIdentity>> {
         let hash = self.all.hasher.hash_one(chain);
-        let entry = self.all.kept().get(self.authority, hash).filter(|entry| entry.is_valid(now))?;
+        let entry = self.all.entries().get(self.authority, hash).filter(|entry| entry.is_valid(now))?;
         // If two chains have the same hash, one of them is verified each time.
         (entry.identity.chain == chain).then_some(entry.identity)
     }
@@ -71,27 +71,27 @@ impl VerifiedChains {
         let end = identity.valid_until;
         let until = now.checked_add(MAX_AGE).map_or(end, |oldest| oldest.min(end));
         let hash = self.all.hasher.hash_one(&*identity.chain);
-        self.all.kept().insert(self.authority, hash, Entry::new(identity, now..until, length));
+        self.all.entries().insert(self.authority, hash, Entry::new(identity, now..until, length));
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.all.kept().len(self.authority)
+        self.all.entries().len(self.authority)
     }
 }
 
 impl Drop for VerifiedChains {
     fn drop(&mut self) {
-        self.all.kept().forget(self.authority);
+        self.all.entries().forget(self.authority);
     }
 }
 
 // === impl All ===
 
 impl All {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
         // Nothing that can panic leaves an entry half written, so a poisoned map is consistent.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Worker, WorkerId, Workers};
 
 /// How much of the time each worker has worked, between the last two observations.
 #[derive(Debug)]
-pub struct Busy {
+pub struct BusyTime {
     workers: Workers,
     at: Instant,
     /// The time for which each worker had worked then.
@@ -16,9 +16,9 @@ pub struct Busy {
     parts: Vec<f64>,
 }
 
-// === impl Busy ===
+// === impl BusyTime ===
 
-impl Busy {
+impl BusyTime {
     /// Begins an observation.
     pub fn new(workers: &Workers) -> Self {
         let totals: Vec<_> = workers.iter().map(total).collect();

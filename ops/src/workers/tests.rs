@@ -32,7 +32,7 @@ async fn a_connection_moves_only_to_another_worker() {
     let (sender, receiver) = oneshot::channel();
     let of_worker = workers.clone();
     workers.at(1).spawn(&Tasks::new(), "test", async move {
-        of_worker.at(1).pulse.forget();
+        of_worker.at(1).delay.forget();
         let moves = [0, 1].map(|number| of_worker.elsewhere(Some(WorkerId(number))).is_some());
         sender.send(moves).unwrap();
     });
@@ -65,7 +65,7 @@ async fn a_worker_is_busy_while_it_works() {
     let (workers, _threads) = workers(2);
     let total = || workers.at(1).handle.metrics().worker_total_busy_duration(0);
     let begun = Instant::now();
-    let mut busy = Busy::new(&workers);
+    let mut busy = BusyTime::new(&workers);
     let before = total();
     workers.at(1).spawn(&Tasks::new(), "test", async move {
         let begun = Instant::now();
@@ -85,7 +85,7 @@ async fn a_worker_is_busy_while_it_works() {
 #[tokio::test]
 async fn connections_avoid_a_worker_that_is_late() {
     let (workers, _threads) = workers(3);
-    let late = |number: usize, seconds| workers.at(number).pulse.note(Duration::from_secs(seconds));
+    let late = |number: usize, seconds| workers.at(number).delay.note(Duration::from_secs(seconds));
     let least = || workers.least().0.id;
     let elsewhere = |number| workers.elsewhere(Some(WorkerId(number))).map(|worker| worker.id);
     assert_eq!((least(), elsewhere(1)), (WorkerId(0), Some(WorkerId(1))));
@@ -106,7 +106,7 @@ async fn connections_avoid_a_worker_that_is_late() {
 }
 
 #[tokio::test]
-async fn connections_of_strangers_do_not_count() {
+async fn unassigned_connections_do_not_count() {
     let (workers, _threads) = workers(3);
     let likely = || workers.likely().id.0;
     // Equal workers take turns.
@@ -115,7 +115,7 @@ async fn connections_of_strangers_do_not_count() {
         let (sender, receiver) = oneshot::channel();
         let of_worker = workers.clone();
         workers.at(number).spawn(&Tasks::new(), "test", async move {
-            of_worker.at(number).pulse.forget();
+            of_worker.at(number).delay.forget();
             sender.send(of_worker.assign()).unwrap();
         });
         receiver
@@ -129,7 +129,7 @@ async fn connections_of_strangers_do_not_count() {
 }
 
 #[tokio::test]
-async fn workers_end_with_their_threads_and_drop_what_runs() {
+async fn workers_end_with_their_threads_and_drop_their_tasks() {
     let (workers, threads) = workers(1);
     let (held, mut dropped) = oneshot::channel::<()>();
     workers.at(0).spawn(&Tasks::new(), "test", async move {

@@ -8,7 +8,7 @@ use ops::drain::Tasks;
 use ops::heartbeat::Heartbeat;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry};
-use ops::probes::{Answer, Checks, Pages};
+use ops::probes::{Checks, PageResponse, Pages};
 use ops::workers::Workers;
 
 use super::standing::Standing;
@@ -52,10 +52,10 @@ pub(super) fn serve(
         .with_metrics(metrics)
         .with("/status", "tunnels, virtual clusters and the host, as JSON", move |_| {
             let status = serde_json::to_vec(&standing.status()).expect("strings and numbers always serialise");
-            std::future::ready(Answer::json(status))
+            std::future::ready(PageResponse::json(status))
         })
         .with("/statusz", "the same for people; ?wide", move |query| {
-            std::future::ready(Answer::text(text(&people.status(), query.has("wide"))))
+            std::future::ready(PageResponse::text(text(&people.status(), query.has("wide"))))
         });
     tasks.spawn("heartbeats", heartbeat.run(tasks.clone()));
     tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

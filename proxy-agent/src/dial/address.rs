@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use ops::drain::Tasks;
-use ops::workers::{Busy, WorkerId, Workers};
+use ops::workers::{BusyTime, WorkerId, Workers};
 use protocol::Authority;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -41,7 +41,7 @@ where
     /// Opens and closes tunnels until `stop`.
     pub(super) async fn keep(mut self, stop: CancellationToken) {
         self.open();
-        let mut busy = Busy::new(&self.workers);
+        let mut busy = BusyTime::new(&self.workers);
         let mut demand = Demand::default();
         let mut periods = interval(PERIOD);
         // After a pause of the process, one observation covers all of it.

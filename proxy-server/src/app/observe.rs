@@ -8,7 +8,7 @@ use ops::drain::Tasks;
 use ops::heartbeat::Heartbeat;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry as Metrics};
-use ops::probes::{Answer, Checks, Pages};
+use ops::probes::{Checks, PageResponse, Pages};
 
 use super::standing::Standing;
 use crate::registry::Registry;
@@ -64,10 +64,10 @@ impl Observe {
             .with_metrics(&self.metrics)
             .with("/status", "clusters and tunnels, as JSON", move |_| {
                 let status = serde_json::to_vec(&standing.status()).expect("strings and numbers always serialise");
-                std::future::ready(Answer::json(status))
+                std::future::ready(PageResponse::json(status))
             })
             .with("/statusz", "the same for people; ?wide", move |query| {
-                std::future::ready(Answer::text(crate::status::text(&people.status(), query.has("wide"))))
+                std::future::ready(PageResponse::text(crate::status::text(&people.status(), query.has("wide"))))
             });
         tasks.spawn("heartbeats", self.heartbeat.run(tasks.clone()));
         tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

@@ -10,7 +10,7 @@ fn problems(yaml: &str) -> Vec<String> {
             .problems()
             .iter()
             .map(|problem| {
-                let line = problem.place().map_or(0, ops::config::Place::line);
+                let line = problem.location().map_or(0, ops::config::Location::line);
                 format!("{line}: {}", problem.message())
             })
             .collect(),

@@ -1,6 +1,6 @@
 //! Webhooks and admission policies of the host that select objects by labels that tenants may set.
 
-use ops::config::Place;
+use ops::config::Location;
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::Value;
 use virtual_cluster::admission_policies;
@@ -30,7 +30,7 @@ struct Selecting<'o> {
 /// The weaknesses of an object of one of the kinds. `namespaces` are the labels of namespaces that virtual clusters
 /// have, or could have.
 pub(super) fn weaknesses(
-    place: Option<Place>,
+    location: Option<Location>,
     kind: &str,
     object: &Value,
     is_protected: impl Fn(&str) -> bool,
@@ -49,7 +49,7 @@ pub(super) fn weaknesses(
             let keys = keys.join(", ");
             found.push(Weakness::at(
                 Check::Admission,
-                place,
+                location,
                 format_args!(
                     "host: {kind} {name}{part} selects namespaces by {keys}, which virtual clusters may set on their \
                      namespaces, so they choose whether it checks their writes"
@@ -64,7 +64,7 @@ pub(super) fn weaknesses(
             let keys = keys.join(", ");
             found.push(Weakness::at(
                 Check::Admission,
-                place,
+                location,
                 format_args!(
                     "host: {kind} {name}{part} selects objects by the label {keys}, which virtual clusters may set on \
                      their objects, so they choose whether it checks their writes"

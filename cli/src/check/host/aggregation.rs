@@ -4,7 +4,7 @@
 //! under parked keys. An empty selector, or one that requires the absence of a label, matches it too.
 
 use kube_wire::selector::{Requirement, Test};
-use ops::config::Place;
+use ops::config::Location;
 use rewrite::name::CLUSTER_LABEL;
 use rewrite::parked::unparked;
 use serde_json::Value;
@@ -19,7 +19,7 @@ const OF_THE_AGENT: [(&str, &str); 2] =
 const AGENT: &str = "atoll-proxy-agent-custom-resources";
 
 /// The weakness of a ClusterRole that belongs to no virtual cluster.
-pub(super) fn weakness(place: Option<Place>, role: &Value) -> Option<Weakness> {
+pub(super) fn weakness(location: Option<Location>, role: &Value) -> Option<Weakness> {
     let name = role["metadata"]["name"].as_str()?;
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let selectors: Vec<_> = selectors.iter().map(requirements).collect();
@@ -32,7 +32,7 @@ pub(super) fn weakness(place: Option<Place>, role: &Value) -> Option<Weakness> {
     };
     Some(Weakness::at(
         Check::Aggregation,
-        place,
+        location,
         format_args!("host: ClusterRole {name} aggregates {what}; its subjects have these rights on the whole host"),
         &format!("add `{{key: {key}, operator: DoesNotExist}}` to the matchExpressions of its clusterRoleSelectors"),
     ))

@@ -4,7 +4,7 @@
 
 use anyhow::Context as _;
 use host_client::api::Api;
-use ops::config::Place;
+use ops::config::Location;
 use serde_json::{Value, json};
 
 use crate::check::weakness::{Check, Weakness};
@@ -38,7 +38,7 @@ fn rights() -> [(&'static str, Value); 3] {
 }
 
 /// Asks the host for a review of each right.
-pub(super) async fn weaknesses(api: &Api, place: Option<Place>) -> anyhow::Result<Vec<Weakness>> {
+pub(super) async fn weaknesses(api: &Api, location: Option<Location>) -> anyhow::Result<Vec<Weakness>> {
     let mut found = Vec::new();
     for (who, caller) in nobodies() {
         let mut allowed = Vec::new();
@@ -53,7 +53,7 @@ pub(super) async fn weaknesses(api: &Api, place: Option<Place>) -> anyhow::Resul
         if !allowed.is_empty() {
             found.push(Weakness::at(
                 Check::Authorizer,
-                place,
+                location,
                 format_args!("host: it allows {who} to {}", allowed.join(", ")),
                 "run kube-apiserver with --authorization-mode=Node,RBAC, and find the binding or the other authorizer \
                  that allows it",

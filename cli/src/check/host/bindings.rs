@@ -1,6 +1,6 @@
 //! Roles that the host grants to more identities than its operator may expect.
 
-use ops::config::Place;
+use ops::config::Location;
 use serde_json::Value;
 
 use crate::check::weakness::{Check, Weakness};
@@ -31,7 +31,7 @@ const OF_KUBEADM: (&str, &str) = ("kube-public", "kubeadm:bootstrap-signer-clust
 const NODE_ROLE: &str = "system:node";
 
 /// The weaknesses of a ClusterRoleBinding or a RoleBinding.
-pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> Vec<Weakness> {
+pub(super) fn weaknesses(location: Option<Location>, kind: &str, binding: &Value) -> Vec<Weakness> {
     let metadata = &binding["metadata"];
     let name = metadata["name"].as_str().unwrap_or_default();
     let namespace = metadata["namespace"].as_str();
@@ -50,7 +50,7 @@ pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> V
         if binds(subject, group) && !is_built_in(group) {
             found.push(Weakness::at(
                 Check::OpenBinding,
-                place,
+                location,
                 format_args!("host: {kind} {within}{name} grants {role} to {group}: {who}"),
                 "bind the role to the users, groups and service accounts that need it, by name",
             ));
@@ -59,7 +59,7 @@ pub(super) fn weaknesses(place: Option<Place>, kind: &str, binding: &Value) -> V
     if namespace.is_none() && role == NODE_ROLE && binds("Group", "system:nodes") {
         found.push(Weakness::at(
             Check::NodeRole,
-            place,
+            location,
             format_args!("host: {kind} {name} lets every node read all Secrets, not only those of its pods"),
             "run kube-apiserver with --authorization-mode=Node,RBAC and --enable-admission-plugins=NodeRestriction, \
              and delete the binding",

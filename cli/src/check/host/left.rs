@@ -6,7 +6,7 @@
 use host_client::api::Api;
 use kube_wire::name::SegmentName;
 use kube_wire::request_info::ResourcePath;
-use ops::config::Place;
+use ops::config::Location;
 use serde_json::Value;
 
 use super::namespaces::Namespaces;
@@ -15,7 +15,7 @@ use crate::check::weakness::{Check, Weakness, some};
 /// The weakness, from bindings that were listed before the namespaces.
 pub(super) async fn weakness(
     api: &Api,
-    place: Option<Place>,
+    location: Option<Location>,
     bindings: &[Value],
     namespaces: &Namespaces,
 ) -> Option<Weakness> {
@@ -32,7 +32,7 @@ pub(super) async fn weakness(
     }
     Some(Weakness::at(
         Check::LeftBinding,
-        place,
+        location,
         format_args!(
             "host: RoleBindings exist in namespaces that do not exist, and take effect when somebody creates the \
              namespace: {}",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ops::config::{Located, Place};
+use ops::config::{Located, Location};
 use rewrite::name::{CLUSTER_LABEL, METADATA_NAME_LABEL, NAMESPACE_LABEL, endings};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
@@ -51,14 +51,14 @@ impl Namespaces {
     }
 
     /// Names that are taken or could clash, and labels that somebody else set.
-    pub(super) fn weaknesses(&self, place: Option<Place>, clusters: &[Located<VirtualCluster>]) -> Vec<Weakness> {
+    pub(super) fn weaknesses(&self, location: Option<Location>, clusters: &[Located<VirtualCluster>]) -> Vec<Weakness> {
         let mut found: Vec<_> = clusters.iter().filter_map(|cluster| self.meeting(cluster)).collect();
         let strangers: Vec<_> = self.0.iter().filter(|(name, labels)| is_mislabelled(name, labels)).collect();
         if !strangers.is_empty() {
             let names: Vec<_> = strangers.iter().map(|(name, _)| name.as_str()).collect();
             found.push(Weakness::at(
                 Check::NamespaceName,
-                place,
+                location,
                 format_args!(
                     "host: namespaces have the labels of a virtual cluster, but not the host name that these labels \
                      imply: {}; no virtual cluster shows them, but the admission policies apply to them",
@@ -85,7 +85,7 @@ impl Namespaces {
         }
         Some(Weakness::at(
             Check::NamespaceName,
-            cluster.place(),
+            cluster.location(),
             format_args!(
                 "virtual cluster {name}: the host has other namespaces with names that this cluster would use: {}; \
                  its clients get 409 when they create them, and if you delete one, objects that outlive it belong to \
@@ -110,7 +110,7 @@ impl Namespaces {
             let at = clusters.iter().find(|cluster| cluster.name.as_str() == our);
             Weakness::at(
                 Check::NamespaceName,
-                at.and_then(Located::place),
+                at.and_then(Located::location),
                 format_args!(
                     "virtual cluster {our}: the host has namespaces of virtual cluster {other}, which is not in this \
                      configuration, and namespaces of both could have the same name"

@@ -1,6 +1,6 @@
 //! NetworkPolicies of the host that admit namespaces by labels that tenants may set.
 
-use ops::config::Place;
+use ops::config::Location;
 use rewrite::name::METADATA_NAME_LABEL;
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::check::weakness::{Check, Weakness};
 
 /// The weakness of a NetworkPolicy in a namespace that belongs to no virtual cluster.
 pub(super) fn weakness(
-    place: Option<Place>,
+    location: Option<Location>,
     policy: &Value,
     is_protected: impl Fn(&str) -> bool,
     namespaces: &[Labels],
@@ -22,7 +22,7 @@ pub(super) fn weakness(
     let (name, namespace) = (name.as_str().unwrap_or_default(), namespace.as_str().unwrap_or_default());
     Some(Weakness::at(
         Check::NetworkPolicy,
-        place,
+        location,
         format_args!(
             "host: NetworkPolicy {namespace}/{name} admits namespaces by {keys}, which virtual clusters may set on \
              their namespaces"

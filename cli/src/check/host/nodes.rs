@@ -30,7 +30,7 @@ pub(super) fn look(nodes: &[Value], clusters: &[Located<VirtualCluster>], report
         if let Some((other, node)) = owned.iter().find(|(_, node)| own.contains(node)) {
             report.weak(Some(Weakness::at(
                 Check::SharedNodes,
-                cluster.place(),
+                cluster.location(),
                 format_args!(
                     "virtual cluster {name} shares nodes with {other}, such as {node}: a pod that breaks out of its \
                      container on one of them can reach the pods and the Secrets of both"

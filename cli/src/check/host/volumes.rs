@@ -1,6 +1,6 @@
 //! Storage of the host that virtual clusters share.
 
-use ops::config::Place;
+use ops::config::Location;
 use serde_json::Value;
 
 use crate::check::weakness::{Check, Weakness, some};
@@ -12,7 +12,7 @@ const SECRET_NAME: &str = "secret-name";
 const SECRET_NAMESPACE: &str = "secret-namespace";
 
 /// PersistentVolumes that any claim can bind.
-pub(super) fn free(place: Option<Place>, volumes: &[Value]) -> Option<Weakness> {
+pub(super) fn free(location: Option<Location>, volumes: &[Value]) -> Option<Weakness> {
     let is_free = |volume: &&Value| volume["status"]["phase"] == "Available" && volume["spec"]["claimRef"].is_null();
     let names: Vec<_> =
         volumes.iter().filter(is_free).filter_map(|volume| volume["metadata"]["name"].as_str()).collect();
@@ -21,7 +21,7 @@ pub(super) fn free(place: Option<Place>, volumes: &[Value]) -> Option<Weakness> 
     }
     Some(Weakness::at(
         Check::FreeVolume,
-        place,
+        location,
         format_args!(
             "host: a claim of any virtual cluster can bind these PersistentVolumes, by name or by class: {}",
             some(&names)
@@ -32,7 +32,7 @@ pub(super) fn free(place: Option<Place>, volumes: &[Value]) -> Option<Weakness> 
 }
 
 /// A StorageClass that lets the creator of a claim choose a Secret in a fixed namespace.
-pub(super) fn secrets_of_claims(place: Option<Place>, class: &Value) -> Option<Weakness> {
+pub(super) fn secrets_of_claims(location: Option<Location>, class: &Value) -> Option<Weakness> {
     let parameters = class["parameters"].as_object()?;
     let is_chosen = |(key, name): (&String, &Value)| {
         let purpose = key.strip_prefix(SECRET_PREFIX)?.strip_suffix(SECRET_NAME)?;
@@ -44,7 +44,7 @@ pub(super) fn secrets_of_claims(place: Option<Place>, class: &Value) -> Option<W
     let name = class["metadata"]["name"].as_str().unwrap_or_default();
     Some(Weakness::at(
         Check::StorageSecret,
-        place,
+        location,
         format_args!("host: StorageClass {name} lets claims of virtual clusters choose a Secret: {chosen}"),
         "name a fixed Secret, or set the namespace of the Secret to `${pvc.namespace}`",
     ))

@@ -49,7 +49,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Strict<'_, A> {
                 let known = keys.fields.join(", ");
                 let message = format!("unknown key `{}`; known keys: {known}", key.text);
                 let mut problems = self.reading.problems.borrow_mut();
-                problems.push(Problem::new(key.place, message));
+                problems.push(Problem::new(key.location, message));
             }
             self.inner.next_value::<IgnoredAny>()?;
         }

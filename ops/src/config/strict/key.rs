@@ -1,4 +1,4 @@
-//! A key of a struct, with its place.
+//! A key of a struct, with its location.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
-use crate::config::location::{Located, Place};
+use crate::config::location::{Located, Location};
 
 /// A key as the file has it.
 pub(super) struct Key {
     pub(super) text: String,
-    pub(super) place: Option<Place>,
+    pub(super) location: Option<Location>,
 }
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let located = Located::<String>::deserialize(Lift(deserializer))?;
-        Ok(Self { place: located.place(), text: located.into_inner() })
+        Ok(Self { location: located.location(), text: located.into_inner() })
     }
 }
 

@@ -20,7 +20,7 @@ fn swap_link(dir: &Path, version: &str) {
 }
 
 #[test]
-fn changed_content_is_reloaded_and_the_same_content_is_not() {
+fn only_changed_content_is_reloaded() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "one").unwrap();
@@ -112,7 +112,7 @@ fn a_first_load_that_fails_names_the_file() {
 }
 
 #[test]
-fn files_that_nobody_holds_are_forgotten() {
+fn files_without_holders_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "x").unwrap();
@@ -125,7 +125,7 @@ fn files_that_nobody_holds_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_reads_again_after_the_period() {
+async fn files_are_read_again_after_the_period() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "one").unwrap();
@@ -144,7 +144,7 @@ async fn running_reads_again_after_the_period() {
 }
 
 #[tokio::test]
-async fn a_hangup_reads_again_at_once() {
+async fn sighup_reloads_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");
     fs::write(&path, "one").unwrap();

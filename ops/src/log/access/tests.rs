@@ -6,7 +6,7 @@ use tracing_subscriber::fmt::format::{DefaultFields, Format, Full, Json, JsonFie
 use tracing_subscriber::fmt::{FormatEvent, SubscriberBuilder};
 use tracing_subscriber::registry::Registry;
 
-use super::super::tests::Paper;
+use super::super::tests::SharedBuffer;
 use super::*;
 
 /// The oracles: the general formatters.
@@ -24,20 +24,20 @@ fn stamp() -> Stamp {
 
 fn text_by(format: impl FormatEvent<Registry, DefaultFields> + Send + Sync + 'static, events: impl Fn()) -> String {
     written(
-        |paper| SubscriberBuilder::default().with_ansi(false).event_format(format).with_writer(paper).finish(),
+        |buffer| SubscriberBuilder::default().with_ansi(false).event_format(format).with_writer(buffer).finish(),
         events,
     )
 }
 
 fn json_by(format: impl FormatEvent<Registry, JsonFields> + Send + Sync + 'static, events: impl Fn()) -> String {
     let builder = SubscriberBuilder::default().fmt_fields(JsonFields::new());
-    written(|paper| builder.with_ansi(false).event_format(format).with_writer(paper).finish(), events)
+    written(|buffer| builder.with_ansi(false).event_format(format).with_writer(buffer).finish(), events)
 }
 
-fn written<S: Subscriber + Send + Sync>(subscriber: impl FnOnce(Paper) -> S, events: impl Fn()) -> String {
-    let paper = Paper::default();
-    tracing::subscriber::with_default(subscriber(paper.clone()), events);
-    paper.text()
+fn written<S: Subscriber + Send + Sync>(subscriber: impl FnOnce(SharedBuffer) -> S, events: impl Fn()) -> String {
+    let buffer = SharedBuffer::default();
+    tracing::subscriber::with_default(subscriber(buffer.clone()), events);
+    buffer.text()
 }
 
 /// Checks that both forms are the same bytes as before. Returns them.
@@ -57,7 +57,7 @@ fn request(user: Option<&str>, resource: &str, name: Option<&str>, bytes: u64) {
 }
 
 #[test]
-fn a_request_is_one_line_as_it_always_was() {
+fn a_request_is_one_line_as_before() {
     let (text, json) = check(|| request(Some("jane"), "pods", Some("web-0"), 3_900));
     let fields = r#"user="jane" verb="get" resource="pods" name="web-0" status=200 bytes=3900 end="whole""#;
     assert_eq!(text, format!("2026-05-03T03:09:37.123456Z  INFO access: {fields}\n"));
@@ -66,7 +66,7 @@ fn a_request_is_one_line_as_it_always_was() {
 }
 
 #[test]
-fn spans_stand_around_a_line() {
+fn spans_are_written_before_a_line() {
     let (text, json) = check(|| {
         let _outer = info_span!("endpoint", cluster = "ke-beijing", port = 443).entered();
         request(None, "/version", None, 0);
@@ -99,7 +99,7 @@ fn values_of_all_kinds_are_written_as_before() {
 fn colours_are_left_to_the_general_formatter() {
     let colored = |format| {
         let builder = SubscriberBuilder::default().with_ansi(true);
-        written(|paper| builder.event_format(format).with_writer(paper).finish(), || request(None, "pods", None, 1))
+        written(|buffer| builder.event_format(format).with_writer(buffer).finish(), || request(None, "pods", None, 1))
     };
     let ours = colored(AccessFormat::new(general_text(), Form::Text, stamp()));
     assert!(ours.contains('\u{1b}'));

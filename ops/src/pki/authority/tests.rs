@@ -101,7 +101,7 @@ fn lifetimes_have_limits() {
 }
 
 #[test]
-fn an_authority_survives_its_files() {
+fn an_authority_can_be_read_from_its_files() {
     let made = authority();
     let read = Authority::from_pem(made.certificate_pem().as_bytes(), made.pem().key.expose().as_bytes()).unwrap();
     assert_eq!(read.not_after(), made.not_after());
@@ -122,7 +122,7 @@ fn a_key_of_another_certificate_and_a_leaf_are_refused() {
 }
 
 #[test]
-fn an_intermediate_authority_sends_itself_along() {
+fn an_intermediate_authority_is_sent_to_clients() {
     // Names that rcgen itself would write differently: two organisations, and an attribute that it does not know.
     let root_key = KeyPair::generate().unwrap();
     let mut root = CertificateParams::default();
@@ -163,7 +163,7 @@ fn an_authority_s_files_also_make_a_server_ca() {
 }
 
 #[test]
-fn a_subject_that_names_nobody_or_several_uids_is_refused() {
+fn subjects_without_a_name_or_with_several_uids_are_refused() {
     let authority = authority();
     let ca = client_ca(&authority);
     let verify = |name: Name| {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::drain::Drained;
 use crate::metrics::{Build, Registry};
-use crate::probes::{Answer, Checks};
+use crate::probes::{Checks, PageResponse};
 
 const LARGE: usize = 3 << 20;
 
@@ -37,19 +37,21 @@ struct World {
 impl World {
     fn new() -> Self {
         let ready = Arc::new(AtomicBool::new(true));
-        let asked = ready.clone();
+        let is_ready = ready.clone();
         let readyz = Checks::new().with("tunnel", Duration::from_secs(1), move || {
-            let up = asked.load(Ordering::SeqCst);
+            let up = is_ready.load(Ordering::SeqCst);
             std::future::ready(if up { Ok(()) } else { Err("no agent") })
         });
         let registry = Registry::new(Build { component: "test", version: "0" });
         let pages = Pages::new("a test")
             .with_probes(&Checks::new(), &readyz)
             .with_metrics(&registry)
-            .with("/debug/echo", "says what was asked", |query| {
-                std::future::ready(Answer::json(format!("{:?}", query.values("q").collect::<Vec<_>>())))
+            .with("/debug/echo", "reports the readiness", |query| {
+                std::future::ready(PageResponse::json(format!("{:?}", query.values("q").collect::<Vec<_>>())))
             })
-            .with("/debug/large", "more than any buffer", |_| std::future::ready(Answer::text("x".repeat(LARGE))));
+            .with("/debug/large", "more than any buffer", |_| {
+                std::future::ready(PageResponse::text("x".repeat(LARGE)))
+            });
         let (dial, pipes) = mpsc::unbounded_channel();
         let local = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 2);
         let listener = Listener::new(Pipes(Mutex::new(pipes)), local, MAX_CONNECTIONS);
@@ -91,7 +93,7 @@ async fn probes_metrics_and_debug_pages_are_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failing_is_503_also_for_the_check_alone() {
+async fn a_failing_check_alone_is_503_too() {
     let world = World::new();
     world.ready.store(false, Ordering::SeqCst);
     for path in ["/readyz", "/readyz/tunnel"] {
@@ -111,7 +113,7 @@ async fn the_index_lists_the_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_refused() {
+async fn unknown_pages_are_refused() {
     let world = World::new();
     assert!(world.ask("GET /nothing").await.starts_with("HTTP/1.1 404 "));
     assert!(world.ask("GET /debug").await.starts_with("HTTP/1.1 404 "));
@@ -126,7 +128,7 @@ async fn what_is_not_there_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_client_is_not_kept() {
+async fn an_idle_client_is_disconnected() {
     let world = World::new();
     let begun = Instant::now();
     let mut stream = world.connect();

@@ -42,7 +42,7 @@ fn an_authority_is_renewed_by_listing_both() {
 }
 
 #[test]
-fn a_clock_before_1970_refuses_everybody() {
+fn a_clock_before_1970_refuses_all_certificates() {
     let authority = Authority::create("ca", DAY).unwrap();
     let ca = ClientCa::from_pem(authority.certificate_pem().as_bytes()).unwrap();
     let long_ago = SystemTime::UNIX_EPOCH - DAY;

@@ -12,7 +12,7 @@ fn minted(lifetime: Duration) -> MintedCertificates {
 }
 
 #[test]
-fn a_client_gets_a_certificate_that_fits_the_name_it_asks_for() {
+fn a_client_gets_a_certificate_for_the_requested_name() {
     let minted = minted(365 * DAY);
     let trusting = client(&minted.authority.borrow(), None, TlsVersions::Tls12And13);
     let server = Arc::new(server_config(Arc::new(minted), ClientAuth::None, &[], TlsVersions::Tls13));
@@ -45,7 +45,7 @@ fn a_certificate_is_made_once_and_renewed_before_it_ends() {
 }
 
 #[test]
-fn a_new_authority_counts_at_once() {
+fn a_new_authority_is_used_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let paths = [dir.path().join("ca.crt"), dir.path().join("ca.key")];
     let put = |authority: &Authority| {
@@ -63,7 +63,7 @@ fn a_new_authority_counts_at_once() {
 }
 
 #[test]
-fn nothing_is_kept_for_clusters_that_are_unknown_or_gone() {
+fn nothing_is_cached_for_unknown_or_removed_clusters() {
     static ALL: AtomicBool = AtomicBool::new(true);
     let authority = Authority::create("serving", DAY).unwrap();
     let known = |name: &str| name == "stays" || name.starts_with("goes") && ALL.load(Ordering::Relaxed);

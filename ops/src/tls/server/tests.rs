@@ -31,7 +31,7 @@ fn agents_need_a_certificate_of_the_agent_ca() {
 }
 
 #[test]
-fn agents_do_not_speak_tls_1_2() {
+fn agents_cannot_use_tls_1_2() {
     let serving = Authority::create("serving", DAY).unwrap();
     let agents = Authority::create("agents", DAY).unwrap();
     let mut roots = rustls::RootCertStore::empty();
@@ -46,7 +46,7 @@ fn agents_do_not_speak_tls_1_2() {
 }
 
 #[test]
-fn a_reloaded_agent_ca_counts_from_the_next_handshake_on() {
+fn a_reloaded_agent_ca_is_used_from_the_next_handshake_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("agent-ca.crt");
     let (old, new) = (Authority::create("agents", DAY).unwrap(), Authority::create("agents", DAY).unwrap());

@@ -1,4 +1,4 @@
-use super::kept::{BUDGET, MAX_CHAINS};
+use super::entries::{BUDGET, MAX_CHAINS};
 use super::*;
 use crate::pki::{Authority, certificates_from_pem};
 use crate::tls::{ClientCa, ClientCertificateError};
@@ -72,7 +72,7 @@ fn an_entry_does_not_outlive_a_certificate_of_its_chain() {
 }
 
 #[test]
-fn another_chain_is_not_taken_for_a_known_one() {
+fn another_chain_is_not_confused_with_a_cached_one() {
     let (authority, now) = (authority(), SystemTime::now());
     let (ca, jane) = (ca(&authority), chain(&authority, "jane", DAY));
     ca.verify(&jane, now).unwrap();
@@ -93,14 +93,14 @@ fn another_chain_is_not_taken_for_a_known_one() {
 }
 
 #[test]
-fn two_chains_of_one_hash_are_told_apart() {
+fn two_chains_with_the_same_hash_are_distinguished() {
     let (authority, now, all) = (authority(), SystemTime::now(), Arc::<All>::default());
     let chains = VerifiedChains::among(Arc::clone(&all));
     let (jane, john) = (chain(&authority, "jane", DAY), chain(&authority, "john", DAY));
     let entry = Entry::new(identity(&jane), now..now + MINUTE, 1000);
-    all.kept().insert(chains.authority, all.hasher.hash_one(&*jane), entry.clone());
+    all.entries().insert(chains.authority, all.hasher.hash_one(&*jane), entry.clone());
     assert!(chains.get(&jane, now).is_some());
-    all.kept().insert(chains.authority, all.hasher.hash_one(&*john), entry);
+    all.entries().insert(chains.authority, all.hasher.hash_one(&*john), entry);
     assert!(chains.get(&john, now).is_none());
 }
 
@@ -157,9 +157,9 @@ fn authorities_share_one_budget() {
         for number in 0..MAX_CHAINS {
             other.insert(long(position * MAX_CHAINS + number), now);
         }
-        assert!(all.kept().bytes() <= BUDGET);
+        assert!(all.entries().bytes() <= BUDGET);
     }
-    assert!(all.kept().bytes() > BUDGET / 2);
+    assert!(all.entries().bytes() > BUDGET / 2);
     assert!(small.get(&numbered(0).chain, now).is_some());
     let counts: Vec<_> = others.iter().map(VerifiedChains::len).collect();
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
@@ -170,7 +170,7 @@ fn authorities_share_one_budget() {
     assert!(others.iter().all(|other| other.len() == 0) && small.len() == 1);
     // So does a reload.
     drop(small);
-    assert_eq!(all.kept().bytes(), 0);
+    assert_eq!(all.entries().bytes(), 0);
 }
 
 /// Only certificates that the verifier may have used count.

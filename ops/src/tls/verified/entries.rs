@@ -33,7 +33,7 @@ pub(super) struct Entry {
 
 /// All entries.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Entries {
     authorities: HashMap<AuthorityId, OfAuthority>,
     /// Ordered by the end of their validity.
     ends: BTreeSet<(SystemTime, AuthorityId, u64)>,
@@ -61,9 +61,9 @@ impl Entry {
     }
 }
 
-// === impl Kept ===
+// === impl Entries ===
 
-impl Kept {
+impl Entries {
     pub(super) fn new_authority(&mut self) -> AuthorityId {
         self.last += 1;
         AuthorityId(self.last)

@@ -12,7 +12,7 @@ pub struct Query(String);
 
 /// A small answer, held in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct PageResponse {
     status: StatusCode,
     media_type: &'static str,
     body: Bytes,
@@ -40,9 +40,9 @@ impl Query {
     }
 }
 
-// === impl Answer ===
+// === impl PageResponse ===
 
-impl Answer {
+impl PageResponse {
     /// Text for people, 200.
     pub fn text(body: impl Into<Bytes>) -> Self {
         Self::new("text/plain; charset=utf-8", body)
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_taken_apart() {
+    fn queries_are_parsed() {
         let query = Query::new("verbose&exclude=a&exclude=b=c&=&x");
         assert!(query.has("verbose") && query.has("x") && query.has("exclude"));
         assert!(!query.has("verb") && !Query::default().has("verbose"));

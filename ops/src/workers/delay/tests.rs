@@ -8,32 +8,32 @@ use crate::workers::Workers;
 
 /// The heartbeat was also paused, so the worker may have run its tasks at once.
 #[test]
-fn a_pause_of_the_process_is_no_silence() {
-    let pulse = Pulse::default();
-    assert!(pulse.expect(Duration::ZERO) && !pulse.expect(Duration::from_secs(3600)));
-    assert_eq!(pulse.silence(), 2);
-    pulse.answer();
-    assert_eq!(pulse.silence(), 0);
-    assert!(pulse.expect(Duration::ZERO));
+fn a_pause_of_the_process_does_not_count_as_a_hang() {
+    let delay = Delay::default();
+    assert!(delay.expect(Duration::ZERO) && !delay.expect(Duration::from_secs(3600)));
+    assert_eq!(delay.silence(), 2);
+    delay.answer();
+    assert_eq!(delay.silence(), 0);
+    assert!(delay.expect(Duration::ZERO));
 }
 
 #[test]
-fn one_long_wait_is_soon_forgotten_and_many_are_not() {
-    let pulse = Pulse::default();
+fn one_long_wait_has_little_effect_and_many_have_more() {
+    let delay = Delay::default();
     let millis = Duration::from_millis;
-    pulse.note(millis(30));
-    assert!(!pulse.is_late());
+    delay.note(millis(30));
+    assert!(!delay.is_late());
     for _ in 0..8 {
-        pulse.note(millis(12));
+        delay.note(millis(12));
     }
-    assert!(pulse.is_late());
+    assert!(delay.is_late());
     for _ in 0..8 {
-        pulse.note(millis(1));
+        delay.note(millis(1));
     }
-    assert!(!pulse.is_late());
-    pulse.note(Duration::MAX);
-    pulse.note(Duration::MAX);
-    assert!(pulse.is_late());
+    assert!(!delay.is_late());
+    delay.note(Duration::MAX);
+    delay.note(Duration::MAX);
+    assert!(delay.is_late());
 }
 
 #[tokio::test]
@@ -43,14 +43,14 @@ async fn tasks_report_their_wait_on_the_thread_of_their_worker() {
     let (sender, receiver) = oneshot::channel();
     let of_task = workers.clone();
     workers.at(1).spawn(&Tasks::new(), "test", async move {
-        of_task.at(1).pulse.forget();
+        of_task.at(1).delay.forget();
         assert!(!is_late());
-        Given(long_ago).begun();
+        QueuedAt(long_ago).begun();
         sender.send(is_late()).unwrap();
     });
     assert_eq!(receiver.await, Ok(true));
-    assert_eq!([0, 1].map(|number| workers.at(number).pulse.is_late()), [false, true]);
+    assert_eq!([0, 1].map(|number| workers.at(number).delay.is_late()), [false, true]);
     // Not a worker.
-    Given(long_ago).begun();
+    QueuedAt(long_ago).begun();
     assert!(!is_late());
 }

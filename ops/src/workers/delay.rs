@@ -1,6 +1,6 @@
 //! How late a worker is.
 //!
-//! Tasks report how long they have waited for their worker ([`Given`]). Other modules choose another worker if tasks
+//! Tasks report how long they have waited for their worker ([`QueuedAt`]). Other modules choose another worker if tasks
 //! wait for long ([`is_late`], [`Workers::elsewhere`](super::Workers::elsewhere),
 //! [`Workers::least`](super::Workers::least)).
 
@@ -23,31 +23,31 @@ const WEIGHT: u64 = 4;
 
 /// How late one worker is.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct Delay {
     /// The worker has not run the task of the heartbeat yet.
     is_waiting: AtomicBool,
     /// How long the worker has not run it, in milliseconds.
     silence: AtomicU64,
     /// The average time that tasks wait, in microseconds. Only the worker's own thread changes it.
-    delay: AtomicU64,
+    average: AtomicU64,
 }
 
 /// The time at which a worker was given a task.
 #[derive(Clone, Copy, Debug)]
-pub struct Given(Instant);
+pub struct QueuedAt(Instant);
 
 thread_local! {
-    static HERE: OnceCell<Arc<Pulse>> = const { OnceCell::new() };
+    static HERE: OnceCell<Arc<Delay>> = const { OnceCell::new() };
 }
 
 /// Whether this thread is a worker whose tasks wait for long.
 pub fn is_late() -> bool {
-    HERE.with(|pulse| pulse.get().is_some_and(|pulse| pulse.is_late()))
+    HERE.with(|delay| delay.get().is_some_and(|delay| delay.is_late()))
 }
 
-// === impl Given ===
+// === impl QueuedAt ===
 
-impl Given {
+impl QueuedAt {
     /// A task that is given to a worker now.
     pub fn now() -> Self {
         Self(Instant::now())
@@ -60,41 +60,41 @@ impl Given {
 
     /// The task has begun on this thread. Does nothing if this thread is not a worker.
     pub fn begun(self) {
-        HERE.with(|pulse| {
-            if let Some(pulse) = pulse.get() {
-                pulse.note(self.waited());
+        HERE.with(|delay| {
+            if let Some(delay) = delay.get() {
+                delay.note(self.waited());
             }
         });
     }
 }
 
-// === impl Pulse ===
+// === impl Delay ===
 
-impl Pulse {
+impl Delay {
     /// This thread is the worker.
     pub(super) fn enter(self: Arc<Self>) {
-        HERE.with(|pulse| drop(pulse.set(self)));
+        HERE.with(|delay| drop(delay.set(self)));
     }
 
     pub(super) fn is_late(&self) -> bool {
-        u128::from(self.delay()) > LATE.as_micros()
+        u128::from(self.average()) > LATE.as_micros()
     }
 
     /// The average time that tasks wait, in microseconds.
-    pub(super) fn delay(&self) -> u64 {
-        self.delay.load(Ordering::Relaxed)
+    pub(super) fn average(&self) -> u64 {
+        self.average.load(Ordering::Relaxed)
     }
 
     pub(super) fn note(&self, delay: Duration) {
         let delay = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX) / WEIGHT;
-        let before = self.delay.load(Ordering::Relaxed);
-        self.delay.store((before - before / WEIGHT).saturating_add(delay), Ordering::Relaxed);
+        let before = self.average.load(Ordering::Relaxed);
+        self.average.store((before - before / WEIGHT).saturating_add(delay), Ordering::Relaxed);
     }
 
     /// On a busy machine, the tasks of a test wait for long.
     #[cfg(test)]
     pub(super) fn forget(&self) {
-        self.delay.store(0, Ordering::Relaxed);
+        self.average.store(0, Ordering::Relaxed);
     }
 
     /// Whether the worker may be given the next task of the heartbeat. Otherwise, it has not run the last one, and has been silent
