@@ -19,7 +19,7 @@
 //!
 //! Reading order: [`AdmissionPolicies`], `policies` (their content), `policy` (their form), `served` (what the host
 //! supports), `probe` (whether they are in force), `changes` (changes by others), `former` (policies of earlier
-//! versions), `standing` (whether the policies are in force).
+//! versions), `state` (whether the policies are in force).
 
 mod changes;
 mod former;
@@ -27,7 +27,7 @@ mod policies;
 mod policy;
 mod probe;
 mod served;
-mod standing;
+mod state;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,15 +44,15 @@ use host_client::api::{ApiError, HostApi};
 pub use policy::LABEL;
 use probe::{Revision, Verdict};
 use served::Served;
-pub use standing::Standing;
-use standing::{PolicyError, Verdicts};
+pub use state::PolicyState;
+use state::{PolicyError, Verdicts};
 
 /// The interval in which everything is applied again, even without a change.
-const PERIOD: Duration = Duration::from_secs(600);
+const RESYNC_INTERVAL: Duration = Duration::from_secs(600);
 /// The shortest time between two passes. Agents of two versions may overwrite each other's policies.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The pauses after failures.
-const FAILURE_PAUSES: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(30));
 
 /// Keeps the policies of the host in force. Clones share their state.
 pub struct AdmissionPolicies<A> {
@@ -72,7 +72,7 @@ struct Shared<A> {
     api: A,
     accepted: Accepted,
     namespaces: Arc<Namespaces>,
-    standing: Verdicts,
+    state: Verdicts,
 }
 
 /// Whether the host serves the policies that the agent needs. Only the dry run of a running agent shows whether the
@@ -86,28 +86,28 @@ pub async fn is_served(api: &impl HostApi) -> Result<bool, ApiError> {
 impl<A: HostApi> AdmissionPolicies<A> {
     /// Does nothing until [`run`](Self::run).
     pub fn new(api: A, accepted: Accepted, namespaces: Arc<Namespaces>) -> Self {
-        let standing = Verdicts::new();
-        Self { shared: Arc::new(Shared { api, accepted, namespaces, standing }) }
+        let state = Verdicts::new();
+        Self { shared: Arc::new(Shared { api, accepted, namespaces, state }) }
     }
 
     /// The state of the policies.
-    pub fn standing(&self) -> Standing {
-        self.shared.standing.now()
+    pub fn state(&self) -> PolicyState {
+        self.shared.state.now()
     }
 
     /// The same, after the first verdict. Shortly after the start there is no verdict yet, and clients wait instead of
     /// being refused.
-    pub async fn first_standing(&self) -> Standing {
-        self.shared.standing.first().await
+    pub async fn first_state(&self) -> PolicyState {
+        self.shared.state.first().await
     }
 
-    /// Installs the policies and keeps them in force, for ever.
+    /// Installs the policies and keeps them in force, forever.
     pub async fn run(self) {
         let namespaces = &self.shared.namespaces;
         let mut events = namespaces.subscribe();
         namespaces.synced().await;
         let mut changes = Changes::new(self.shared.api.clone());
-        let mut failures = FAILURE_PAUSES;
+        let mut failures = RETRY_BACKOFF;
         let mut removal = Instant::now();
         loop {
             let node_labels = namespaces.node_labels();
@@ -118,23 +118,23 @@ impl<A: HostApi> AdmissionPolicies<A> {
                     // Not on every change: an agent of an earlier version would install them again at once.
                     if is_well && Instant::now() >= removal {
                         self.remove_former(served).await;
-                        removal = Instant::now() + PERIOD;
+                        removal = Instant::now() + RESYNC_INTERVAL;
                     }
                     is_well
                 }
                 Err(error) => {
-                    self.shared.standing.fail(&error);
+                    self.shared.state.fail(&error);
                     false
                 }
             };
             let again = if is_well {
                 failures.reset();
-                PERIOD
+                RESYNC_INTERVAL
             } else {
                 failures.fail()
             };
             tokio::select! {
-                () = changes.next() => sleep(PAUSE).await,
+                () = changes.next() => sleep(MIN_INTERVAL).await,
                 () = self.other_node_labels(&mut events, &node_labels) => {}
                 () = sleep(again) => {}
             }
@@ -169,14 +169,14 @@ impl<A: HostApi> AdmissionPolicies<A> {
         };
         let accepted = self.shared.accepted;
         let now = match verdict {
-            Verdict::Enforced => Standing::Shut { guards: served.mutating.is_some() },
-            Verdict::Unknown(_) if accepted.unverified_policies => Standing::Unverified,
-            Verdict::Idle | Verdict::Unknown(_) if accepted.unsafe_direct_access => Standing::Open,
-            Verdict::Idle => Standing::Failed(PolicyError::Idle.to_string().into()),
-            Verdict::Unknown(error) => Standing::Failed(PolicyError::Unknown(error).to_string().into()),
+            Verdict::Enforced => PolicyState::Shut { guards: served.mutating.is_some() },
+            Verdict::Unknown(_) if accepted.unverified_policies => PolicyState::Unverified,
+            Verdict::Idle | Verdict::Unknown(_) if accepted.unsafe_direct_access => PolicyState::Open,
+            Verdict::Idle => PolicyState::Failed(PolicyError::Idle.to_string().into()),
+            Verdict::Unknown(error) => PolicyState::Failed(PolicyError::Unknown(error).to_string().into()),
         };
-        let is_well = !matches!(now, Standing::Failed(_));
-        self.shared.standing.tell(now);
+        let is_well = !matches!(now, PolicyState::Failed(_));
+        self.shared.state.tell(now);
         is_well
     }
 
@@ -210,7 +210,7 @@ impl<A> Clone for AdmissionPolicies<A> {
 
 impl<A> fmt::Debug for AdmissionPolicies<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdmissionPolicies").field("standing", &self.shared.standing.now()).finish_non_exhaustive()
+        f.debug_struct("AdmissionPolicies").field("state", &self.shared.state.now()).finish_non_exhaustive()
     }
 }
 

@@ -71,7 +71,7 @@ impl Namespaces {
         self.publish(&ledger);
     }
 
-    /// Keeps the index up to date for ever.
+    /// Keeps the index up to date forever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             match following.next().await {
@@ -89,7 +89,7 @@ impl Namespaces {
     /// Adds a Namespace from a response of the host, unless the index has a newer state, or the namespace has been
     /// deleted since. Returns it if it is a member.
     pub fn learn(&self, namespace: &Value) -> Result<Option<Member>, NotANamespace> {
-        self.take(namespace, Source::Answer)
+        self.take(namespace, Source::Response)
     }
 
     /// Removes a Namespace. `namespace` is its last state, or its `metadata` with name and uid.

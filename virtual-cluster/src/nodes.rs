@@ -63,7 +63,7 @@ struct Metadata {
 // === impl AllNodes ===
 
 impl AllNodes {
-    /// Keeps the cache up to date for ever.
+    /// Keeps the cache up to date forever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             self.take(&following.next().await);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nodes_come_change_and_go() {
+    async fn nodes_are_added_changed_and_deleted() {
         let all = Arc::new(AllNodes::default());
         let nodes = OwnNodes::new("location=beijing".parse().unwrap(), Arc::clone(&all));
         for (name, location) in [("b1", "beijing"), ("h1", "hangzhou"), ("b2", "beijing")] {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_that_comes_back_stays() {
+    async fn a_node_that_is_created_again_is_kept() {
         let all = Arc::new(AllNodes::default());
         let nodes = OwnNodes::new("location=beijing".parse().unwrap(), Arc::clone(&all));
         all.take(&Change::Applied(node("b1", "beijing")));

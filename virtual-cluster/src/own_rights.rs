@@ -39,13 +39,13 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 /// The time for the host to aggregate a role and to put it in force.
 const AGGREGATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// If the right is missing after that time, the agent does not try again for this time.
-const LACKING: Duration = Duration::from_secs(10);
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The time for which a check that a kind belongs to virtual clusters alone is valid.
-const DUE: Duration = Duration::from_secs(5);
+const CHECK_VALIDITY: Duration = Duration::from_secs(5);
 /// The pauses between reviews.
-const PAUSES: Backoff = Backoff::new(Duration::from_millis(4), Duration::from_millis(256));
+const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(4), Duration::from_millis(256));
 /// The intervals between checks of the rights, while definitions change and while they do not.
-const LOOKED_THROUGH: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+const CHECK_INTERVALS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// The known rights of the agent to write custom objects.
 pub struct OwnRights<A> {
@@ -55,7 +55,7 @@ pub struct OwnRights<A> {
     /// By the name of the definition. There is an entry for each kind that was written.
     known: Mutex<HashMap<String, Known>>,
     /// A lock for each kind whose role is being created, because the check of the kind's objects may take long.
-    making: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    creating: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// The known state of one kind.
@@ -71,13 +71,13 @@ struct Known {
 
 /// Why the agent may not write a kind.
 #[derive(Debug, thiserror::Error)]
-pub enum Lack {
+pub enum MissingRight {
     /// A request to the host failed.
     #[error(transparent)]
     Host(#[from] ApiError),
     /// The role was created, but grants nothing.
     #[error("the agent's role does not aggregate the rights to custom resources")]
-    NotGiven,
+    NotGranted,
     /// The kind is the operator's, and the configuration does not list it.
     #[error("the kind belongs to the operator")]
     NotDue,
@@ -88,35 +88,35 @@ pub enum Lack {
 impl<A: HostApi> OwnRights<A> {
     /// `customs` are the kinds that the configuration lists.
     pub fn new(api: A, customs: Customs, definitions: Arc<Definitions>) -> Self {
-        Self { api, customs, definitions, known: Mutex::default(), making: Mutex::default() }
+        Self { api, customs, definitions, known: Mutex::default(), creating: Mutex::default() }
     }
 
     /// Ensures that the agent may write objects of this kind, which has a definition. `scans` limits the number of
     /// kinds whose objects the agent lists at a time.
-    pub async fn to_write(&self, kind: GroupResource<'_>, scans: &Semaphore) -> Result<(), Lack> {
+    pub async fn ensure_write(&self, kind: GroupResource<'_>, scans: &Semaphore) -> Result<(), MissingRight> {
         let name = format!("{}.{}", kind.resource, kind.group);
         if let Some(known) = self.of(&name) {
             return known;
         }
         // This must come before the lock: other clusters may wait for the lock.
         let _scan = scans.acquire().await;
-        let making = Arc::clone(self.making().entry(name.clone()).or_default());
-        let _turn = making.lock().await;
+        let creating = Arc::clone(self.creating().entry(name.clone()).or_default());
+        let _turn = creating.lock().await;
         if let Some(known) = self.of(&name) {
             return known;
         }
         let definition = HostObject::new(self.api.get(&definition_path(&name)).await?);
         let due_until = self.due(kind, &name, &definition).await?;
         let uid: Arc<str> = definition.text("uid").into();
-        if let Some(known) = self.lock().get_mut(&name).filter(|known| known.uid == uid && known.is_given()) {
+        if let Some(known) = self.lock().get_mut(&name).filter(|known| known.uid == uid && known.is_granted()) {
             known.due_until = due_until;
             return Ok(());
         }
         let role = format!("{PREFIX}{name}");
         let applied = format!("{}?fieldManager=proxy-agent&force=true", path(RBAC, "clusterroles", &role));
         self.api.apply(&applied, &role_of(kind, &role, &name, &uid)).await?;
-        let is_given = self.is_given(kind).await?;
-        if is_given {
+        let is_granted = self.is_granted(kind).await?;
+        if is_granted {
             info!(resource = name, "the agent may now write custom resources of this kind");
         } else {
             warn!(
@@ -125,28 +125,28 @@ impl<A: HostApi> OwnRights<A> {
                  agent-rbac.yaml, or its binding, is not on the host, or no controller of the host aggregates it"
             );
         }
-        let lacking_until = (!is_given).then(|| Instant::now() + LACKING);
+        let lacking_until = (!is_granted).then(|| Instant::now() + RETRY_AFTER);
         self.lock().insert(name, Known { uid, lacking_until, due_until });
-        if is_given { Ok(()) } else { Err(Lack::NotGiven) }
+        if is_granted { Ok(()) } else { Err(MissingRight::NotGranted) }
     }
 
-    fn making(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
-        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    fn creating(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
+        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the known state of a kind, after the host has refused a write of it.
-    pub fn doubt(&self, kind: GroupResource<'_>) {
+    pub fn forget(&self, kind: GroupResource<'_>) {
         self.lock().remove(&format!("{}.{}", kind.resource, kind.group));
     }
 
-    /// Revokes every right that is no longer due, for ever.
+    /// Revokes every right that is no longer due, forever.
     pub async fn keep(&self) {
         self.definitions.synced().await;
         let mut changes = self.definitions.changes();
-        let [often, rarely] = LOOKED_THROUGH;
+        let [often, rarely] = CHECK_INTERVALS;
         loop {
             changes.borrow_and_update();
-            if let Err(error) = self.take_back().await {
+            if let Err(error) = self.revoke().await {
                 let error: &dyn std::error::Error = &error;
                 warn!(error, "cannot check the agent's own rights to custom resources");
             }
@@ -155,9 +155,9 @@ impl<A: HostApi> OwnRights<A> {
         }
     }
 
-    async fn take_back(&self) -> Result<(), ApiError> {
+    async fn revoke(&self) -> Result<(), ApiError> {
         // A lock without waiters is not needed until the next write of its kind.
-        self.making().retain(|_, making| Arc::strong_count(making) > 1);
+        self.creating().retain(|_, creating| Arc::strong_count(creating) > 1);
         let mut roles = Vec::new();
         let label = format!("{LABEL}=true");
         self.api.each(&path(RBAC, "clusterroles", ""), &label, |role| roles.push(role.metadata.name)).await?;
@@ -185,51 +185,56 @@ impl<A: HostApi> OwnRights<A> {
 
     /// The time until which the right is due; an error if it is not due. Hands a definition of virtual clusters over to
     /// the operator if others use it.
-    async fn due(&self, kind: GroupResource<'_>, name: &str, definition: &HostObject) -> Result<Option<Instant>, Lack> {
+    async fn due(
+        &self,
+        kind: GroupResource<'_>,
+        name: &str,
+        definition: &HostObject,
+    ) -> Result<Option<Instant>, MissingRight> {
         let spec = &definition.value()["spec"];
         let is_the_kind = spec["group"] == kind.group && spec["names"]["plural"] == kind.resource;
         if !is_the_kind || spec["scope"] != "Cluster" {
-            return Err(Lack::NotDue);
+            return Err(MissingRight::NotDue);
         }
         let is_of_clusters = definition.is_of_clusters();
         if !self.customs.of(name, is_of_clusters).is_written() {
-            return Err(Lack::NotDue);
+            return Err(MissingRight::NotDue);
         }
         if self.customs.lists(name) {
             return Ok(None);
         }
-        let until = Instant::now() + DUE;
+        let until = Instant::now() + CHECK_VALIDITY;
         if let Some(instances) = Instances::of(definition)
             && instances.any_outside(&self.api, definition).await?
         {
             handover::hand_over(&self.api, name, "objects of it exist that no virtual cluster created").await?;
-            return Err(Lack::NotDue);
+            return Err(MissingRight::NotDue);
         }
         Ok(Some(until))
     }
 
     /// The known state of a kind. `None` if it is unknown, or that of an earlier definition of the same name.
-    fn of(&self, name: &str) -> Option<Result<(), Lack>> {
+    fn of(&self, name: &str) -> Option<Result<(), MissingRight>> {
         let uid = self.definitions.uid(name)?;
         let is_of_clusters = self.definitions.is_of_clusters(name)?;
         if !self.customs.of(name, is_of_clusters).is_written() {
-            return Some(Err(Lack::NotDue));
+            return Some(Err(MissingRight::NotDue));
         }
         let known = self.lock().get(name).filter(|known| known.uid == uid).cloned()?;
         let now = Instant::now();
         match known.lacking_until {
             None => known.due_until.is_none_or(|until| now < until).then_some(Ok(())),
-            Some(until) => (now < until).then_some(Err(Lack::NotGiven)),
+            Some(until) => (now < until).then_some(Err(MissingRight::NotGranted)),
         }
     }
 
-    async fn is_given(&self, kind: GroupResource<'_>) -> Result<bool, ApiError> {
+    async fn is_granted(&self, kind: GroupResource<'_>) -> Result<bool, ApiError> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {"verb": "update", "group": kind.group, "resource": kind.resource}},
         });
         let deadline = Instant::now() + AGGREGATION_TIMEOUT;
-        let mut backoff = PAUSES;
+        let mut backoff = REVIEW_BACKOFF;
         loop {
             if self.api.create(REVIEWS, &review).await?["status"]["allowed"] == true {
                 return Ok(true);
@@ -249,7 +254,7 @@ impl<A: HostApi> OwnRights<A> {
 // === impl Known ===
 
 impl Known {
-    fn is_given(&self) -> bool {
+    fn is_granted(&self) -> bool {
         self.lacking_until.is_none()
     }
 }
@@ -328,21 +333,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_role_is_made_before_the_first_write_and_not_again() {
+    async fn a_role_is_created_once_before_the_first_write() {
         let (host, rights) = host();
         host.lock().reviews_behind = 3;
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         let role = host.lock().objects[ROLE].clone();
         assert_eq!(role["metadata"]["labels"][LABEL], "true");
         assert_eq!(role["rules"][0]["resources"], json!(["gears", "gears/scale", "gears/status"]));
         assert_eq!(role["metadata"]["ownerReferences"][0]["uid"], host.lock().objects[DEFINITION]["metadata"]["uid"]);
-        let asked = host.lock().reviews;
-        rights.to_write(GEARS, &SCANS).await.unwrap();
-        assert_eq!(host.lock().reviews, asked);
+        let reviews = host.lock().reviews;
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
+        assert_eq!(host.lock().reviews, reviews);
         // The role was deleted.
         host.remove(ROLE);
-        rights.doubt(GEARS);
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.forget(GEARS);
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         assert!(host.lock().objects.contains_key(ROLE));
     }
 
@@ -350,22 +355,22 @@ mod tests {
     async fn a_cluster_that_waits_does_not_delay_others() {
         let (_host, rights) = host();
         let none = Semaphore::new(0);
-        let mut waiting = std::pin::pin!(rights.to_write(GEARS, &none));
+        let mut waiting = std::pin::pin!(rights.ensure_write(GEARS, &none));
         assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         none.add_permits(1);
         waiting.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_definition_that_was_made_anew_has_a_role_of_its_own() {
+    async fn a_recreated_definition_gets_a_new_role() {
         let (host, rights) = host();
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         host.remove(DEFINITION);
         host.put(DEFINITION, definition());
         let anew = host.lock().objects[DEFINITION].clone();
         rights.definitions.take(&Change::Applied(anew.clone()));
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         let owner = &host.lock().objects[ROLE]["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], anew["metadata"]["uid"]);
     }
@@ -374,30 +379,30 @@ mod tests {
     async fn a_missing_right_is_not_requested_continuously() {
         let (host, rights) = host();
         host.lock().reviews_behind = u32::MAX;
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotGiven)));
-        let asked = host.lock().reviews;
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotGiven)));
-        assert_eq!(host.lock().reviews, asked);
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotGranted)));
+        let reviews = host.lock().reviews;
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotGranted)));
+        assert_eq!(host.lock().reviews, reviews);
         // The operator has corrected the roles on the host.
         host.lock().reviews_behind = 0;
-        sleep(LACKING).await;
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        sleep(RETRY_AFTER).await;
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_operators_kind_is_not_written() {
+    async fn kinds_of_the_operator_are_not_written() {
         let (host, rights) = host();
         // The definition on the host counts, and not the one that the agent knows.
         host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotDue)));
         host.edit(DEFINITION, |object| *object = definition());
         host.edit(DEFINITION, |object| {
             object["metadata"]["managedFields"] = json!([{"manager": "helm", "fieldsV1": {"f:spec": {}}}]);
         });
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotDue)));
         host.edit(DEFINITION, |object| *object = definition());
         host.edit(DEFINITION, |object| object["spec"]["scope"] = json!("Namespaced"));
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotDue)));
         assert!(!host.lock().objects.contains_key(ROLE));
         for (custom, is_written) in
             [(Custom::Read, false), (Custom::Hidden, false), (Custom::Renamed, true), (Custom::Shared, true)]
@@ -405,42 +410,42 @@ mod tests {
             let (host, rights) = configured([("gears.example.com", custom)]);
             host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
             deliver(&host, &rights);
-            assert_eq!(rights.to_write(GEARS, &SCANS).await.is_ok(), is_written, "{custom:?}");
+            assert_eq!(rights.ensure_write(GEARS, &SCANS).await.is_ok(), is_written, "{custom:?}");
             assert_eq!(host.lock().objects.contains_key(ROLE), is_written, "{custom:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kind_that_others_use_becomes_the_operators() {
+    async fn a_kind_with_objects_of_others_is_handed_over() {
         let (host, rights) = host();
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         host.put(
             "/apis/example.com/v1/gears/a.ke",
             json!({"metadata": {"labels": {"atoll.dev/virtual-cluster": "ke"}}}),
         );
-        sleep(DUE).await;
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        sleep(CHECK_VALIDITY).await;
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         host.put("/apis/example.com/v1/gears/plain", json!({"metadata": {}}));
-        rights.to_write(GEARS, &SCANS).await.unwrap();
-        sleep(DUE).await;
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
+        sleep(CHECK_VALIDITY).await;
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotDue)));
         assert_eq!(host.lock().objects[DEFINITION]["metadata"]["labels"], json!({}));
         // This is permanent.
         host.remove("/apis/example.com/v1/gears/plain");
         deliver(&host, &rights);
-        assert!(matches!(rights.to_write(GEARS, &SCANS).await, Err(Lack::NotDue)));
+        assert!(matches!(rights.ensure_write(GEARS, &SCANS).await, Err(MissingRight::NotDue)));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_right_that_is_not_due_any_more_is_taken_back() {
+    async fn a_right_that_is_no_longer_due_is_revoked() {
         let (host, rights) = host();
         rights.definitions.take(&Change::Synced);
-        rights.to_write(GEARS, &SCANS).await.unwrap();
+        rights.ensure_write(GEARS, &SCANS).await.unwrap();
         let other = ROLE.replace("gears", "unheard");
         host.put(&other, json!({"metadata": {"name": "atoll:custom:unheard.example.com", "labels": {LABEL: "true"}}}));
         host.edit(ROLE, |role| role["metadata"]["name"] = json!("atoll:custom:gears.example.com"));
         let taken_back = async {
-            sleep(LOOKED_THROUGH[0]).await;
+            sleep(CHECK_INTERVALS[0]).await;
             assert!(host.lock().objects.contains_key(ROLE));
             host.edit(DEFINITION, |definition| definition["metadata"]["labels"] = json!({}));
             deliver(&host, &rights);

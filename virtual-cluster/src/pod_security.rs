@@ -22,7 +22,7 @@ impl Posture {
     pub fn of(labels: &Value) -> Self {
         let Some(mark) = text(labels, MARK) else { return Self::default() };
         let Ok(level) = mark.parse::<Level>() else { return Self { mark: None, is_wrong: true } };
-        let wanted = level.labels(text(labels, &asked(ENFORCE)));
+        let wanted = level.labels(text(labels, &requested(ENFORCE)));
         let is_wrong = wanted.into_iter().any(|(key, value)| text(labels, key) != Some(value));
         Self { mark: Some(level), is_wrong }
     }
@@ -39,21 +39,21 @@ pub fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Va
         return None;
     }
     let mut wanted = Map::new();
-    let keys = [ENFORCE, ENFORCE_VERSION].map(|key| (key, asked(key)));
+    let keys = [ENFORCE, ENFORCE_VERSION].map(|key| (key, requested(key)));
     let is_ours = text(labels, MARK).is_some();
     // The labels of a client that wrote while the level came into force are already stored under the other keys.
-    let is_parked = is_ours || keys.iter().any(|(_, asked)| text(labels, asked).is_some());
+    let is_parked = is_ours || keys.iter().any(|(_, requested)| text(labels, requested).is_some());
     let value = |key: &str| text(labels, key).map_or(Value::Null, Value::from);
     if let Some(level) = level {
         if !is_parked {
-            wanted.extend(keys.iter().map(|(key, asked)| (asked.clone(), value(key))));
+            wanted.extend(keys.iter().map(|(key, requested)| (requested.clone(), value(key))));
         }
         let asked_for = if is_parked { text(labels, &keys[0].1) } else { text(labels, ENFORCE) };
         wanted.extend(level.labels(asked_for).map(|(key, value)| (key.to_owned(), value.into())));
     } else {
-        for (key, asked) in &keys {
-            wanted.insert((*key).to_owned(), value(asked));
-            wanted.insert(asked.clone(), Value::Null);
+        for (key, requested) in &keys {
+            wanted.insert((*key).to_owned(), value(requested));
+            wanted.insert(requested.clone(), Value::Null);
         }
         wanted.insert(MARK.to_owned(), Value::Null);
     }
@@ -63,25 +63,25 @@ pub fn correction(labels: &Value, level: Option<Level>) -> Option<Map<String, Va
 
 /// The warning for a client whose namespace with these labels gets a stricter level than it requests.
 pub fn warning(labels: &Value, level: Level) -> Option<String> {
-    let asked = text(labels, &asked(ENFORCE));
-    let version = text(labels, &asked_version()).filter(|version| *version != LATEST);
-    let enforced = level.with_requested(asked);
-    if asked.is_none_or(|asked| asked == enforced.as_str()) && version.is_none() {
+    let requested = text(labels, &requested(ENFORCE));
+    let version = text(labels, &requested_version()).filter(|version| *version != LATEST);
+    let enforced = level.with_requested(requested);
+    if requested.is_none_or(|requested| requested == enforced.as_str()) && version.is_none() {
         return None;
     }
-    let asked = format!("{}:{}", asked.unwrap_or("the default"), version.unwrap_or(LATEST));
+    let requested = format!("{}:{}", requested.unwrap_or("the default"), version.unwrap_or(LATEST));
     Some(format!(
-        "{ENFORCE}: this virtual cluster enforces at least {level}:{LATEST}; this namespace requests {asked}, and \
+        "{ENFORCE}: this virtual cluster enforces at least {level}:{LATEST}; this namespace requests {requested}, and \
          {enforced}:{LATEST} is enforced"
     ))
 }
 
-fn asked(key: &str) -> String {
+fn requested(key: &str) -> String {
     requested_key(key).expect("a label that is enforced")
 }
 
-fn asked_version() -> String {
-    asked(ENFORCE_VERSION)
+fn requested_version() -> String {
+    requested(ENFORCE_VERSION)
 }
 
 fn text<'l>(labels: &'l Value, key: &str) -> Option<&'l str> {
@@ -94,8 +94,8 @@ mod tests {
 
     use super::*;
 
-    const ASKED: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce";
-    const ASKED_VERSION: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce-version";
+    const REQUESTED: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce";
+    const REQUESTED_VERSION: &str = "pod-security.kubernetes.io.parked.atoll.dev/enforce-version";
 
     fn corrected(labels: &Value, level: Option<Level>) -> Value {
         let mut labels = labels.clone();
@@ -110,11 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn a_level_comes_changes_and_goes() {
+    fn a_level_is_added_changed_and_removed() {
         let before = json!({"a": "b", ENFORCE: "privileged", ENFORCE_VERSION: "v1.30"});
         let with = |mark: &str, enforced: &str| {
             json!({"a": "b", MARK: mark, ENFORCE: enforced, ENFORCE_VERSION: "latest",
-                   ASKED: "privileged", ASKED_VERSION: "v1.30"})
+                   REQUESTED: "privileged", REQUESTED_VERSION: "v1.30"})
         };
         let baseline = corrected(&before, Some(Level::Baseline));
         assert_eq!(baseline, with("baseline", "baseline"));
@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn the_labels_of_a_patch_take_effect() {
         let mut labels = corrected(&json!({}), Some(Level::Baseline));
-        labels[ASKED] = json!("restricted");
+        labels[REQUESTED] = json!("restricted");
         assert!(!Posture::of(&labels).is_right(Some(Level::Baseline)));
         let strict = corrected(&labels, Some(Level::Baseline));
-        assert_eq!((&strict[ENFORCE], &strict[ASKED]), (&json!("restricted"), &json!("restricted")));
+        assert_eq!((&strict[ENFORCE], &strict[REQUESTED]), (&json!("restricted"), &json!("restricted")));
         let mut lenient = strict;
-        lenient.as_object_mut().unwrap().remove(ASKED);
+        lenient.as_object_mut().unwrap().remove(REQUESTED);
         assert_eq!(corrected(&lenient, Some(Level::Baseline))[ENFORCE], "baseline");
         lenient.as_object_mut().unwrap().remove(ENFORCE);
         assert_eq!(corrected(&lenient, Some(Level::Baseline))[ENFORCE], "baseline");
@@ -145,15 +145,19 @@ mod tests {
 
     #[test]
     fn a_client_with_a_stricter_level_is_warned() {
-        let warned = |asked: Value| warning(&asked, Level::Baseline);
-        for asked in [json!({}), json!({ASKED: "baseline"}), json!({ASKED: "restricted", ASKED_VERSION: "latest"})] {
-            assert_eq!(warned(asked.clone()), None, "{asked}");
+        let warned = |requested: Value| warning(&requested, Level::Baseline);
+        for requested in
+            [json!({}), json!({REQUESTED: "baseline"}), json!({REQUESTED: "restricted", REQUESTED_VERSION: "latest"})]
+        {
+            assert_eq!(warned(requested.clone()), None, "{requested}");
         }
         assert_eq!(
-            warned(json!({ASKED: "privileged"})).unwrap(),
+            warned(json!({REQUESTED: "privileged"})).unwrap(),
             "pod-security.kubernetes.io/enforce: this virtual cluster enforces at least baseline:latest; this namespace \
              requests privileged:latest, and baseline:latest is enforced"
         );
-        assert!(warned(json!({ASKED: "restricted", ASKED_VERSION: "v1.20"})).unwrap().contains("restricted:v1.20"));
+        assert!(
+            warned(json!({REQUESTED: "restricted", REQUESTED_VERSION: "v1.20"})).unwrap().contains("restricted:v1.20")
+        );
     }
 }

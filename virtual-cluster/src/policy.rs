@@ -59,7 +59,7 @@ pub struct Customs {
 }
 
 /// The refusal if the agent lacks a right that the client has.
-pub const NOT_GIVEN: &str = "the operator of the host cluster has not granted the proxy-agent the right to write it";
+pub const NOT_GRANTED: &str = "the operator of the host cluster has not granted the proxy-agent the right to write it";
 
 /// The refusal of a write to a resource that the configuration hides.
 pub const HIDDEN: &str = "the operator of the host cluster does not offer this resource to virtual clusters";
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn reviews_promise_nothing_that_is_refused() {
+    fn reviews_do_not_allow_refused_requests() {
         let withheld = |group, resource, subresource, verb| {
             withheld(GroupResource { group, resource }, subresource, verb).is_some()
         };

@@ -184,7 +184,7 @@ impl<A: HostApi> Provisioner<A> {
         self.shared.served.replace(names);
     }
 
-    /// Provisions the virtual clusters and reconciles them for ever. Dropping the future cancels the current work.
+    /// Provisions the virtual clusters and reconciles them forever. Dropping the future cancels the current work.
     pub async fn run(self) {
         let shared = &self.shared;
         let control_loop = ControlLoop {
@@ -250,7 +250,7 @@ impl<A: HostApi> Provisioner<A> {
 
     /// Lists ClusterRoleBindings and waits until they are mirrored. Call it after a request that wrote or deleted ones
     /// whose names only the host knows.
-    pub async fn look_again(&self, cluster: &ClusterName) {
+    pub async fn reread(&self, cluster: &ClusterName) {
         self.shared.written.all(cluster).await;
     }
 

@@ -58,12 +58,12 @@ impl Rules {
         Self(Arc::new(ArcSwap::from_pointee(configured.clone())))
     }
 
-    /// From now on, these.
+    /// Replaces the configuration.
     pub fn exchange(&self, configured: &SharedObjects) {
         self.0.store(Arc::new(configured.clone()));
     }
 
-    /// As they are now.
+    /// The current configuration.
     pub fn load(&self) -> Arc<SharedObjects> {
         self.0.load_full()
     }

@@ -89,7 +89,7 @@ fn tunnel(route: RouteState) -> TunnelStatus {
 
 /// The status of each virtual cluster.
 fn virtual_clusters(slices: &Slices) -> Vec<VirtualClusterStatus> {
-    let standing = slices.admission_policies.standing();
+    let standing = slices.admission_policies.state();
     let mut clusters: Vec<_> = slices
         .clusters
         .all()
@@ -99,8 +99,10 @@ fn virtual_clusters(slices: &Slices) -> Vec<VirtualClusterStatus> {
             let message = match (&state, &standing) {
                 (ProvisionState::Pending, _) => Some("not provisioned yet".to_owned()),
                 (ProvisionState::Failed(why), _) => Some(why.to_string()),
-                (ProvisionState::Provisioned, admission_policies::Standing::Open) => Some(DIRECT_ACCESS.to_owned()),
-                (ProvisionState::Provisioned, admission_policies::Standing::Unverified) => Some(UNVERIFIED.to_owned()),
+                (ProvisionState::Provisioned, admission_policies::PolicyState::Open) => Some(DIRECT_ACCESS.to_owned()),
+                (ProvisionState::Provisioned, admission_policies::PolicyState::Unverified) => {
+                    Some(UNVERIFIED.to_owned())
+                }
                 (ProvisionState::Provisioned, standing) => standing.admits().err().map(str::to_owned),
             };
             VirtualClusterStatus {

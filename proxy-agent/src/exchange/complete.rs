@@ -69,7 +69,7 @@ fn note_write(call: &Call<'_>, status: StatusCode) {
 fn note_own_write(call: &Call<'_>, status: StatusCode) {
     let Target::Resource(request) = call.api.info.target() else { return };
     if status == StatusCode::FORBIDDEN && call.api.is_renamed() && !request.verb().is_read() {
-        call.services.own_rights.doubt(request.group_resource());
+        call.services.own_rights.forget(request.group_resource());
     }
 }
 

@@ -105,7 +105,7 @@ impl Services {
 
     /// Refuses requests until the admission policies are in force, and until the owners of all namespaces are known.
     pub(super) async fn admit(&self, cluster: &VirtualCluster) -> Result<(), Refusal> {
-        let standing = self.admission_policies.first_standing().await;
+        let standing = self.admission_policies.first_state().await;
         let not_yet = |reason: &dyn std::fmt::Display| {
             let message = format!("cluster {} is not served yet: {reason}", cluster.name);
             Refusal::from(Status::service_unavailable(message).with_retry_after(1))

@@ -106,7 +106,7 @@ impl Scripted {
         });
         let policies = services.admission_policies.clone();
         tasks.spawn("policies", async move { policies.run().await });
-        services.admission_policies.first_standing().await;
+        services.admission_policies.first_state().await;
         if unknown != Unknown::Roles {
             services.clusters.roles().synced().await;
         }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-/// The label of the policies and their bindings on the host.
+/// The label of the policies and their bindings on the host. Existing objects have this key, so it must not change.
 pub const LABEL: &str = "atoll.dev/gate";
 
 /// An object that should be on the host.

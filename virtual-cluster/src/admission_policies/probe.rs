@@ -33,9 +33,9 @@ const NAMESPACE: &str = "atoll-probe";
 /// How long to try. An API server loads new policies after at most two passes of a second each.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pauses between two tries.
-const PAUSES: Backoff = Backoff::new(Duration::from_millis(16), Duration::from_millis(256));
+const PROBE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(16), Duration::from_millis(256));
 /// The number of bytes of the digest in a revision.
-const REVISION: usize = 8;
+const REVISION_LENGTH: usize = 8;
 
 /// The result of the probe.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) enum Verdict {
 }
 
 /// The host's response to the dry run.
-enum Answer {
+enum DryRunResult {
     /// The policy has refused.
     Refused,
     /// No policy denied it, or an older policy did.
@@ -74,7 +74,7 @@ impl Revision {
     /// The text in the denial.
     pub(super) fn finish(self) -> String {
         let mut text = "revision ".to_owned();
-        for byte in &self.0.finalize()[..REVISION] {
+        for byte in &self.0.finalize()[..REVISION_LENGTH] {
             write!(text, "{byte:02x}").expect("writing to a string");
         }
         text
@@ -100,36 +100,36 @@ pub(super) fn objects(version: &str, revision: &str) -> [Object; 2] {
 /// Whether the host enforces the policies of this revision, which were just written. Waits for a short time.
 pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
     let deadline = Instant::now() + PROBE_TIMEOUT;
-    let mut backoff = PAUSES;
+    let mut backoff = PROBE_BACKOFF;
     loop {
-        let answer = ask(api, revision).await;
-        if let Answer::Refused = answer {
+        let answer = dry_run(api, revision).await;
+        if let DryRunResult::Refused = answer {
             return Verdict::Enforced;
         }
         if Instant::now() >= deadline {
             return match answer {
-                Answer::Elsewhere(error) => Verdict::Unknown(error),
-                Answer::Refused | Answer::Allowed => Verdict::Idle,
+                DryRunResult::Elsewhere(error) => Verdict::Unknown(error),
+                DryRunResult::Refused | DryRunResult::Allowed => Verdict::Idle,
             };
         }
         sleep(backoff.fail()).await;
     }
 }
 
-async fn ask(api: &impl HostApi, revision: &str) -> Answer {
+async fn dry_run(api: &impl HostApi, revision: &str) -> DryRunResult {
     let path = format!("{}?dryRun=All", namespaces::PATH);
-    let Err(error) = api.create(&path, &question()).await else { return Answer::Allowed };
+    let Err(error) = api.create(&path, &denied_namespace()).await else { return DryRunResult::Allowed };
     // The API server names the policy that refuses.
     match error.status().map(|status| &status.message) {
-        Some(message) if message.contains(NAME) && message.contains(revision) => Answer::Refused,
-        Some(message) if message.contains(NAME) => Answer::Allowed,
+        Some(message) if message.contains(NAME) && message.contains(revision) => DryRunResult::Refused,
+        Some(message) if message.contains(NAME) => DryRunResult::Allowed,
         // The Namespace exists. Storage comes after admission, so no policy denied the request.
-        _ if error.is_conflict() => Answer::Allowed,
-        _ => Answer::Elsewhere(error),
+        _ if error.is_conflict() => DryRunResult::Allowed,
+        _ => DryRunResult::Elsewhere(error),
     }
 }
 
-fn question() -> Value {
+fn denied_namespace() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": NAMESPACE, "labels": {CLUSTER_LABEL: "none", ROOT_LABEL: "none"}},

@@ -48,16 +48,16 @@ fn names(host: &FakeHost) -> Vec<String> {
     state.objects.keys().filter_map(|path| path.strip_prefix(GROUP)?.strip_prefix('/').map(str::to_owned)).collect()
 }
 
-async fn until(policies: &AdmissionPolicies<FakeHost>, is_so: impl FnMut(&Standing) -> bool) {
-    policies.shared.standing.wait_for(is_so).await;
+async fn until(policies: &AdmissionPolicies<FakeHost>, is_so: impl FnMut(&PolicyState) -> bool) {
+    policies.shared.state.wait_for(is_so).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn policies_come_and_are_kept() {
+async fn policies_are_installed_and_restored() {
     let host = host(&["validatingadmissionpolicies", "mutatingadmissionpolicies"]);
     put_root(&host, "ke-beijing", "location");
     let (policies, _running) = run(&host, Accepted::default());
-    until(&policies, |standing| *standing == Standing::Shut { guards: true }).await;
+    until(&policies, |state| *state == PolicyState::Shut { guards: true }).await;
     let made = names(&host);
 
     let pods = path("validatingadmissionpolicies/pods.atoll.dev");
@@ -78,7 +78,7 @@ async fn policies_come_and_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn policies_of_earlier_versions_go_when_the_others_are_in_force() {
+async fn policies_of_earlier_versions_are_removed_later() {
     let host = host(&["validatingadmissionpolicies", "mutatingadmissionpolicies"]);
     let former =
         ["validating", "mutating"].map(|kind| ["policies", "policybindings"].map(|it| format!("{kind}admission{it}")));
@@ -92,8 +92,8 @@ async fn policies_of_earlier_versions_go_when_the_others_are_in_force() {
     let (policies, _running) = run(&host, Accepted::default());
     host.until(|state| state.policies_behind == 1).await;
     let left = |host: &FakeHost| names(host).iter().filter(|name| name.ends_with("/pods.ke-beijing.atoll.dev")).count();
-    assert_eq!((policies.standing(), left(&host)), (Standing::Pending, 4));
-    until(&policies, |standing| *standing == Standing::Shut { guards: true }).await;
+    assert_eq!((policies.state(), left(&host)), (PolicyState::Pending, 4));
+    until(&policies, |state| *state == PolicyState::Shut { guards: true }).await;
     host.until(|state| !state.objects.keys().any(|path| path.ends_with("/pods.ke-beijing.atoll.dev"))).await;
     assert_eq!(names(&host).iter().filter(|name| name.ends_with("/pods.somebody.else")).count(), 4);
 }
@@ -101,12 +101,12 @@ async fn policies_of_earlier_versions_go_when_the_others_are_in_force() {
 #[tokio::test(start_paused = true)]
 async fn a_host_without_policies_is_served_if_that_is_accepted() {
     let (refusing, _running) = run(&host(&[]), Accepted::default());
-    until(&refusing, |standing| matches!(standing, Standing::Failed(_))).await;
-    let standing = refusing.standing();
-    assert!(standing.admits().is_err_and(|reason| reason.contains("unsafeDirectAccess")), "{standing:?}");
+    until(&refusing, |state| matches!(state, PolicyState::Failed(_))).await;
+    let state = refusing.state();
+    assert!(state.admits().is_err_and(|reason| reason.contains("unsafeDirectAccess")), "{state:?}");
 
     let (accepting, _running) = run(&host(&[]), UNSAFE);
-    until(&accepting, |standing| *standing == Standing::Open).await;
+    until(&accepting, |state| *state == PolicyState::Open).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,11 +114,11 @@ async fn policies_stay_in_force_while_the_host_is_down() {
     let host = host(&["validatingadmissionpolicies"]);
     host.lock().failing = 1;
     let (policies, _running) = run(&host, Accepted::default());
-    until(&policies, |standing| *standing == Standing::Shut { guards: false }).await;
+    until(&policies, |state| *state == PolicyState::Shut { guards: false }).await;
     host.lock().failing = 3;
     host.edit(&path(NODE_LABELS), |policy| policy["spec"] = json!({}));
     host.until(|state| state.failing == 0).await;
-    assert!(policies.standing().admits().is_ok());
+    assert!(policies.state().admits().is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,57 +127,57 @@ async fn no_cluster_is_served_before_policies_are_enforced() {
     host.lock().policies_behind = 5;
     let (policies, _running) = run(&host, Accepted::default());
     host.until(|state| state.policies_behind == 3).await;
-    assert_eq!(policies.standing(), Standing::Pending);
-    assert_eq!(policies.first_standing().await, Standing::Shut { guards: false });
+    assert_eq!(policies.state(), PolicyState::Pending);
+    assert_eq!(policies.first_state().await, PolicyState::Shut { guards: false });
     assert_eq!(host.lock().policies_behind, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_never_enforces_them_is_like_one_without() {
+async fn a_host_that_does_not_enforce_policies_is_like_one_without_them() {
     for accepted in [Accepted::default(), UNSAFE] {
         let host = host(&["validatingadmissionpolicies"]);
         host.lock().policies_behind = u32::MAX;
         let start = Instant::now();
         let (policies, _running) = run(&host, accepted);
-        until(&policies, |standing| *standing != Standing::Pending).await;
-        // Time is paused: it is the sum of what is waited for.
+        until(&policies, |state| *state != PolicyState::Pending).await;
+        // Time is paused, so it is the sum of all waits.
         assert!(start.elapsed() < Duration::from_secs(11), "{:?}", start.elapsed());
-        let standing = policies.standing();
-        assert_eq!(standing == Standing::Open, accepted.unsafe_direct_access, "{standing:?}");
-        assert_eq!(standing.admits().is_ok(), accepted.unsafe_direct_access);
+        let state = policies.state();
+        assert_eq!(state == PolicyState::Open, accepted.unsafe_direct_access, "{state:?}");
+        assert_eq!(state.admits().is_ok(), accepted.unsafe_direct_access);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn policies_that_cannot_be_probed_are_not_taken_to_be_in_force() {
+async fn policies_that_cannot_be_probed_count_as_unverified() {
     for (accepted, expected) in [
         (Accepted::default(), None),
-        (Accepted { unverified_policies: true, ..Accepted::default() }, Some(Standing::Unverified)),
-        (UNSAFE, Some(Standing::Open)),
+        (Accepted { unverified_policies: true, ..Accepted::default() }, Some(PolicyState::Unverified)),
+        (UNSAFE, Some(PolicyState::Open)),
     ] {
         let host = host(&["validatingadmissionpolicies"]);
         host.lock().dry_runs_refused = true;
         let (policies, _running) = run(&host, accepted);
-        until(&policies, |standing| *standing != Standing::Pending).await;
-        let standing = policies.standing();
+        until(&policies, |state| *state != PolicyState::Pending).await;
+        let state = policies.state();
         match &expected {
-            Some(expected) => assert_eq!(standing, *expected),
+            Some(expected) => assert_eq!(state, *expected),
             None => {
-                assert!(standing.admits().is_err_and(|reason| reason.contains("unverifiedPolicies")), "{standing:?}");
+                assert!(state.admits().is_err_and(|reason| reason.contains("unverifiedPolicies")), "{state:?}");
             }
         }
         // Whenever the policies change, the agent tries again.
         host.lock().dry_runs_refused = false;
         host.edit(&path(NODE_LABELS), |policy| policy["spec"] = json!({}));
-        until(&policies, |standing| *standing == Standing::Shut { guards: false }).await;
+        until(&policies, |state| *state == PolicyState::Shut { guards: false }).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_is_made_anew_is_probed_anew() {
+async fn a_recreated_policy_is_probed_again() {
     let host = host(&["validatingadmissionpolicies"]);
     let (policies, _running) = run(&host, Accepted::default());
-    until(&policies, |standing| *standing == Standing::Shut { guards: false }).await;
+    until(&policies, |state| *state == PolicyState::Shut { guards: false }).await;
     let probe = path("validatingadmissionpolicies/probe.atoll.dev");
     let revision = |state: &crate::provisioner::testing::State| state.objects[&probe]["spec"].clone();
     let before = revision(&host.lock());

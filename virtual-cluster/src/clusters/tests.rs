@@ -62,7 +62,7 @@ fn a_toleration_is_refused_by_its_position() {
 }
 
 #[test]
-fn the_callers_of_a_cluster_survive_a_reload_and_go_with_it() {
+fn cached_callers_survive_a_reload_and_are_dropped_with_the_cluster() {
     let namespaces = Arc::new(Namespaces::new([]));
     let configured = [configured("ke-beijing", &[("location", "beijing")])];
     let clusters = VirtualClusters::new(&configured, &namespaces, Reserved::default()).unwrap();

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_of_kubernetes_are_kept_from_kubelets_but_for_their_own() {
+    fn kubelets_can_set_only_some_labels_of_kubernetes() {
         for left in [
             "location",
             "example.com/zone",

@@ -34,7 +34,7 @@ pub(super) struct Ledger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Watch,
-    Answer,
+    Response,
 }
 
 // === impl Ledger ===
@@ -78,7 +78,7 @@ impl Ledger {
         let known = self.records.get(host);
         match known {
             Some(known) if known.version > record.version => return false,
-            None if source == Source::Answer && self.is_complete && is_past => return false,
+            None if source == Source::Response && self.is_complete && is_past => return false,
             _ => {}
         }
         // The status of a namespace that is being deleted lists its remaining content, so each change is an event.

@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_host_sends_panics(text in "\\PC{0,12}", version in "\\PC{0,4}") {
+        fn no_namespace_panics(text in "\\PC{0,12}", version in "\\PC{0,4}") {
             let _ = parse(&json!(text));
             let mut namespace = labelled(&text, &text, &text);
             namespace["metadata"]["resourceVersion"] = json!(version);

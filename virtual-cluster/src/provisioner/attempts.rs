@@ -15,7 +15,7 @@ use super::reconcile_error::{ReconcileError, is_already_there};
 use caller::identity::{ATTEMPT, attempt_group};
 
 /// The name of the group's Role and RoleBinding.
-const ATTEMPTS: &str = "atoll:attempts";
+const ATTEMPTS_ROLE: &str = "atoll:attempts";
 
 /// Ensures that the group has this right.
 pub(super) async fn ensure_attempts(
@@ -25,19 +25,19 @@ pub(super) async fn ensure_attempts(
 ) -> Result<(), ReconcileError> {
     ensure_role(bindings.api(), root).await?;
     let subjects = json!([{"apiGroup": RBAC, "kind": "Group", "name": attempt_group(cluster)}]);
-    let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": ATTEMPTS});
-    bindings.ensure(root, &Wanted::internal(ATTEMPTS, &subjects, role_ref)).await
+    let role_ref = json!({"apiGroup": RBAC, "kind": "Role", "name": ATTEMPTS_ROLE});
+    bindings.ensure(root, &Wanted::internal(ATTEMPTS_ROLE, &subjects, role_ref)).await
 }
 
 async fn ensure_role(api: &impl HostApi, root: &HostNamespace) -> Result<(), ReconcileError> {
     let wanted = role(root);
     let found = match api.create(&paths::roles(root), &wanted).await {
         Ok(_) => return Ok(()),
-        Err(error) if is_already_there(&error) => api.get(&paths::role(root, ATTEMPTS)).await?,
+        Err(error) if is_already_there(&error) => api.get(&paths::role(root, ATTEMPTS_ROLE)).await?,
         Err(error) => return Err(error.into()),
     };
     if found["rules"] != wanted["rules"] {
-        api.update(&paths::role(root, ATTEMPTS), &wanted).await?;
+        api.update(&paths::role(root, ATTEMPTS_ROLE), &wanted).await?;
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ async fn ensure_role(api: &impl HostApi, root: &HostNamespace) -> Result<(), Rec
 fn role(root: &HostNamespace) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": {"name": ATTEMPTS, "namespace": root.as_str(), "labels": {INTERNAL_LABEL: "true"}},
+        "metadata": {"name": ATTEMPTS_ROLE, "namespace": root.as_str(), "labels": {INTERNAL_LABEL: "true"}},
         // An update of an object that does not exist is a creation, and requires both verbs.
         "rules": [{
             "verbs": ["create", "update"], "apiGroups": [RBAC], "resources": ["rolebindings", "roles"],

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_that_matters_is_undone_and_no_other() {
+    fn only_relevant_changes_are_undone() {
         let (mirror, stored) = stored();
         let changes: [fn(&mut Value); 5] = [
             |found| found["subjects"] = json!([]),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn bindings_that_no_client_can_make_are_not_mirrored() {
+    fn bindings_that_no_client_can_create_are_not_mirrored() {
         for (name, kind) in [("atoll:probe", "ClusterRole"), ("b", "Role")] {
             let object = json!({"metadata": {"name": name}, "roleRef": {"kind": kind}});
             assert_eq!(Binding::of(&found(&object)), None);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_finalizer_goes() {
+    fn only_our_finalizer_is_removed() {
         let (_, mut stored) = stored();
         stored["metadata"]["finalizers"] = json!(["other", MIRROR_FINALIZER]);
         let patch: Value = serde_json::from_str(&released(&found(&stored)).unwrap()).unwrap();

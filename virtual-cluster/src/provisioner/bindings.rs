@@ -12,11 +12,11 @@ use super::paths;
 use super::reconcile_error::{ReconcileError, is_already_there, is_namespace_ending};
 
 /// An explicit policy makes the host remove the finalizer of foreground deletion, with which a client could keep the
-/// object for ever (`deletionFinalizersForGarbageCollection` in apiserver's `registry/generic/registry/store.go`).
+/// object forever (`deletionFinalizersForGarbageCollection` in apiserver's `registry/generic/registry/store.go`).
 const BACKGROUND: &str = "Background";
 
 /// The maximum number of attempts if others change the object at the same time.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// The RoleBindings of the host.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ impl<A: HostApi> Bindings<A> {
     /// whether the object exists, and must not keep a revoked right in force.
     pub(super) async fn ensure(&self, host: &HostNamespace, wanted: &Wanted) -> Result<(), ReconcileError> {
         let Some(path) = paths::binding(host, &wanted.name) else { return Ok(()) };
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let found: Found = match self.api.read(&path).await {
                 Ok(found) => found,
                 Err(error) if error.is_not_found() => {

@@ -24,7 +24,7 @@ const CANARY: &str = "atoll:canary";
 /// The time to wait for a canary.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pauses between reviews.
-const PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
+const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
 
 /// Waits for at most a second until all earlier writes to the host are in force.
 pub(super) async fn in_force(api: &impl HostApi, cluster: &ClusterName) {
@@ -64,7 +64,7 @@ async fn canary(api: &impl HostApi, cluster: &ClusterName) -> Result<(), Reconci
             "namespace": root.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries", "name": mark,
         }},
     });
-    let mut backoff = PAUSES;
+    let mut backoff = REVIEW_BACKOFF;
     loop {
         if api.create(paths::REVIEWS, &review).await?["status"]["allowed"] == true {
             return Ok(());

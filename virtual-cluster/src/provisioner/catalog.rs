@@ -12,7 +12,7 @@ use super::names::{CLUSTER_ADMIN, MIRROR_PREFIX};
 /// The maximum number of namespaces of one virtual cluster to which mirrors are written at once, for all requests of
 /// its clients together. It is small because the host's priority and fairness sees the requests of an agent as one
 /// flow: a thousand mirrors must not delay the agent's requests for other clusters.
-pub(super) const AT_ONCE: u32 = 2;
+pub(super) const MAX_CONCURRENT: u32 = 2;
 
 /// The maximum number of new namespaces of a virtual cluster that get their mirrors at once, for the same reason.
 /// Clients that create more wait.
@@ -88,7 +88,7 @@ impl Catalog {
                 by_binding: BTreeMap::new(),
                 is_complete: false,
                 heard: 0,
-                places: Arc::new(Semaphore::new(AT_ONCE as usize)),
+                places: Arc::new(Semaphore::new(MAX_CONCURRENT as usize)),
                 creations: Arc::new(Semaphore::new(CREATIONS_AT_ONCE)),
             });
         }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn administrators_are_last_and_stay() {
+    fn the_mirror_of_administrators_is_last_and_kept() {
         let (cluster, mut catalog) = catalog();
         let names = |catalog: &Catalog| -> Vec<_> {
             catalog.mirrors(&cluster).iter().map(|mirror| mirror.name.clone()).collect()
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_read_undoes_nothing() {
+    fn an_earlier_read_does_not_undo_a_change() {
         let (cluster, mut catalog) = catalog();
         catalog.tell(&cluster, Event::There(&binding("a", "admin", 5)));
         catalog.complete(&cluster);

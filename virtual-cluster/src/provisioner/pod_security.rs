@@ -16,7 +16,7 @@ use crate::namespaces::{Namespaces, Phase};
 use crate::pod_security::correction;
 
 /// The maximum number of attempts if others change the object at the same time.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// The level of Pod Security that is enforced in each virtual cluster, if any.
 pub type Levels = HashMap<ClusterName, Level>;
@@ -54,7 +54,7 @@ impl<A: HostApi> PodSecurity<A> {
             return Ok(());
         }
         let path = paths::namespace(host);
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let mut found = match self.api.get(&path).await {
                 Ok(found) => found,
                 Err(error) if error.is_not_found() => return Ok(()),

@@ -24,9 +24,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time to wait until they are in force.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pauses between reviews. In the first one, most caches catch up.
-const REVIEW_PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
+const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
 /// The pauses between attempts to write one mirror.
-const WRITE_PAUSES: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_secs(1));
+const WRITE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_secs(1));
 
 /// How ready a new namespace is. It exists in all cases, so the client gets the response 201.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl<A: HostApi> NewNamespaces<A> {
         };
         let writing = self.write_all(&member.cluster, &member.host);
         let is_written = timeout(WRITE_TIMEOUT, writing).await.is_ok();
-        let asked = self.await_in_force(&member.cluster, &member.host);
-        if is_written && timeout(IN_FORCE_TIMEOUT, asked).await.is_ok() {
+        let reviewed = self.await_in_force(&member.cluster, &member.host);
+        if is_written && timeout(IN_FORCE_TIMEOUT, reviewed).await.is_ok() {
             return NamespaceReadiness::InForce;
         }
         warn!(namespace = %member.host, is_written, "the mirrors of a new namespace were not in force in time");
@@ -80,7 +80,7 @@ impl<A: HostApi> NewNamespaces<A> {
         };
         let mirrors = self.catalog.lock().mirrors(cluster);
         for mirror in &mirrors {
-            let mut backoff = WRITE_PAUSES;
+            let mut backoff = WRITE_BACKOFF;
             while let Some(mirror) = self.current(cluster, mirror)
                 && let Err(error) = self.bindings.create(host, &mirror).await
             {
@@ -107,7 +107,7 @@ impl<A: HostApi> NewNamespaces<A> {
                 },
             },
         });
-        let mut backoff = REVIEW_PAUSES;
+        let mut backoff = REVIEW_BACKOFF;
         loop {
             match self.bindings.api().create(paths::REVIEWS, &review).await {
                 Ok(answer) if answer["status"]["allowed"] == true => return,

@@ -18,7 +18,7 @@ use ops::backoff::Backoff;
 use tokio::time::Instant;
 
 /// The pauses of a key that fails.
-const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
 
 /// The queue. Its size is bounded by the number of different keys.
 pub(super) struct Queue<K, O> {
@@ -134,7 +134,7 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
     /// Processing failed. The key becomes ready again after a back-off.
     pub(super) fn failed(&mut self, key: K, now: Instant) {
         // Half of it is random, because several agents process the same objects.
-        let pause = self.failures.entry(key.clone()).or_insert(PAUSES).fail_with_half_jitter();
+        let pause = self.failures.entry(key.clone()).or_insert(RETRY_BACKOFF).fail_with_half_jitter();
         self.again.remove(&key);
         self.running.remove(&key);
         let due = now + pause;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn each_key_is_done_once_at_a_time() {
+    async fn each_key_is_processed_once_at_a_time() {
         let now = Instant::now();
         let mut queue = Queue::new(9, |_| ());
         queue.add("a");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_owner_has_few_things_done_at_once() {
+    async fn few_keys_of_an_owner_are_processed_at_once() {
         let now = Instant::now();
         let mut queue = Queue::new(2, |key: &&str| key.chars().next());
         for key in ["a1", "a2", "a3", "a4", "b1"] {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_wait_longer_and_longer_and_success_forgets_them() {
+    async fn the_backoff_grows_and_success_resets_it() {
         let mut now = Instant::now();
         let mut queue = Queue::new(9, |_| ());
         queue.add("a");
@@ -208,7 +208,7 @@ mod tests {
             queue.add("a");
             assert_eq!(queue.start(now), None);
             let due = queue.due().unwrap();
-            let bound = PAUSES.after(failure).bound();
+            let bound = RETRY_BACKOFF.after(failure).bound();
             assert!(due <= now + bound && due >= now + bound / 2);
             now = due;
         }

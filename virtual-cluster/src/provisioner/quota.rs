@@ -15,13 +15,13 @@ use super::found::Found;
 use crate::namespaces::Namespaces;
 
 /// The maximum number of mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
-const COUNT: usize = 100_000;
+const MAX_COUNT: usize = 100_000;
 /// The maximum size of their JSON, in bytes. The host's etcd holds 2 GiB by default (`--quota-backend-bytes`).
-const BYTES: usize = 256 * 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
 /// The overhead of a binding or a mirror in addition to its content, in bytes.
 const OVERHEAD: usize = 512;
 /// The maximum memory of the bindings themselves in the agent, in bytes: their JSON, and [`OVERHEAD`] for each.
-const SAID: usize = 8 * 1024 * 1024;
+const MAX_BINDING_BYTES: usize = 8 * 1024 * 1024;
 
 /// The quota of each virtual cluster, and how much of it is used.
 pub(super) struct Quota {
@@ -44,7 +44,7 @@ pub enum NoRoom {
     /// That of mirrors.
     #[error(
         "exceeded quota: every namespace has a copy of every ClusterRoleBinding, and a virtual cluster is limited to \
-         {COUNT} copies and {BYTES} bytes; with this write, there would be {count} copies with {bytes} bytes"
+         {MAX_COUNT} copies and {MAX_BYTES} bytes; with this write, there would be {count} copies with {bytes} bytes"
     )]
     Mirrors {
         /// The number of mirrors with this write.
@@ -54,7 +54,7 @@ pub enum NoRoom {
     },
     /// That of the bindings themselves, with their size in bytes.
     #[error(
-        "exceeded quota: the ClusterRoleBindings of a virtual cluster are limited to {SAID} bytes of memory; with this \
+        "exceeded quota: the ClusterRoleBindings of a virtual cluster are limited to {MAX_BINDING_BYTES} bytes of memory; with this \
          write, they would take {0}"
     )]
     Bindings(usize),
@@ -80,12 +80,12 @@ impl Quota {
         }
         let (bindings, content) = catalog.weigh(cluster, binding.as_ref());
         let said = content.saturating_add(bindings.saturating_mul(OVERHEAD));
-        if said > SAID {
+        if said > MAX_BINDING_BYTES {
             return Err(NoRoom::Bindings(said));
         }
         let count = bindings.saturating_mul(namespaces);
         let bytes = said.saturating_mul(namespaces);
-        if count > COUNT || bytes > BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
+        if count > MAX_COUNT || bytes > MAX_BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
     }
 
     /// Whether a ClusterRoleBinding, as the RoleBinding in the root namespace that would be stored, is new, or larger
@@ -122,7 +122,7 @@ mod tests {
         let large = object("large", 2 * 1024 * 1024);
         let no_room = quota.has_room(&cluster, Growth::Binding(&large));
         assert!(matches!(no_room, Err(NoRoom::Mirrors { .. })), "{no_room:?}");
-        let larger = object("larger", SAID);
+        let larger = object("larger", MAX_BINDING_BYTES);
         let no_room = quota.has_room(&cluster, Growth::Binding(&larger));
         assert!(matches!(no_room, Err(NoRoom::Bindings(_))), "{no_room:?}");
         for number in 1..499 {

@@ -20,7 +20,7 @@ use super::work_queue::{Work, WorkQueue};
 use crate::namespaces::Namespaces;
 
 /// The maximum number of entries that are processed at once.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// The maximum number of changed bindings in memory, before the watches wait. It is small, because clients can write
 /// large bindings.
 const INBOX: usize = 8;
@@ -45,7 +45,7 @@ struct Leaving {
 // === impl ControlLoop ===
 
 impl<A: HostApi> ControlLoop<A> {
-    /// Provisions the virtual clusters and reconciles them for ever. Dropping the future cancels the current work.
+    /// Provisions the virtual clusters and reconciles them forever. Dropping the future cancels the current work.
     pub(super) async fn run(self) {
         let mut namespace_events = self.namespaces.subscribe();
         self.namespaces.synced().await;
@@ -64,7 +64,7 @@ impl<A: HostApi> ControlLoop<A> {
             for left in leaving.extract_if(.., |leaving| leaving.awaited.is_empty()) {
                 queue.left(left.cluster);
             }
-            while working.len() < AT_ONCE
+            while working.len() < MAX_CONCURRENT
                 && let Some(work) = queue.start(Instant::now())
             {
                 let reconciler = Arc::clone(&self.reconciler);
@@ -74,7 +74,7 @@ impl<A: HostApi> ControlLoop<A> {
                 });
                 running.insert(task.id(), work);
             }
-            let due = queue.due().filter(|_| working.len() < AT_ONCE);
+            let due = queue.due().filter(|_| working.len() < MAX_CONCURRENT);
             tokio::select! {
                 Some(seen) = inbox.recv() => queue.see_binding(seen),
                 Some(event) = namespace_events.next() => queue.see_namespace(event),

@@ -274,7 +274,7 @@ impl State {
         object["metadata"]["uid"] = uid;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(path.to_owned(), object.clone());
-        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_told(path)) {
+        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_delivered(path)) {
             if is_in(path, collection) {
                 if has_label(&object, labels) {
                     let _ = sender.send(Change::Applied(object.clone()));
@@ -309,13 +309,13 @@ impl State {
         Some(object)
     }
 
-    fn is_told(&self, path: &str) -> bool {
+    fn is_delivered(&self, path: &str) -> bool {
         !self.deaf.as_ref().is_some_and(|namespace| path.contains(&format!("/namespaces/{namespace}/")))
     }
 
     fn tell(&self, path: &str, change: &Change) {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return };
-        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_told(path)) {
+        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_delivered(path)) {
             if is_in(path, collection) && has_label(object, labels) {
                 let _ = sender.send(change.clone());
             }

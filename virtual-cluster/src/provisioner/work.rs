@@ -64,7 +64,7 @@ impl<A: HostApi> Reconciler<A> {
         let left = leave(&self.bindings, &self.served, cluster).await;
         if let Err(error) = &left {
             let error: &dyn std::error::Error = error;
-            warn!(error, %cluster, "a virtual cluster has left, but its finalizers cannot be removed yet");
+            warn!(error, %cluster, "cannot remove the finalizers of a removed virtual cluster yet");
         }
         left.map(|()| Progress::Done)
     }

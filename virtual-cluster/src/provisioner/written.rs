@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tracing::warn;
 
 use super::binding::Binding;
-use super::catalog::{AT_ONCE, SharedCatalog};
+use super::catalog::{MAX_CONCURRENT, SharedCatalog};
 use super::dirty::DirtyClusters;
 use super::found::Found;
 use super::mirrors::{Mirrors, Progress};
@@ -26,7 +26,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of attempts to read a binding if the host does not answer.
 const READS: u32 = 3;
 /// The pause between them.
-const READ_PAUSE: Duration = Duration::from_millis(64);
+const RETRY_INTERVAL: Duration = Duration::from_millis(64);
 
 /// Bindings that clients have just written.
 pub(super) struct WrittenBindings<A> {
@@ -60,7 +60,7 @@ impl<A: HostApi> WrittenBindings<A> {
             if answer.as_ref().err().is_none_or(ApiError::is_not_found) {
                 break;
             }
-            sleep(READ_PAUSE).await;
+            sleep(RETRY_INTERVAL).await;
             answer = self.api.read(&path).await;
         }
         let change = match answer {
@@ -88,7 +88,7 @@ impl<A: HostApi> WrittenBindings<A> {
         let Some(places) = self.catalog.lock().places(cluster) else { return };
         let listing = async {
             // Only one list of this cluster is in memory at a time.
-            let _places = places.acquire_many(AT_ONCE).await;
+            let _places = places.acquire_many(MAX_CONCURRENT).await;
             self.bindings(&root).await
         };
         match timeout(WRITE_TIMEOUT, listing).await.unwrap_or(Err(ApiError::TimedOut)) {

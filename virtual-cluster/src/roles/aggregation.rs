@@ -27,13 +27,13 @@ use super::sum::{Excess, Stale};
 use super::version::Version;
 
 /// The pauses after failures to write a role.
-const PAUSES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// The pause of a virtual cluster, as a multiple of the time of its last work.
-const REST: u32 = 4;
+const PAUSE_FACTOR: u32 = 4;
 
 /// The maximum number of roles that are written for one virtual cluster before the next virtual cluster is processed.
-const WRITES: usize = 32;
+const MAX_WRITES: usize = 32;
 
 /// The pending work, and when to do it.
 #[derive(Default)]
@@ -59,7 +59,7 @@ struct Failure {
     until: Instant,
 }
 
-/// Keeps the rules of aggregated roles up to date for ever, in the virtual clusters that `names` returns.
+/// Keeps the rules of aggregated roles up to date forever, in the virtual clusters that `names` returns.
 pub async fn keep(api: impl HostApi, roles: Arc<Roles>, names: impl Fn() -> Vec<ClusterName>) {
     roles.synced().await;
     let mut changed = roles.changes();
@@ -108,14 +108,14 @@ impl State {
         let snapshot = roles.snapshot(cluster)?;
         let (version, of) = (snapshot.version, cluster.clone());
         let Ok(stale) = spawn_blocking(move || snapshot.stale(&of)).await else { return None };
-        self.rests = Some(Instant::now() + now.elapsed() * REST);
+        self.rests = Some(Instant::now() + now.elapsed() * PAUSE_FACTOR);
         self.forget_all_but(&stale);
         let mut written = 0;
         for stale in stale {
             if self.failed.get(&stale.name).is_some_and(|failure| now < failure.until) {
                 continue;
             }
-            if written == WRITES {
+            if written == MAX_WRITES {
                 self.done = None;
                 return self.rests;
             }
@@ -157,7 +157,7 @@ impl State {
                 debug!(%cluster, role, "wrote the aggregated rules of a ClusterRole");
             }
             Err(error) => {
-                let mut backoff = self.failed.get(role).map_or(PAUSES, |failure| failure.backoff);
+                let mut backoff = self.failed.get(role).map_or(RETRY_BACKOFF, |failure| failure.backoff);
                 let pause = backoff.fail();
                 let error: &dyn std::error::Error = &error;
                 warn!(error, %cluster, role, ?pause, "cannot write the aggregated rules of a role yet");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_role_of_the_name_stays_as_it_is() {
+    async fn another_role_of_the_name_is_unchanged() {
         let host = FakeHost::new();
         let [sum, part] = roles(1);
         let roles = Roles::with([stored(&host, sum), part.clone()]);

@@ -33,7 +33,7 @@ pub struct Roles {
 // === impl Roles ===
 
 impl Roles {
-    /// Keeps the cache up to date for ever.
+    /// Keeps the cache up to date forever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             self.take(&following.next().await);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn shared_roles_come_and_go() {
+    async fn shared_roles_are_added_and_removed() {
         let roles = Roles::default();
         roles.take(&role("view", &json!({"kubernetes.io/bootstrapping": "rbac-defaults"})));
         roles.take(&role("operators", &json!({"a": "b"})));

@@ -63,7 +63,7 @@ mod tests {
     use crate::roles::Roles;
 
     #[test]
-    fn a_copy_is_made_once_and_has_what_the_original_has() {
+    fn a_copy_is_created_once_with_the_content_of_the_original() {
         let roles = Roles::default();
         let labels = json!({"kubernetes.io/bootstrapping": "rbac-defaults", "a/b": "c"});
         let rule = json!({"clusterRoleSelectors": [{"matchLabels": {"d": "e"}}]});

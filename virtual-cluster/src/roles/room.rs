@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::role::Role;
 
 /// The quota for all ClusterRoles of one virtual cluster, in bytes. Those of Kubernetes together use about 50,000.
-const MOST: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The quota would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "exceeded quota: the ClusterRoles of a virtual cluster are limited to {MOST} bytes of memory; with this write, \
+    "exceeded quota: the ClusterRoles of a virtual cluster are limited to {MAX_BYTES} bytes of memory; with this write, \
      they would take {bytes}"
 )]
 pub struct NoRoom {
@@ -29,7 +29,7 @@ pub(super) fn check(own: &BTreeMap<String, Arc<Role>>, name: &str, weight: usize
     }
     let others = own.iter().filter(|(own, _)| *own != name).map(|(own, role)| own.len() + role.weight);
     let bytes = others.sum::<usize>() + name.len() + weight;
-    if bytes > MOST { Err(NoRoom { bytes }) } else { Ok(()) }
+    if bytes > MAX_BYTES { Err(NoRoom { bytes }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_write_that_exceeds_the_quota_is_refused() {
         let (ke, other): (ClusterName, ClusterName) = ("ke".parse().unwrap(), "other".parse().unwrap());
-        let large = MOST / 4;
+        let large = MAX_BYTES / 4;
         let roles = Roles::with([role("a", large), role("b", large), role("c", large)]);
         let weight = |bytes| Role::of(&role("d", bytes)).weight;
         assert_eq!(roles.has_room(&ke, "d", weight(large / 2)), Ok(()));
@@ -57,8 +57,8 @@ mod tests {
         // An existing role counts once, and may always become smaller.
         assert_eq!(roles.has_room(&ke, "c", weight(large + large / 2)), Ok(()));
         assert!(roles.has_room(&ke, "c", weight(2 * large)).is_err());
-        let full = Roles::with([role("a", MOST), role("b", MOST)]);
-        assert_eq!(full.has_room(&ke, "b", weight(MOST)), Ok(()));
-        assert!(full.has_room(&ke, "b", weight(MOST + 1)).is_err());
+        let full = Roles::with([role("a", MAX_BYTES), role("b", MAX_BYTES)]);
+        assert_eq!(full.has_room(&ke, "b", weight(MAX_BYTES)), Ok(()));
+        assert!(full.has_room(&ke, "b", weight(MAX_BYTES + 1)).is_err());
     }
 }

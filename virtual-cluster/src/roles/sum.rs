@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_takes_in_what_it_selects_in_its_own_cluster() {
+    fn a_role_aggregates_the_roles_that_it_selects_in_its_cluster() {
         let roles = Roles::default();
         let selectors = r#"{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}},{"matchExpressions":[{"key":"c","operator":"Exists"}]}]}"#;
         put(&roles, "vc:ke:sum", &json!({"parked.atoll.dev/a": "b"}), Some(selectors), &json!([]));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_no_larger_than_a_role_may_be() {
+    fn aggregated_rules_are_limited() {
         let everything = r#"{"clusterRoleSelectors":[{}]}"#;
         let sum_of = |rules: &dyn Fn(usize) -> Value| {
             let roles = Roles::default();

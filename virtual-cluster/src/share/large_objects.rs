@@ -312,7 +312,7 @@ mod tests {
 
     /// The only thread of the runtime serves other tasks while a large body is processed.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn others_are_served_meanwhile() {
+    async fn other_requests_are_served_meanwhile() {
         let (sender, receiver) = mpsc::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_slow_host_is_waited_for() {
+    async fn a_slow_host_does_not_end_the_response() {
         let seats = Seats::default();
         let (_source, mut list) = seated(&seats, Load::List).await;
         listen(&mut list, STALLED / 2).await;

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn long_refusals_delay_what_is_not_small() {
+    async fn long_refusals_delay_larger_bodies() {
         let rate = WriteRateLimit::default();
         for _ in 0..10_000 {
             rate.refused(SHORT);

@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_takes_all_others(pending_changes in proptest::collection::btree_map("[a-d]", proptest::option::of("[xy]"), 1..5)) {
+        fn all_other_clusters_must_agree(pending_changes in proptest::collection::btree_map("[a-d]", proptest::option::of("[xy]"), 1..5)) {
             let pending_changes: Vec<_> = pending_changes.into_iter().collect();
             let host = host(&pending_changes);
             let all = pending_changes.iter().all(|(owner, pending_change)| owner == "a" || pending_change.as_deref() == Some("x"));

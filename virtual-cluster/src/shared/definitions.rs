@@ -59,7 +59,7 @@ struct Definition {
 // === impl Definitions ===
 
 impl Definitions {
-    /// Keeps the cache up to date for ever. If the host does not serve definitions, the cache is empty.
+    /// Keeps the cache up to date forever. If the host does not serve definitions, the cache is empty.
     pub async fn keep(&self, api: Api) {
         loop {
             match api.get(GROUP).await {
@@ -82,7 +82,7 @@ impl Definitions {
         }
     }
 
-    /// Records all changes, for ever.
+    /// Records all changes, forever.
     pub async fn follow(&self, mut following: impl Following) {
         loop {
             self.take(&following.next().await);

@@ -14,11 +14,11 @@ use host_client::api::ApiError;
 use host_client::api::HostApi;
 
 /// The minimum interval between two runs, because definitions change often.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval of retries if the host does not answer.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Hands over every definition that a field manager outside virtual clusters also manages, for ever.
+/// Hands over every definition that a field manager outside virtual clusters also manages, forever.
 pub async fn keep(api: impl HostApi, definitions: &Definitions) {
     let mut changes = definitions.changes();
     loop {
@@ -37,7 +37,7 @@ pub async fn keep(api: impl HostApi, definitions: &Definitions) {
         } else if changes.changed().await.is_err() {
             return;
         }
-        sleep(PAUSE).await;
+        sleep(MIN_INTERVAL).await;
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let deliver = |host: &FakeHost| definitions.take(&Change::Applied(host.lock().objects[&path].clone()));
         deliver(&host);
         let changed = async {
-            sleep(PAUSE * 2).await;
+            sleep(MIN_INTERVAL * 2).await;
             assert_eq!(host.lock().objects[&path]["metadata"]["labels"], json!({"atoll.dev/shared": ""}));
             host.put(&path, definition(json!([{"manager": "helm", "fieldsV1": {"f:spec": {}}}])));
             host.lock().meddling = 2;

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_come_and_go() {
+    fn clusters_join_and_leave() {
         let mut host = object(&json!({}));
         assert!(host.is_seen_by("ke"));
         host.mark();

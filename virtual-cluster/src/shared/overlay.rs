@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_apply_takes_back_what_it_has_given() {
+    fn an_apply_removes_keys_of_the_previous_one() {
         let mut overlay = Overlay { labels: keys(&[("kept", "1")]), ..Overlay::default() };
         overlay.apply("one", &json!({"labels": {"a": "1", "b": "1"}, "annotations": {"c": "1"}}));
         overlay.apply("two", &json!({"labels": {"b": "2"}}));

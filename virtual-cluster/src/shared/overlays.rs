@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_entries_are_evicted() {
         let mut cache = Cache::default();
         let key = |bits| ("ke".to_owned(), StoredId::new(bits));
         for bits in 0..5 {

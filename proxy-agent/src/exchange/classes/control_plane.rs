@@ -10,14 +10,15 @@ use kube_wire::{ResourceRequest, Verb};
 use crate::exchange::call::Call;
 use crate::exchange::refusals::forbidden;
 use crate::refusal::Refusal;
-use virtual_cluster::admission_policies::Standing;
+use virtual_cluster::admission_policies::PolicyState;
 
 const WHY: &str = "the host cluster may not enforce the admission policies that protect the fields of this status on which its \
                    control plane acts; ask the operator of the host cluster";
 
 /// Refuses a write of such a status.
 pub(crate) fn demand_undirected(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-    if directs(request) && matches!(call.services.admission_policies.standing(), Standing::Open | Standing::Unverified)
+    if directs(request)
+        && matches!(call.services.admission_policies.state(), PolicyState::Open | PolicyState::Unverified)
     {
         return Err(forbidden(request, WHY));
     }

@@ -35,7 +35,7 @@ use crate::exchange::write::yaml::yaml_to_json;
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use crate::translate::ResponseTransform;
 use host_client::{empty, full};
-use virtual_cluster::own_rights::Lack;
+use virtual_cluster::own_rights::MissingRight;
 use virtual_cluster::policy;
 
 /// The media type of metadata only, from which the agent determines the owner of an object.
@@ -73,11 +73,11 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 /// Makes sure that the agent itself has the right to write.
 pub(crate) async fn may_write_itself(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
     let scans = &call.api.cluster.lasting.scans;
-    match call.outside(call.services.own_rights.to_write(request.group_resource(), scans)).await {
+    match call.outside(call.services.own_rights.ensure_write(request.group_resource(), scans)).await {
         Ok(()) => Ok(()),
-        Err(Lack::NotGiven) => Err(forbidden(request, policy::NOT_GIVEN)),
-        Err(Lack::NotDue) => Err(forbidden(request, policy::HIDDEN)),
-        Err(Lack::Host(error)) => {
+        Err(MissingRight::NotGranted) => Err(forbidden(request, policy::NOT_GRANTED)),
+        Err(MissingRight::NotDue) => Err(forbidden(request, policy::HIDDEN)),
+        Err(MissingRight::Host(error)) => {
             let error: &dyn std::error::Error = &error;
             warn!(error, resource = %request.group_resource(), "cannot check the right to write custom resources");
             let message = "the host cluster did not say whether the agent may write this; try again";

@@ -37,9 +37,9 @@ fn complete() -> Ledger {
 }
 
 #[test]
-fn a_late_event_does_not_undo_an_answer() {
+fn a_delayed_event_does_not_undo_a_response() {
     let mut ledger = complete();
-    assert!(ledger.learn(&host(), record(10, "new"), Source::Answer));
+    assert!(ledger.learn(&host(), record(10, "new"), Source::Response));
     // The one before it, of the same name.
     assert!(!ledger.learn(&host(), record(5, "old"), Source::Watch));
     assert!(!ledger.forget(&host(), &gone(Some(7), "old")));
@@ -50,16 +50,16 @@ fn a_late_event_does_not_undo_an_answer() {
 }
 
 #[test]
-fn a_late_answer_does_not_bring_back_what_is_deleted() {
+fn a_delayed_response_does_not_restore_a_deleted_namespace() {
     let mut ledger = complete();
     ledger.learn(&host(), record(10, "u"), Source::Watch);
     ledger.forget(&host(), &gone(Some(20), "u"));
-    assert!(!ledger.learn(&host(), record(10, "u"), Source::Answer));
+    assert!(!ledger.learn(&host(), record(10, "u"), Source::Response));
     assert!(ledger.member(&host()).is_none());
 }
 
 #[test]
-fn somebody_elses_namespace_is_known_as_such() {
+fn a_namespace_of_another_owner_is_recognised() {
     let mut ledger = complete();
     ledger.learn(&host(), Record { claim: None, ..record(1, "u") }, Source::Watch);
     assert_eq!(ledger.index().owner(b"edge-vc"), Some(&Owner::Host));
@@ -74,7 +74,7 @@ fn somebody_elses_namespace_is_known_as_such() {
 }
 
 #[test]
-fn a_label_taken_away_ends_membership() {
+fn removing_the_label_ends_membership() {
     let mut ledger = complete();
     ledger.learn(&host(), record(1, "u"), Source::Watch);
     assert!(ledger.learn(&host(), Record { claim: None, ..record(2, "u") }, Source::Watch));
@@ -119,7 +119,7 @@ fn names_of_an_earlier_version_stay_unless_the_current_name_exists() {
     assert!(ledger.members(&cluster()).is_empty() && ledger.index().host(&cluster(), &name).is_none());
 }
 
-/// What happened on the host to one name, in order: version and whether it exists from then on, and which incarnation.
+/// The history of one name on the host, in order: version, whether it exists from then on, and its incarnation.
 fn history() -> impl Strategy<Value = Vec<(u64, bool, u32)>> {
     prop::collection::vec(any::<bool>(), 1..12).prop_map(|steps| {
         let (mut exists, mut incarnation) = (false, 0);
@@ -163,7 +163,7 @@ proptest! {
         }
     }
 
-    /// However answers are interleaved with the watch, in the end the ledger says what the host says.
+    /// For any interleaving of responses with the watch, the ledger finally agrees with the host.
     #[test]
     fn the_last_state_wins(history in history(), answers in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..4), 0..6)) {
         let mut ledger = complete();
@@ -180,7 +180,7 @@ proptest! {
         late.sort_unstable();
         for (at, (version, exists, incarnation)) in history.iter().enumerate() {
             for (_, version, incarnation) in late.iter().filter(|(due, ..)| *due == at) {
-                ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Answer);
+                ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Response);
             }
             if *exists {
                 ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Watch);
@@ -189,7 +189,7 @@ proptest! {
             }
         }
         for (_, version, incarnation) in late.iter().filter(|(due, ..)| *due >= history.len()) {
-            ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Answer);
+            ledger.learn(&host(), record(*version, &incarnation.to_string()), Source::Response);
         }
         let (_, exists, incarnation) = history.last().unwrap();
         let known = ledger.member(&host()).map(|member| member.uid.to_string());

@@ -66,7 +66,7 @@ impl<A: HostApi> ActiveNamespace<'_, A> {
     async fn unwanted(&self, found: &Found) -> Result<(), ReconcileError> {
         let (host, name) = (self.host, &found.metadata.name);
         if let Some(shown) = undisguised(found) {
-            info!(namespace = %host, binding = name, "removing the label of mirrors from a binding that is no mirror");
+            info!(namespace = %host, binding = name, "removing the label of mirrors from a binding that is not a mirror");
             return self.bindings.patch(host, name, shown).await.map(drop);
         }
         if let Some(wanted) = self.confirmed(name).await? {

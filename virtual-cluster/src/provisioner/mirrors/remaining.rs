@@ -78,7 +78,7 @@ mod tests {
     const OURS: &str = "Some resources are remaining: rolebindings.rbac.authorization.k8s.io has 2 resource instances";
 
     #[test]
-    fn mirrors_go_last() {
+    fn mirrors_are_released_last() {
         assert!(only_bindings_remain(&ending(OURS)));
         for more in ["configmaps. has 1 resource instances, ", "pods. has 1 resource instances, "] {
             let message = OURS.replace("rolebindings", &format!("{more}rolebindings"));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn mirrors_stay_while_they_may_be_needed() {
+    fn mirrors_are_kept_while_they_may_be_needed() {
         let changes: [fn(&mut Value); 6] = [
             |namespace| namespace["metadata"] = json!({}),
             |namespace| namespace["metadata"]["finalizers"] = json!(["example.com/wait"]),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_left_is_enough() {
+    fn an_empty_namespace_can_be_released() {
         let mut namespace = ending("All content successfully removed");
         namespace["status"]["conditions"][2]["status"] = json!("False");
         assert!(only_bindings_remain(&namespace));

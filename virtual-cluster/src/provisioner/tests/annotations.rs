@@ -25,7 +25,7 @@ fn member(name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_are_there_from_the_beginning_and_restored() {
+async fn annotations_exist_from_the_beginning_and_are_restored() {
     let host = FakeHost::new();
     // One from an earlier version, and one that is being deleted.
     host.put(&at("old-vc"), member("old"));
@@ -50,7 +50,7 @@ async fn they_are_there_from_the_beginning_and_restored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn they_follow_the_configuration_and_stay_when_the_cluster_leaves() {
+async fn annotations_follow_the_configuration_and_remain_after_removal() {
     let host = FakeHost::new();
     let provisioner = annotated(&host);
     with(&provisioner, async {

@@ -26,7 +26,7 @@ fn agent(host: &FakeHost) -> Provisioner<FakeHost> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_stay_and_bindings_move() {
+async fn namespaces_are_kept_and_bindings_are_moved() {
     let host = FakeHost::new();
     let (system, former) = left(&host);
     let mut binding = cluster_role_binding("viewers");
@@ -56,7 +56,7 @@ async fn namespaces_stay_and_bindings_move() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_former_root_of_another_cluster_is_left_alone() {
+async fn a_former_root_of_another_cluster_is_unchanged() {
     let host = FakeHost::new();
     let (_, former) = left(&host);
     host.edit(&at(former.as_str()), |root| root["metadata"]["labels"] = json!({"atoll.dev/root": "other"}));

@@ -33,7 +33,7 @@ async fn a_new_cluster_is_provisioned_beside_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_leaves_holds_nothing_on_the_host() {
+async fn a_removed_cluster_has_no_finalizers_on_the_host() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {

@@ -1,10 +1,10 @@
 //! Mirrors that are written, restored and released.
 
-use super::super::catalog::{AT_ONCE, Event};
+use super::super::catalog::{Event, MAX_CONCURRENT};
 use super::*;
 
 /// Tests with a provisioned cluster.
-async fn standing(test: impl AsyncFnOnce(&FakeHost)) {
+async fn provisioned_host(test: impl AsyncFnOnce(&FakeHost)) {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -35,7 +35,7 @@ fn is_intact(state: &State, path: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_mirror_that_is_deleted_or_changed_is_restored() {
-    standing(async |host| {
+    provisioned_host(async |host| {
         let path = mirror_at("default-vc");
         host.remove(&path);
         host.until(|state| is_intact(state, &path)).await;
@@ -57,7 +57,7 @@ async fn a_mirror_that_is_deleted_or_changed_is_restored() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_changes_only_delay() {
-    standing(async |host| {
+    provisioned_host(async |host| {
         let path = mirror_at("default-vc");
         host.lock().meddling = 12;
         host.edit(&path, |mirror| mirror["subjects"] = json!([]));
@@ -68,8 +68,8 @@ async fn concurrent_changes_only_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_of_the_root_namespace_is_mirrored_as_long_as_it_is_there() {
-    standing(async |host| {
+async fn a_binding_is_mirrored_while_it_exists() {
+    provisioned_host(async |host| {
         let source = binding_at("atoll-root-vc", "viewers");
         let mirrors = INITIAL_NAMESPACES.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
         host.put(&source, cluster_role_binding("viewers"));
@@ -85,7 +85,7 @@ async fn a_binding_of_the_root_namespace_is_mirrored_as_long_as_it_is_there() {
 
 /// An agent whose watch is behind does not undo what another agent has done.
 #[tokio::test(start_paused = true)]
-async fn an_older_source_undoes_nothing() {
+async fn an_older_source_does_not_undo_a_change() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     let (source, mirror) = (binding_at("atoll-root-vc", "viewers"), binding_at("default-vc", "atoll:crb:viewers"));
@@ -181,7 +181,7 @@ async fn requests_of_one_cluster_wait_for_each_other() {
         let mirrors = INITIAL_NAMESPACES.map(|name| binding_at(&format!("{name}-vc"), "atoll:crb:viewers"));
         let count = |state: &State| mirrors.iter().filter(|path| state.objects.contains_key(*path)).count();
         let places = provisioner.shared.catalog.lock().places(&vc()).unwrap();
-        let all = places.acquire_many(AT_ONCE).await.unwrap();
+        let all = places.acquire_many(MAX_CONCURRENT).await.unwrap();
         let cluster = vc();
         let others = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -195,8 +195,8 @@ async fn requests_of_one_cluster_wait_for_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn our_label_hides_no_binding_of_a_client() {
-    standing(async |host| {
+async fn our_label_does_not_hide_bindings_of_clients() {
+    provisioned_host(async |host| {
         let path = binding_at("default-vc", "mine");
         let mut mine = cluster_role_binding("mine");
         mine["metadata"]["namespace"] = json!("default-vc");
@@ -208,7 +208,7 @@ async fn our_label_hides_no_binding_of_a_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_with_our_name_and_without_our_label_is_made_ours() {
+async fn a_binding_with_our_name_gets_our_label() {
     let host = FakeHost::new();
     for namespace in INITIAL_NAMESPACES {
         let labels = json!({"atoll.dev/virtual-cluster": "vc", "atoll.dev/namespace": namespace});
@@ -225,8 +225,8 @@ async fn a_binding_with_our_name_and_without_our_label_is_made_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mirrors_outlive_everything_else_in_a_namespace_and_let_it_end() {
-    standing(async |host| {
+async fn mirrors_are_released_when_the_namespace_is_empty() {
+    provisioned_host(async |host| {
         let (namespace, mirror) = ("default-vc", mirror_at("default-vc"));
         host.remove(&at(namespace));
         host.empty(namespace, &["configmaps."]);
@@ -244,8 +244,8 @@ async fn mirrors_outlive_everything_else_in_a_namespace_and_let_it_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_binding_of_a_client_keeps_mirrors_as_anything_else_does() {
-    standing(async |host| {
+async fn a_binding_of_a_client_keeps_the_mirrors() {
+    provisioned_host(async |host| {
         let (namespace, mirror, own) = ("default-vc", mirror_at("default-vc"), binding_at("default-vc", "own"));
         let mut stuck = cluster_role_binding("own");
         stuck["metadata"]["namespace"] = json!(namespace);
@@ -267,9 +267,9 @@ async fn a_binding_of_a_client_keeps_mirrors_as_anything_else_does() {
 /// In a namespace that is being deleted, a mirror cannot be created again. The subjects of a new binding of its name
 /// must not get the role of the old one.
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_ends_grants_what_its_binding_grants_or_nothing() {
+async fn a_deleted_mirror_follows_its_binding_or_grants_nothing() {
     for is_made_again in [true, false] {
-        standing(async |host| {
+        provisioned_host(async |host| {
             let (source, mirror) = mirrored(host).await;
             host.remove(&at("default-vc"));
             host.empty("default-vc", &["configmaps."]);
@@ -294,7 +294,7 @@ async fn a_mirror_that_ends_grants_what_its_binding_grants_or_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quota_does_not_keep_a_revoked_right() {
-    standing(async |host| {
+    provisioned_host(async |host| {
         let (source, mirror) = mirrored(host).await;
         host.lock().quota_is_full = true;
         host.edit(&source, |binding| binding["subjects"] = json!([]));
@@ -305,8 +305,8 @@ async fn a_quota_does_not_keep_a_revoked_right() {
 
 /// A deleted mirror is kept by something other than the agent, such as `propagationPolicy: Foreground`.
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_is_kept_grants_nothing() {
-    standing(async |host| {
+async fn a_mirror_with_another_finalizer_grants_nothing() {
+    provisioned_host(async |host| {
         let (source, mirror) = mirrored(host).await;
         host.edit(&mirror, |mirror| {
             mirror["metadata"]["finalizers"] = json!(["atoll.dev/mirror", "foregroundDeletion"]);

@@ -17,7 +17,7 @@ async fn create(host: &FakeHost) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_is_ready_when_its_client_hears_of_it() {
+async fn a_namespace_is_ready_before_the_response() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -54,7 +54,7 @@ async fn no_request_waits_longer_than_a_second_for_rbac() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_birth_survives_a_host_that_hiccups() {
+async fn a_creation_succeeds_despite_failures_of_the_host() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -68,7 +68,7 @@ async fn a_birth_survives_a_host_that_hiccups() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_deleted_at_once_delays_no_other() {
+async fn a_namespace_that_is_deleted_at_once_does_not_delay_others() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {

@@ -17,13 +17,13 @@ use host_client::api::{ApiError, Partial};
 
 /// The interval of searches. A write stores its object far sooner after its overlay, so an overlay without an object in
 /// two searches is an orphan.
-const PAUSE: Duration = Duration::from_secs(600);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Deletes the orphans of these virtual clusters, for ever.
+/// Deletes the orphans of these virtual clusters, forever.
 pub async fn keep(api: impl HostApi, clusters: impl Fn() -> Vec<ClusterName>) {
     let mut suspects = HashSet::new();
     loop {
-        sleep(PAUSE).await;
+        sleep(SEARCH_INTERVAL).await;
         match sweep(&api, &clusters(), &suspects).await {
             Ok(found) => suspects = found,
             Err(error) => {
@@ -112,7 +112,7 @@ mod tests {
         host.put(of, json!({"metadata": {"name": "x", "annotations": {"overlay.atoll.dev/ke": pointer(&stored[0])}}}));
         let late = async {
             // An overlay that is in use in the second search stays.
-            sleep(PAUSE + PAUSE / 2).await;
+            sleep(SEARCH_INTERVAL + SEARCH_INTERVAL / 2).await;
             assert!(host.lock().objects.contains_key(&path(&ke, &stored[1])), "no second look");
             let annotations = json!({"overlay.atoll.dev/ke": pointer(&stored[1])});
             host.put(of, json!({"metadata": {"name": "x", "annotations": annotations}}));

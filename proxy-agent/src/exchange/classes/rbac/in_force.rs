@@ -14,7 +14,7 @@ pub(crate) async fn put_in_force(call: &Call<'_>, written: WrittenRbac, status: 
     match written {
         WrittenRbac::Role => {}
         WrittenRbac::Binding(name) => provisioner.written(cluster, &name).await,
-        WrittenRbac::Bindings => provisioner.look_again(cluster).await,
+        WrittenRbac::Bindings => provisioner.reread(cluster).await,
     }
     provisioner.in_force(cluster).await;
     // Reviews in the meantime may not have used the new rights.

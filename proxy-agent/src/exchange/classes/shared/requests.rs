@@ -83,7 +83,7 @@ pub(crate) async fn accepted_body(
     match response.status() {
         status if status.is_success() => Ok(response.into_body()),
         // It would name the agent's account on the host, which lacks the required rights.
-        StatusCode::FORBIDDEN => Err(forbidden(about, policy::NOT_GIVEN)),
+        StatusCode::FORBIDDEN => Err(forbidden(about, policy::NOT_GRANTED)),
         _ => Err(refused(call, about, response).await),
     }
 }

@@ -67,7 +67,7 @@ pub(crate) async fn store_overlay(
     let id = call.services.overlays.store(&call.host_api(), name, &path, &overlay).await;
     let id = id.map_err(|error| match error.status() {
         // The host's message would name the agent's account, which lacks a right that it should have.
-        Some(status) if status.code == 403 => forbidden(request, policy::NOT_GIVEN),
+        Some(status) if status.code == 403 => forbidden(request, policy::NOT_GRANTED),
         _ => {
             let message = format!("cannot store the labels and annotations of the object on the host: {error}");
             Status::service_unavailable(message).with_retry_after(1).into()

@@ -9,11 +9,11 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 /// The time that clients wait for the first verdict.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
+const FIRST_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of the policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum PolicyState {
     /// Not checked yet, or not in force yet.
     Pending,
     /// The host enforced the policies when the agent checked it. An API server loads a changed policy after about a
@@ -59,11 +59,11 @@ pub(super) enum PolicyError {
 
 /// The current state, which is logged when it changes.
 #[derive(Debug)]
-pub(super) struct Verdicts(watch::Sender<Standing>);
+pub(super) struct Verdicts(watch::Sender<PolicyState>);
 
-// === impl Standing ===
+// === impl PolicyState ===
 
-impl Standing {
+impl PolicyState {
     /// Whether clients may be served; if not, why.
     pub fn admits(&self) -> Result<(), &str> {
         match self {
@@ -78,54 +78,54 @@ impl Standing {
 
 impl Verdicts {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(Standing::Pending))
+        Self(watch::Sender::new(PolicyState::Pending))
     }
 
-    pub(super) fn now(&self) -> Standing {
+    pub(super) fn now(&self) -> PolicyState {
         self.0.borrow().clone()
     }
 
     /// The state after the first verdict, or at least after a few seconds.
-    pub(super) async fn first(&self) -> Standing {
+    pub(super) async fn first(&self) -> PolicyState {
         // On a timeout, the current state is returned.
-        let _ = timeout(FIRST_LOOK, self.wait_for(|standing| *standing != Standing::Pending)).await;
+        let _ = timeout(FIRST_CHECK_TIMEOUT, self.wait_for(|state| *state != PolicyState::Pending)).await;
         self.now()
     }
 
     /// Waits until the state satisfies a condition.
-    pub(super) async fn wait_for(&self, is_so: impl FnMut(&Standing) -> bool) {
-        let mut standing = self.0.subscribe();
-        standing.wait_for(is_so).await.expect("the sender is borrowed from self");
+    pub(super) async fn wait_for(&self, is_so: impl FnMut(&PolicyState) -> bool) {
+        let mut state = self.0.subscribe();
+        state.wait_for(is_so).await.expect("the sender is borrowed from self");
     }
 
     /// Policies that are in force stay in force while the host cannot be reached.
     pub(super) fn fail(&self, error: &PolicyError) {
         let reason: Arc<str> = error.to_string().into();
-        if let Standing::Shut { .. } = self.now() {
+        if let PolicyState::Shut { .. } = self.now() {
             warn!(%reason, "cannot check the host's admission policies");
         } else {
-            self.tell(Standing::Failed(reason));
+            self.tell(PolicyState::Failed(reason));
         }
     }
 
-    pub(super) fn tell(&self, now: Standing) {
-        self.0.send_if_modified(|standing| {
-            if *standing == now {
+    pub(super) fn tell(&self, now: PolicyState) {
+        self.0.send_if_modified(|state| {
+            if *state == now {
                 return false;
             }
             match &now {
-                Standing::Failed(reason) => warn!(%reason, "the host's admission policies are not in force"),
-                Standing::Open => warn!(
+                PolicyState::Failed(reason) => warn!(%reason, "the host's admission policies are not in force"),
+                PolicyState::Open => warn!(
                     "the host does not enforce the admission policies, which unsafeDirectAccess accepts: anybody who \
                      has a token of a virtual cluster and reaches the host's API server can leave the virtual cluster"
                 ),
-                Standing::Unverified => warn!(
+                PolicyState::Unverified => warn!(
                     "cannot verify that the host enforces the admission policies, which unverifiedPolicies accepts"
                 ),
-                Standing::Shut { guards } => info!(guards, "the host's admission policies are in force"),
-                Standing::Pending => {}
+                PolicyState::Shut { guards } => info!(guards, "the host's admission policies are in force"),
+                PolicyState::Pending => {}
             }
-            *standing = now;
+            *state = now;
             true
         });
     }
