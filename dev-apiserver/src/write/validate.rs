@@ -1,9 +1,11 @@
 //! Validation of objects: names, labels, and the fields that the controllers of this server need. kube-apiserver validates
 //! much more.
 
+mod rbac;
+
 use kube_wire::Status;
 use kube_wire::name::{dns_label, dns_subdomain, path_segment};
-use kube_wire::status::{CauseType, FieldError};
+use kube_wire::status::FieldError;
 use serde_json::Value;
 
 use crate::kinds::Kind;
@@ -12,7 +14,7 @@ use crate::object;
 /// Checks the name of an object of this kind.
 pub(super) fn name(kind: &Kind, name: &str) -> Result<(), Status> {
     if name.is_empty() {
-        let errors = [required("metadata.name", "name or generateName is required")];
+        let errors = [FieldError::required("metadata.name", "name or generateName is required")];
         return Err(Status::invalid(kind.group_kind(), name, &errors));
     }
     let checked = match (kind.group, kind.resource) {
@@ -37,8 +39,12 @@ pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Status> {
         }
         ("", "events") => event(object, &mut errors),
         ("batch", "jobs") => pod_spec(&object["spec"]["template"]["spec"], "spec.template.spec", &mut errors),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => binding(kind, object, &mut errors),
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => role(kind, object, &mut errors),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            rbac::binding(kind, object, &mut errors);
+        }
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
+            rbac::role(kind, object, &mut errors);
+        }
         _ => {}
     }
     refuse(kind, object, &errors)
@@ -62,7 +68,7 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
         _ => &[],
     };
     if kind.is_pod() && immutable(&found["spec"]) != immutable(&object["spec"]) {
-        errors.push(forbidden("spec", POD_FIELDS));
+        errors.push(FieldError::forbidden("spec", POD_FIELDS));
     }
     for field in fields {
         let (before, after) = (found.pointer(field), object.pointer(field));
@@ -73,7 +79,7 @@ pub(super) fn change(kind: &Kind, found: &Value, object: &Value) -> Result<(), S
         }
     }
     if found["immutable"] == true && (found["data"] != object["data"] || object["immutable"] != true) {
-        errors.push(forbidden("data", "field is immutable when `immutable` is set"));
+        errors.push(FieldError::forbidden("data", "field is immutable when `immutable` is set"));
     }
     refuse(kind, object, &errors)
 }
@@ -124,12 +130,12 @@ fn metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
 fn pod_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let containers = object::items(&spec["containers"]);
     if containers.is_empty() {
-        errors.push(required(format!("{at}.containers"), ""));
+        errors.push(FieldError::required(format!("{at}.containers"), ""));
     }
     for (index, container) in containers.iter().enumerate() {
         for field in ["name", "image"] {
             if container[field].as_str().is_none_or(str::is_empty) {
-                errors.push(required(format!("{at}.containers[{index}].{field}"), ""));
+                errors.push(FieldError::required(format!("{at}.containers[{index}].{field}"), ""));
             }
         }
     }
@@ -138,7 +144,7 @@ fn pod_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>) {
 fn workload(spec: &Value, errors: &mut Vec<FieldError>) {
     pod_spec(&spec["template"]["spec"], "spec.template.spec", errors);
     let Some(selector) = object::label_selector(&spec["selector"]) else {
-        errors.push(required("spec.selector", ""));
+        errors.push(FieldError::required("spec.selector", ""));
         return;
     };
     if selector.is_empty() {
@@ -149,75 +155,4 @@ fn workload(spec: &Value, errors: &mut Vec<FieldError>) {
         let detail = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
     }
-}
-
-fn binding(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
-    let role = &object["roleRef"];
-    let known: &[&str] = if kind.namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-    if role["name"].as_str().is_none_or(str::is_empty) {
-        errors.push(required("roleRef.name", ""));
-    }
-    let role_kind = role["kind"].as_str().unwrap_or_default();
-    if !known.contains(&role_kind) {
-        errors.push(FieldError {
-            cause: CauseType::NotSupported,
-            field: "roleRef.kind".to_owned(),
-            value: Some(role_kind.to_owned()),
-            detail: format!("supported values: {known:?}"),
-        });
-    }
-    for (index, subject) in object::items(&object["subjects"]).iter().enumerate() {
-        let at = format!("subjects[{index}]");
-        if subject["name"].as_str().is_none_or(str::is_empty) {
-            errors.push(required(format!("{at}.name"), ""));
-        }
-        match subject["kind"].as_str() {
-            Some("User" | "Group") => {}
-            Some("ServiceAccount") => {
-                if subject["namespace"].as_str().is_none_or(str::is_empty) {
-                    errors.push(required(format!("{at}.namespace"), ""));
-                }
-            }
-            other => errors.push(FieldError {
-                cause: CauseType::NotSupported,
-                field: format!("{at}.kind"),
-                value: Some(other.unwrap_or_default().to_owned()),
-                detail: "supported values: \"ServiceAccount\", \"User\", \"Group\"".to_owned(),
-            }),
-        }
-    }
-}
-
-fn role(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
-    for (index, rule) in object::items(&object["rules"]).iter().enumerate() {
-        let at = format!("rules[{index}]");
-        if object::items(&rule["verbs"]).is_empty() {
-            errors.push(required(format!("{at}.verbs"), "verbs must contain at least one value"));
-        }
-        let paths = object::items(&rule["nonResourceURLs"]);
-        if !paths.is_empty() {
-            if kind.namespaced {
-                errors.push(FieldError::invalid(
-                    format!("{at}.nonResourceURLs"),
-                    rule["nonResourceURLs"].to_string(),
-                    "namespaced rules cannot apply to non-resource URLs",
-                ));
-            }
-            continue;
-        }
-        if object::items(&rule["apiGroups"]).is_empty() {
-            errors.push(required(format!("{at}.apiGroups"), "resource rules must supply at least one api group"));
-        }
-        if object::items(&rule["resources"]).is_empty() {
-            errors.push(required(format!("{at}.resources"), "resource rules must supply at least one resource"));
-        }
-    }
-}
-
-fn required(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
-    FieldError { cause: CauseType::Required, field: field.into(), value: None, detail: detail.into() }
-}
-
-fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
-    FieldError { cause: CauseType::Forbidden, field: field.into(), value: None, detail: detail.into() }
 }
