@@ -1,5 +1,4 @@
-// Command generate asks Kubernetes' own libraries what they make of our inputs and writes the answers as JSON.
-// See README.md.
+// Command generate passes inputs to Kubernetes' own libraries, and writes the results as JSON. See README.md.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command messages reads references.tsv on its standard input and writes the protobuf messages on the way to each
+// Command messages reads references.tsv on its standard input and writes the protobuf messages on the path to each
 // reference, from the tags of Kubernetes' own types. See README.md.
 package main
 
@@ -20,23 +20,23 @@ import (
 	apiregistrationbeta "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 )
 
-// besides are fields that no reference ends in, but that say what a reference is, or that Atoll writes itself.
+// besides are further fields: those that determine the type of a reference, and those that Atoll writes itself.
 var besides = []string{
 	"apiVersion", "kind", "resource", "name", "namespace", "generateName", "labels", "annotations",
 	"nodeName", "nodeSelector", "tolerations", "type", "data",
 }
 
-// words are lists beside which names stand: what the names are of, and what is counted with them.
+// words are the sibling lists of names: the types of the names, and lists that are counted with them.
 var words = []string{"apiGroups", "resources", "verbs", "nonResourceURLs"}
 
-// alike are places that are no references, of every kind that has them (`EVERY_OBJECT` and `additions` in generate.rs).
+// alike are places other than references, of every kind that has them (`EVERY_OBJECT` and `additions` in generate.rs).
 var alike = []string{
 	"metadata.ownerReferences[].name", "metadata.managedFields[].fieldsV1", "status.conditions[].message", "spec.nodeName",
 	"status.evaluationError", "status.resourceRules[].resourceNames[]",
 	"spec.healthCheckNodePort", "spec.ports[].nodePort", "spec.ports[].port", "spec.ports[].protocol",
 }
 
-// bytes are messages that hold JSON, in their first field.
+// bytes are messages whose first field contains JSON.
 var bytes = []reflect.Type{reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]()}
 
 type field struct {
@@ -130,7 +130,7 @@ func main() {
 	fmt.Println(strings.Join(sorted, "\n"))
 }
 
-// find looks for a field by its JSON key; the numbers are several where JSON leaves out a message (`inline`).
+// find returns a field by its JSON key. It has several numbers if JSON omits a message in between (`inline`).
 func find(t reflect.Type, key string) (field, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -1,5 +1,5 @@
-// Command generate writes objects as Kubernetes' own serialisers encode them, before and after the mapping that this
-// crate is for, which is done here once more and over typed objects. See README.md.
+// Command generate writes objects as Kubernetes' own serialisers encode them, before and after the mapping of this
+// crate, which it implements again for typed objects. See README.md.
 package main
 
 import (
@@ -47,7 +47,7 @@ type encoded struct {
 
 type sample struct {
 	Name, Group, Version, Kind string
-	// Namespaced says that the request has a namespace in its path: "edge".
+	// Namespaced is set if the request has a namespace in its path: "edge".
 	Namespaced    bool
 	Virtual, Host encoded
 	Nodes         []string
@@ -170,8 +170,8 @@ func subjects(s []rbacv1.Subject) {
 	}
 }
 
-// question maps what an access review asks; without a namespace it is about the root namespace, where asked is one that
-// the virtual cluster's endpoint is asked without a namespace.
+// question maps the attributes of an access review. If asked is set, attributes without a namespace are about the root
+// namespace.
 func question(a *authorizationv1.ResourceAttributes, asked bool) {
 	if a == nil {
 		return
@@ -192,7 +192,7 @@ func identities(names []string) {
 	}
 }
 
-// apply makes the host's form of an object.
+// apply changes an object to its form on the host.
 func apply(object runtime.Object) {
 	meta := object.(metav1.Object)
 	for i, o := range meta.GetOwnerReferences() {

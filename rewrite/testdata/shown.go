@@ -1,5 +1,5 @@
-// Command shown writes objects as an API server sends them, in JSON and in protobuf, and as a virtual cluster is to see
-// them: by hand, over typed objects. See README.md.
+// Command shown writes objects as an API server sends them, in JSON and in protobuf, and as a virtual cluster must see
+// them. Both forms are defined by hand, as typed objects. See README.md.
 package main
 
 import (
@@ -33,7 +33,7 @@ type encoded struct {
 type sample struct {
 	Name, Group, Resource, Filter string
 	Host                          encoded
-	// Shown is nothing if the object is somebody else's.
+	// Shown is empty if the object does not belong to the virtual cluster.
 	Shown *encoded
 }
 
@@ -53,7 +53,7 @@ func managed(fields string) []metav1.ManagedFieldsEntry {
 	}}
 }
 
-// template is a pod of which Atoll has written the labels and the last toleration.
+// template is a pod whose node selector and last toleration are from Atoll.
 func template(labels map[string]string, tolerations ...corev1.Toleration) corev1.PodSpec {
 	return corev1.PodSpec{
 		Containers:   []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "E", Value: "in edge-ke"}}}},
