@@ -43,12 +43,12 @@ pub fn guard() -> Arc<Guard> {
 
 /// How the cluster sees answers.
 pub fn view() -> View {
-    View::new(mapping()).hiding(guard()).presenting(Arc::new(Certificate::new("PEM\n")))
+    View::new(mapping()).with_guard(guard()).with_certificate(Arc::new(Certificate::new("PEM\n")))
 }
 
 /// How a request in namespace `edge` is mapped.
 pub fn request() -> Request {
-    Request::new(mapping()).guarding(guard()).in_namespace("edge".parse().expect("a name"))
+    Request::new(mapping()).with_guard(guard()).in_namespace("edge".parse().expect("a name"))
 }
 
 /// The first byte chooses a kind; the rest is what it is about.

@@ -87,14 +87,14 @@ impl Mapping {
 
     /// The same names, on a host whose API server creates these ClusterRoles itself.
     #[must_use]
-    pub fn sharing_roles(mut self, roles: Arc<SharedRoles>) -> Self {
+    pub fn with_shared_roles(mut self, roles: Arc<SharedRoles>) -> Self {
         self.roles = Roles::sharing(roles);
         self
     }
 
     /// The same names, on a host that has these kinds of cluster-scoped custom objects.
     #[must_use]
-    pub fn renaming(mut self, kinds: Arc<RenamedKinds>) -> Self {
+    pub fn with_renamed_kinds(mut self, kinds: Arc<RenamedKinds>) -> Self {
         self.objects.set_kinds(kinds);
         self
     }

@@ -77,14 +77,14 @@ impl Request {
 
     /// The name of a new Namespace that has only `generateName`.
     #[must_use]
-    pub fn naming(mut self, made: VirtualNamespace) -> Self {
+    pub fn with_generated_name(mut self, made: VirtualNamespace) -> Self {
         self.settings.made = Some(made);
         self
     }
 
     /// Adds `guard` to pod specifications.
     #[must_use]
-    pub fn guarding(mut self, guard: Arc<Guard>) -> Self {
+    pub fn with_guard(mut self, guard: Arc<Guard>) -> Self {
         self.settings.guard = guard;
         self
     }
@@ -98,7 +98,7 @@ impl Request {
 
     /// The rules for writes to Namespaces.
     #[must_use]
-    pub fn ruled_by(mut self, rules: Arc<NamespaceRules>) -> Self {
+    pub fn with_namespace_rules(mut self, rules: Arc<NamespaceRules>) -> Self {
         self.settings.rules = rules;
         self
     }

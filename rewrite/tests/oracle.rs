@@ -37,12 +37,12 @@ fn guard() -> Arc<Guard> {
 }
 
 fn view() -> View {
-    View::new(mapping()).hiding(guard())
+    View::new(mapping()).with_guard(guard())
 }
 
 /// The object as the engine maps it for the host.
 fn map(kind: &Kind, body: &str) -> String {
-    let request = Request::new(mapping()).in_namespace("edge".parse().unwrap()).guarding(guard());
+    let request = Request::new(mapping()).in_namespace("edge".parse().unwrap()).with_guard(guard());
     let mut out: Vec<Bytes> = Vec::new();
     let body = Bytes::copy_from_slice(body.as_bytes());
     request.map(&schema::program_for(kind.group, "v1", kind.name), &body, &mut out).unwrap();

@@ -350,7 +350,7 @@ impl VirtualCluster {
         Mapping::new(self.name.clone(), self.namespaces.index())
             .with_recently_deleted(self.namespaces.recently_deleted())
             .with_nodes(self.nodes.names())
-            .sharing_roles(self.roles.shared())
+            .with_shared_roles(self.roles.shared())
     }
 
     /// The known cluster roles of the host.

@@ -44,7 +44,7 @@ const NAMED: [&str; 3] = ["pod, everything set", "deployment", "config map"];
 
 /// Shows a list to the first of its virtual clusters.
 pub(super) fn show<S: Sink>(list: &Bytes, chunk: usize, mut sink: S) -> S {
-    let view = View::new(mapping(CLUSTERS[0])).hiding(Arc::new(guard()));
+    let view = View::new(mapping(CLUSTERS[0])).with_guard(Arc::new(guard()));
     let mut stream = ListStream::new(view, schema::program_for("", "v1", "pods"), Filter::ByNamespace);
     let mut rest = list.clone();
     while !rest.is_empty() {
@@ -64,7 +64,7 @@ pub(super) fn allocations(list: &Bytes) -> Allocations {
 /// A pod of our own in JSON, and the samples in both encodings.
 pub(super) fn bodies() -> anyhow::Result<Vec<Body>> {
     let pod = Bytes::from(pods::pod_to_create());
-    let request = Request::new(mapping(CLUSTERS[0])).in_namespace(NAMESPACES[1].parse()?).guarding(Arc::new(guard()));
+    let request = Request::new(mapping(CLUSTERS[0])).in_namespace(NAMESPACES[1].parse()?).with_guard(Arc::new(guard()));
     let program = schema::program_for("", "v1", "pods");
     let name = "pod as a controller creates it, JSON".to_owned();
     let mut bodies = vec![Body { name, bytes: pod.clone(), json: pod, program: Form::Json(program), request }];
@@ -81,7 +81,7 @@ pub(super) fn bodies() -> anyhow::Result<Vec<Body>> {
         for (form, bytes, program) in
             [("JSON", json.clone(), Form::Json(of_json)), ("protobuf", protobuf, Form::Protobuf(of_protobuf))]
         {
-            let request = Request::new(mapping("ke")).in_namespace("edge".parse()?).guarding(Arc::new(guard()));
+            let request = Request::new(mapping("ke")).in_namespace("edge".parse()?).with_guard(Arc::new(guard()));
             bodies.push(Body { name: format!("{name}, {form}"), bytes, json: json.clone(), program, request });
         }
     }

@@ -86,7 +86,8 @@ impl<'a> Call<'a> {
     pub(super) fn view(&self, mapping: Mapping) -> View {
         let named = self.findings().named.clone();
         let view = View::new(named.into_iter().fold(mapping, Mapping::with_requested_namespace));
-        let view = view.hiding(Arc::clone(&self.api.cluster.guard)).presenting(self.services.endpoint_ca.borrow());
+        let view =
+            view.with_guard(Arc::clone(&self.api.cluster.guard)).with_certificate(self.services.endpoint_ca.borrow());
         let view = if self.api.cluster.pod_security.is_some() { view.enforcing_pod_security() } else { view };
         if self.api.wants_bare_rows() { view.with_bare_rows() } else { view }
     }

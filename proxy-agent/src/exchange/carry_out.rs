@@ -74,10 +74,10 @@ async fn attempt(
     let response = overlaid(call, &plan.transform, response);
     let mut view = call.view(plan.mapping);
     if let Some(projected) = plan.projected {
-        view = view.projecting(projected);
+        view = view.with_projected_objects(projected);
     }
     if let Some(selecting) = plan.selecting {
-        view = view.selecting(selecting);
+        view = view.with_selector(selecting);
     }
     let not_found = plan.not_found;
     transform_response(&view, plan.transform, || not_found, response, call.answer_collector())

@@ -39,5 +39,5 @@ async fn custom_of(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Cus
 }
 
 fn learn_kinds(call: &mut Call<'_>) {
-    call.api.mapping = call.api.mapping.clone().renaming(call.services.discovery.renamed());
+    call.api.mapping = call.api.mapping.clone().with_renamed_kinds(call.services.discovery.renamed());
 }

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_guard_is_not_quoted() {
         let guard = Guard::new([("location".to_owned(), "beijing".to_owned())], []);
-        let view = View::new(ke()).hiding(Arc::new(guard));
+        let view = View::new(ke()).with_guard(Arc::new(guard));
         let program = schema::program_for("apps", "v1", "deployments");
         let detail = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32";
         let show = |status: Status| {

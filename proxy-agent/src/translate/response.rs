@@ -92,7 +92,7 @@ pub(crate) async fn transform_response(
         ResponseTransform::Review { program, filter, answer } => {
             let body = review::apply(&answer, view.mapping(), &body.collect(collector).await?);
             let body = body.map_err(|error| Refusal::Unreadable(error.to_string()))?;
-            let view = view.clone().answering(answer.about);
+            let view = view.clone().with_original_attributes(answer.about);
             let shown = whole(&view, &program, filter, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }

@@ -40,7 +40,7 @@ impl NamespaceRules {
 
     /// The same rules for a new Namespace, which gets these annotations.
     #[must_use]
-    pub fn annotated<'a>(mut self, annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    pub fn with_annotations<'a>(mut self, annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         self.annotations = annotations.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         self
     }

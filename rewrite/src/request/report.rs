@@ -12,7 +12,7 @@ pub struct Report {
     pub namespaces: Vec<VirtualNamespace>,
     /// A merge patch would remove a part of the guard (by a `null`), so the caller must apply it instead.
     pub removes_guard: bool,
-    /// The attributes of an access review, for the [view](crate::View::answering) of its response.
+    /// The attributes of an access review, for the [view](crate::View::with_original_attributes) of its response.
     pub about: OriginalAttributes,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The attributes may contain namespaces that do not exist, and names that no object can have. An API server allows
 //! that, so none of them is refused. The host's review has the root namespace instead, or about a name that no object
-//! on the host has. The [view](crate::View::answering) of the response restores the original text.
+//! on the host has. The [view](crate::View::with_original_attributes) of the response restores the original text.
 
 use super::fields::Fields;
 use super::named::Named;

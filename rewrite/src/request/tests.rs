@@ -12,7 +12,7 @@ use crate::view::{Filter, Verdict};
 mod renamed;
 
 fn request() -> Request {
-    Request::new(mapping()).in_namespace("edge".parse().unwrap()).guarding(guard())
+    Request::new(mapping()).in_namespace("edge".parse().unwrap()).with_guard(guard())
 }
 
 #[track_caller]
@@ -192,7 +192,7 @@ fn revisions_are_spelled_as_they_are_read() {
 fn revisions_have_the_bytes_that_controllers_compare() {
     let toleration = Toleration { value: "b".to_owned(), effect: "NoSchedule".to_owned(), ..Toleration::of_key("a") };
     let guard = Guard::new([("m".to_owned(), "1".to_owned())], [toleration]);
-    let request = Request::new(mapping()).guarding(Arc::new(guard));
+    let request = Request::new(mapping()).with_guard(Arc::new(guard));
     let ours = r#"{"effect":"NoSchedule","key":"a","operator":"Exists","value":"b"}"#;
     for (shown, host) in [
         (r"{}", format!(r#"{{"nodeSelector":{{"m":"1"}},"tolerations":[{ours}]}}"#)),
@@ -316,7 +316,7 @@ fn a_review_without_a_namespace_is_about_the_root() {
 #[test]
 fn a_namespace_gets_the_labels_of_its_cluster() {
     let map = |rules: NamespaceRules, body: &Value| {
-        let request = Request::new(mapping()).ruled_by(Arc::new(rules));
+        let request = Request::new(mapping()).with_namespace_rules(Arc::new(rules));
         let result = map_text(&request, "", "namespaces", &body.to_string());
         result.map(|(text, _)| serde_json::from_str::<Value>(&text).unwrap()).map_err(|refusal| refusal.to_string())
     };
@@ -357,7 +357,7 @@ fn a_namespace_gets_the_labels_of_its_cluster() {
 
     // Annotations of Atoll: a new Namespace gets them, and an existing one keeps them.
     let selector = "atoll.dev/node-selector";
-    let new = || plain().annotated([(selector, "a=b")]);
+    let new = || plain().with_annotations([(selector, "a=b")]);
     let existing =
         || plain().for_existing([], [(selector.to_owned(), "a=b".to_owned()), ("c".to_owned(), "d".to_owned())]);
     for rules in [&new as &dyn Fn() -> NamespaceRules, &existing] {
@@ -371,7 +371,7 @@ fn a_namespace_gets_the_labels_of_its_cluster() {
     }
 
     let made = |metadata: &str| {
-        let request = Request::new(mapping()).naming("a-x1".parse().unwrap());
+        let request = Request::new(mapping()).with_generated_name("a-x1".parse().unwrap());
         let body = format!(r#"{{"metadata":{metadata}}}"#);
         serde_json::from_str::<Value>(&map_text(&request, "", "namespaces", &body).unwrap().0).unwrap()
     };
@@ -405,7 +405,7 @@ fn a_node_selector_of_a_namespace_is_parked() {
     assert_eq!(map(new().partial(), &annotated(json!({SELECTOR: null}))), Ok(json!({PARKED: null})));
     // As the host has it: with the selector of its operator, and that of the client.
     let live = [(SELECTOR, "a=b"), (PARKED, "c=d")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let existing = || new().ruled_by(Arc::new(NamespaceRules::default().for_existing([], live.clone())));
+    let existing = || new().with_namespace_rules(Arc::new(NamespaceRules::default().for_existing([], live.clone())));
     assert_eq!(map(existing(), &annotated(json!({SELECTOR: ""}))), Ok(json!({SELECTOR: "a=b", PARKED: ""})));
     assert_eq!(map(existing(), &annotated(json!({}))), Ok(json!({SELECTOR: "a=b"})));
     let refusal = map(new(), &annotated(json!({PARKED: "a=b"}))).unwrap_err().to_string();
@@ -458,7 +458,7 @@ fn levels_of_pod_security_are_enforced() {
         let mapped = map_text(&request, "", "namespaces", &body.to_string());
         mapped.map(|(text, _)| serde_json::from_str::<Value>(&text).unwrap()["metadata"]["labels"].clone())
     };
-    let ruled = |rules: &NamespaceRules| Request::new(mapping()).ruled_by(Arc::new(rules.clone()));
+    let ruled = |rules: &NamespaceRules| Request::new(mapping()).with_namespace_rules(Arc::new(rules.clone()));
     let labelled = |labels: Value| json!({"metadata": {"name": "new", "labels": labels}});
     let host = |enforced: &str, more: Value| {
         let mut labels = json!({

@@ -44,7 +44,7 @@ mod tests {
 
     fn view() -> View {
         let kinds = [("example.com".to_owned(), "Widget".to_owned())].into_iter().collect();
-        View::new(mapping().renaming(Arc::new(kinds)).with_requested_object("asked"))
+        View::new(mapping().with_renamed_kinds(Arc::new(kinds)).with_requested_object("asked"))
     }
 
     fn shown(object: &Value) -> Option<Value> {

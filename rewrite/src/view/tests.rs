@@ -25,7 +25,7 @@ pub(crate) fn guard() -> Arc<Guard> {
 }
 
 pub(crate) fn view() -> View {
-    View::new(mapping()).hiding(guard()).presenting(Arc::new(Certificate::new("PEM\n")))
+    View::new(mapping()).with_guard(guard()).with_certificate(Arc::new(Certificate::new("PEM\n")))
 }
 
 #[track_caller]

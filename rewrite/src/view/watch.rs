@@ -127,7 +127,7 @@ impl WatchStream {
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
         let kinds = self.view.mapping.objects.kinds();
-        self.view.mapping = self.waits.collecting(mapping).renaming(kinds);
+        self.view.mapping = self.waits.collecting(mapping).with_renamed_kinds(kinds);
     }
 
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error. An

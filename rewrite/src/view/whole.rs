@@ -49,28 +49,28 @@ impl View {
 
     /// Hides `guard` in pod specifications.
     #[must_use]
-    pub fn hiding(mut self, guard: Arc<Guard>) -> Self {
+    pub fn with_guard(mut self, guard: Arc<Guard>) -> Self {
         self.settings.guard = guard;
         self
     }
 
     /// Shows `certificate` as that of the cluster where the host publishes its own.
     #[must_use]
-    pub fn presenting(mut self, certificate: Arc<Certificate>) -> Self {
+    pub fn with_certificate(mut self, certificate: Arc<Certificate>) -> Self {
         self.settings.certificate = Some(certificate);
         self
     }
 
     /// Restores the original attributes `about` in the response to an access review.
     #[must_use]
-    pub fn answering(mut self, about: OriginalAttributes) -> Self {
+    pub fn with_original_attributes(mut self, about: OriginalAttributes) -> Self {
         self.settings.about = Some(Arc::new(about));
         self
     }
 
     /// Shows the projected objects of the host in addition to those of the virtual cluster.
     #[must_use]
-    pub fn projecting(mut self, projection: ProjectedObjects) -> Self {
+    pub fn with_projected_objects(mut self, projection: ProjectedObjects) -> Self {
         self.settings.projection = Some(Arc::new(projection));
         self
     }
@@ -78,7 +78,7 @@ impl View {
     /// Shows only those ClusterRoles or shared objects that `selector` matches. The host cannot select them: it has other
     /// labels for roles of the virtual cluster, and does not have the cluster's labels of shared objects.
     #[must_use]
-    pub fn selecting(mut self, selector: LabelSelector) -> Self {
+    pub fn with_selector(mut self, selector: LabelSelector) -> Self {
         self.settings.selector = Some(Arc::new(selector));
         self
     }

@@ -47,7 +47,7 @@ pub(crate) async fn namespace_body(
     let object = received(call, body)?;
     let own = object.name()?;
     if let Some(name) = generate::name(&call.api.mapping, &own)? {
-        let mapper = new_namespace_mapper(call).naming(name.clone());
+        let mapper = new_namespace_mapper(call).with_generated_name(name.clone());
         return Ok((full(map_object(call, request, &mapper, &object).await?), name));
     }
     let mapped = map_object(call, request, &new_namespace_mapper(call), &object).await?;

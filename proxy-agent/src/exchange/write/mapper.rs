@@ -10,8 +10,8 @@ use crate::exchange::call::Call;
 /// The mapper for bodies of this request.
 pub(crate) fn mapper(call: &Call<'_>, namespace: Option<&VirtualNamespace>) -> Request {
     let mapper = Request::new(call.api.mapping.clone())
-        .guarding(Arc::clone(&call.api.cluster.guard))
-        .ruled_by(Arc::clone(&call.api.cluster.namespace_rules));
+        .with_guard(Arc::clone(&call.api.cluster.guard))
+        .with_namespace_rules(Arc::clone(&call.api.cluster.namespace_rules));
     match namespace {
         Some(namespace) => mapper.in_namespace(namespace.clone()),
         None => mapper,
@@ -21,5 +21,5 @@ pub(crate) fn mapper(call: &Call<'_>, namespace: Option<&VirtualNamespace>) -> R
 /// The mapper for a new Namespace.
 pub(crate) fn new_namespace_mapper(call: &Call<'_>) -> Request {
     let rules = NamespaceRules::clone(&call.api.cluster.namespace_rules);
-    mapper(call, None).ruled_by(Arc::new(rules.annotated(call.api.cluster.annotations.entries())))
+    mapper(call, None).with_namespace_rules(Arc::new(rules.with_annotations(call.api.cluster.annotations.entries())))
 }

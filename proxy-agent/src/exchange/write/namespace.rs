@@ -37,7 +37,7 @@ pub(crate) async fn whole_mapper(
 ) -> Result<Request, Refusal> {
     let mapper = mapper(call, namespace);
     let Some(Metadata { labels, annotations }) = live_namespace(call, request).await? else { return Ok(mapper) };
-    Ok(mapper.ruled_by(Arc::new(call.api.cluster.namespace_rules.for_existing(labels, annotations))))
+    Ok(mapper.with_namespace_rules(Arc::new(call.api.cluster.namespace_rules.for_existing(labels, annotations))))
 }
 
 /// The mapper for an apply.
@@ -51,7 +51,7 @@ pub(crate) async fn apply_mapper(
         return Ok(mapper);
     }
     let Some(Metadata { labels, .. }) = live_namespace(call, request).await? else { return Ok(mapper) };
-    Ok(mapper.ruled_by(Arc::new(call.api.cluster.namespace_rules.for_apply(labels))))
+    Ok(mapper.with_namespace_rules(Arc::new(call.api.cluster.namespace_rules.for_apply(labels))))
 }
 
 /// The host's Namespace of a request; `None` if the request is not about a Namespace, or it does not exist.

@@ -53,7 +53,7 @@ pub(super) async fn transform_response(
                 review::protobuf::apply(&answer, view.mapping(), &body.collect(collector).await?)
                     .map_err(unreadable)?,
             );
-            whole(&view.clone().answering(answer.about), &program, filter, &body)?
+            whole(&view.clone().with_original_attributes(answer.about), &program, filter, &body)?
         }
         ResponseTransform::List { program, filter, seal, token, counted, large_objects: _ } => {
             let list = ProtoListStream::new(view.clone(), program, filter);

@@ -154,7 +154,7 @@ mod tests {
         let body = Bytes::from(envelope.encode());
         let rules = NamespaceRules::default().enforcing(Some(Level::Baseline));
         let mut host: Vec<Bytes> = Vec::new();
-        let request = Request::new(mapping()).ruled_by(Arc::new(rules));
+        let request = Request::new(mapping()).with_namespace_rules(Arc::new(rules));
         request.map_protobuf(proto_program_for("", "v1", "namespaces").unwrap(), &body, &mut host).unwrap();
         let host = Bytes::from(host.concat());
         let labels = |body: &[u8]| ObjectMetadata::of(body).unwrap().labels;
@@ -253,7 +253,7 @@ mod tests {
                 let program = proto_program_for("", "v1", "namespaces").unwrap();
                 request.map_protobuf(program, &body, &mut out).map(|_| out.concat())
             };
-            let mapped = map(Request::new(mapping()).naming("a-x1".parse().unwrap())).unwrap();
+            let mapped = map(Request::new(mapping()).with_generated_name("a-x1".parse().unwrap())).unwrap();
             let own = ObjectName { name: "a-x1-ke".to_owned(), generate_name: "a-".to_owned() };
             assert_eq!(ObjectName::of(&mapped), Ok(own), "{name:?}");
             assert!(map(Request::new(mapping())).is_err());

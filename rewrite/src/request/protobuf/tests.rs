@@ -58,7 +58,7 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
 
 impl Sample {
     fn request(&self, mapping: Mapping) -> Request {
-        let request = Request::new(mapping).guarding(guard());
+        let request = Request::new(mapping).with_guard(guard());
         if self.is_namespaced {
             request.in_namespace("edge".parse().unwrap())
         } else {
@@ -207,11 +207,11 @@ fn both_encodings_get_the_same_refusals() {
         let mut cluster_scoped = sample.request(taken());
         cluster_scoped.settings.names.own = None;
         let requests = [
-            sample.request(mapping()).guarding(Arc::clone(&conflicting)),
+            sample.request(mapping()).with_guard(Arc::clone(&conflicting)),
             sample.request(mapping()).in_namespace("default".parse().unwrap()),
             sample.request(taken()),
             cluster_scoped,
-            sample.request(mapping()).ruled_by(rules()),
+            sample.request(mapping()).with_namespace_rules(rules()),
         ];
         for (number, request) in requests.iter().enumerate() {
             let json = sample.map_json(request).map(|(_, report)| report);

@@ -55,7 +55,7 @@ fn the_original_attributes_are_restored() {
             json!([{"fieldsV1": {"f:spec": {"f:resourceAttributes": attributes}}}])
         };
         mapped["metadata"] = json!({"managedFields": owned(true)});
-        let view = View::new(mapping()).answering(report.about);
+        let view = View::new(mapping()).with_original_attributes(report.about);
         let mut out: Vec<Bytes> = Vec::new();
         let program = program_for(GROUP, "v1", kind);
         view.object(&program, Filter::Everything, &mapped.to_string().into(), &mut out).unwrap();

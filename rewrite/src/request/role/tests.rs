@@ -15,7 +15,7 @@ use crate::{View, view};
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 fn mapping() -> Mapping {
-    view::tests::mapping().sharing_roles(Arc::new(SharedRoles::from([Bytes::from("view")])))
+    view::tests::mapping().with_shared_roles(Arc::new(SharedRoles::from([Bytes::from("view")])))
 }
 
 fn map(request: &Request, kind: &str, body: &str) -> Result<Value, String> {
@@ -137,7 +137,7 @@ fn name_and_label_determine_the_owner_of_a_role() {
 
 #[test]
 fn roles_are_selected_by_the_labels_that_clients_know() {
-    let view = || View::new(mapping()).selecting("a=b".parse().unwrap());
+    let view = || View::new(mapping()).with_selector("a=b".parse().unwrap());
     let own = |label: &str| json!({"metadata": {"name": "vc:ke:x", "labels": {"atoll.dev/virtual-cluster": "ke", label: "b"}}});
     let shared = |label: &str| json!({"metadata": {"name": "view", "labels": {label: "b"}}});
     let verdict = |host: &Value| show(&view(), "clusterroles", Filter::ByRole, host).0;

@@ -12,7 +12,7 @@ use crate::view::{Filter, Verdict, View};
 
 fn request() -> Request {
     let kinds = [("example.com".to_owned(), "Widget".to_owned())].into_iter().collect();
-    Request::new(mapping().renaming(Arc::new(kinds)))
+    Request::new(mapping().with_renamed_kinds(Arc::new(kinds)))
 }
 
 fn mapped(request: &Request, object: &Value) -> Result<Value, Refusal> {

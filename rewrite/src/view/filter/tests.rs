@@ -82,7 +82,7 @@ fn an_address_belongs_to_the_owner_of_its_service() {
         what: Projected::Named("kubernetes"),
         only: false,
     };
-    let view = view().projecting(projected);
+    let view = view().with_projected_objects(projected);
     let show = |host: &Value| shown(&view, "networking.k8s.io", "ipaddresses", Filter::ByParent, host);
     let address = |namespace: &str, name: &str| json!({"metadata": {"name": "10.0.0.1"}, "spec": {"parentRef": {"group": "", "resource": "services", "namespace": namespace, "name": name}}});
     let table = |parent: &str| row(&["Name", "ParentRef"], &["10.0.0.1", parent], &json!({"name": "10.0.0.1"}));
@@ -138,7 +138,7 @@ fn the_filter_nothing_hides_everything() {
 fn only_projected_objects_of_the_host_are_shown() {
     let projected = |what, only| {
         let (from, to) = ("kube-system".parse().unwrap(), "default".parse().unwrap());
-        view().projecting(ProjectedObjects { from, to, what, only })
+        view().with_projected_objects(ProjectedObjects { from, to, what, only })
     };
     let object = |namespace: &str, name: &str| json!({"metadata": {"name": name, "namespace": namespace}});
     let about = |namespace: &str, kind: &str, name: &str| json!({"metadata": {"name": "e", "namespace": namespace}, "involvedObject": {"kind": kind, "name": name}});

@@ -55,7 +55,7 @@ static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
 
 fn view() -> View {
     let mapping = mapping().with_nodes(Arc::new([Bytes::from("beijing-1")].into()));
-    View::new(mapping).hiding(guard()).presenting(Arc::new(Certificate::new("PEM\n")))
+    View::new(mapping).with_guard(guard()).with_certificate(Arc::new(Certificate::new("PEM\n")))
 }
 
 fn is_list(sample: &Sample) -> bool {

@@ -87,7 +87,7 @@ fn managers_of_other_clusters_are_hidden() {
 
 #[test]
 fn selectors_match_the_shown_labels() {
-    let of = |selector: &str| view().selecting(selector.parse().unwrap());
+    let of = |selector: &str| view().with_selector(selector.parse().unwrap());
     let annotations = json!({"overlay.atoll.dev/ke": overlay(&json!({"a": "b"}), &json!({}))});
     let marked =
         json!({"metadata": {"name": "a", "labels": {"atoll.dev/shared": "", "a": "host"}, "annotations": annotations}});

@@ -13,7 +13,7 @@ fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
 
 fn map(kind: &str, raw: &[u8]) -> Result<Vec<u8>, Refusal> {
     let body = Envelope { api_version: "v1", kind, raw, ..Envelope::default() }.encode();
-    let request = Request::new(mapping()).in_namespace("edge".parse().unwrap()).guarding(guard());
+    let request = Request::new(mapping()).in_namespace("edge".parse().unwrap()).with_guard(guard());
     let mut out: Vec<Bytes> = Vec::new();
     request.map_protobuf(proto_program_for("", "v1", kind).unwrap(), &body.into(), &mut out)?;
     let out = out.concat();
@@ -124,7 +124,7 @@ fn embedded_json_is_read_strictly() {
     let revision = |json: &[u8]| {
         let raw = message(&[(2, &message(&[(1, json)]))]);
         let body = Envelope { raw: &raw, ..Envelope::default() }.encode();
-        let request = Request::new(mapping()).guarding(guard());
+        let request = Request::new(mapping()).with_guard(guard());
         let program = proto_program_for("apps", "v1", "ControllerRevision").unwrap();
         request.map_protobuf(program, &body.into(), &mut Vec::<Bytes>::new()).map_err(|refusal| refusal.to_string())
     };
