@@ -37,7 +37,7 @@ pub(crate) async fn tell(
             }
             chunk = poll_fn(|cx| inbound.poll_chunk(cx)) => match chunk {
                 Some(Ok(chunk)) => match lines.take::<Verdict>(&chunk) {
-                    Ok(verdicts) => verdicts.iter().for_each(heed),
+                    Ok(verdicts) => verdicts.iter().for_each(log_verdict),
                     Err(error) => {
                         warn!(%error, "cannot parse the proxy-server's response to the list of clusters");
                         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) async fn tell(
     }
 }
 
-fn heed(verdict: &Verdict) {
+fn log_verdict(verdict: &Verdict) {
     match &verdict.refusal {
         None => info!("the proxy-server has accepted the list of clusters"),
         Some(refusal) => {

@@ -124,9 +124,9 @@ async fn take_seats<'a>(known: Known<'a, Call<'a>, Body>) -> Result<Ready<'a>, R
 async fn respond(ready: Ready<'_>) -> Answer {
     let Ready(Known { mut call, body, record, charge: _charge, .. }, occupied) = ready;
     let response = carry_out(&mut call, &body).await.inspect_err(|_| record.warned(call.shown_warnings()))?;
-    Ok(response.map(|body| match body.patience() {
+    Ok(response.map(|body| match body.read_timeout() {
         // The host has sent all of it, so it occupies no seats.
-        Some(patience) => Seated::in_memory(body, patience),
+        Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, occupied),
     }))
 }

@@ -104,7 +104,7 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
 /// (RFC 9110 section 7.6.1), the caller's credentials, and headers by which trusted proxies name the caller. It makes a
 /// new handshake.
 fn is_end_to_end(name: &HeaderName) -> bool {
-    const NEVER: [&str; 12] = [
+    const NOT_FORWARDED: [&str; 12] = [
         "authorization",
         "connection",
         "expect",
@@ -119,7 +119,7 @@ fn is_end_to_end(name: &HeaderName) -> bool {
         "upgrade",
     ];
     let name = name.as_str();
-    !NEVER.contains(&name)
+    !NOT_FORWARDED.contains(&name)
         && !["impersonate-", "sec-websocket-", "x-remote-", PREFIX].iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -189,8 +189,8 @@ impl Reload {
             warn!(agent = %tunnel.agent, "closing the tunnel: the agent may not serve any cluster");
             tunnel.end.cancel();
         }
-        let farewells = self.leaving.iter().map(|cluster| cluster.name.clone());
-        self.karmada.0.send_replace(Wanted::of(&self.running).without(farewells));
+        let leaving = self.leaving.iter().map(|cluster| cluster.name.clone());
+        self.karmada.0.send_replace(Wanted::of(&self.running).without(leaving));
     }
 }
 

@@ -40,10 +40,10 @@ pub struct Connections {
 }
 
 /// The maximum of the default, regardless of memory.
-const MOST: usize = 20_000;
+const MAX_CONNECTIONS: usize = 20_000;
 
 /// The minimum of the default, regardless of memory.
-const FEWEST: usize = 500;
+const MIN_CONNECTIONS: usize = 500;
 
 /// The maximum memory of an idle connection in bytes, with TLS and HTTP/2.
 const IDLE: u64 = 80 * 1024;
@@ -88,11 +88,11 @@ impl Default for Limits {
 
 /// The number of connections of one kind of peer that fit into a machine.
 pub fn fitting(memory: Option<u64>, files: Option<u64>) -> usize {
-    let by_memory = memory.map_or(MOST as u64, |memory| memory / PART_OF_MEMORY / IDLE);
+    let by_memory = memory.map_or(MAX_CONNECTIONS as u64, |memory| memory / PART_OF_MEMORY / IDLE);
     // Clients and agents each.
-    let by_files = files.map_or(MOST as u64, |files| files.saturating_sub(OTHER_FILES) / 2);
-    let by_memory = usize::try_from(by_memory).unwrap_or(MOST).clamp(FEWEST, MOST);
-    by_memory.min(usize::try_from(by_files).unwrap_or(MOST)).max(1)
+    let by_files = files.map_or(MAX_CONNECTIONS as u64, |files| files.saturating_sub(OTHER_FILES) / 2);
+    let by_memory = usize::try_from(by_memory).unwrap_or(MAX_CONNECTIONS).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
+    by_memory.min(usize::try_from(by_files).unwrap_or(MAX_CONNECTIONS)).max(1)
 }
 
 pub(super) fn check(limits: &Limits, problems: &mut Problems) {
@@ -141,10 +141,10 @@ mod tests {
         const GIB: u64 = 1 << 30;
         for (memory, files, expected) in [
             (Some(GIB), Some(1 << 20), 1_638),
-            (Some(64 * GIB), Some(1 << 20), MOST),
-            (Some(GIB / 64), Some(1 << 20), FEWEST),
+            (Some(64 * GIB), Some(1 << 20), MAX_CONNECTIONS),
+            (Some(GIB / 64), Some(1 << 20), MIN_CONNECTIONS),
             (Some(64 * GIB), Some(1_024), 448),
-            (None, None, MOST),
+            (None, None, MAX_CONNECTIONS),
             (None, Some(10), 1),
         ] {
             assert_eq!(fitting(memory, files), expected, "{memory:?} {files:?}");

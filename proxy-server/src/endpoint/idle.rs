@@ -17,7 +17,7 @@ pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 const IDLE: Duration = Duration::from_secs(90);
 
 /// The time for a connection to end after its client was told that it closes.
-const FAREWELL: Duration = Duration::from_secs(5);
+const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The running requests of one connection.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl Idle {
                 State::Serving if deadline > Instant::now() => self.due.as_mut().reset(deadline),
                 State::Serving => {
                     self.state = State::Closing;
-                    self.due.as_mut().reset(Instant::now() + FAREWELL);
+                    self.due.as_mut().reset(Instant::now() + GOAWAY_TIMEOUT);
                     return Poll::Ready(Verdict::Close);
                 }
             }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(next(&mut idle).await, Verdict::Close);
         assert_eq!(begun.elapsed(), HEADER_TIMEOUT);
         assert_eq!(next(&mut idle).await, Verdict::Drop);
-        assert_eq!(begun.elapsed(), HEADER_TIMEOUT + FAREWELL);
+        assert_eq!(begun.elapsed(), HEADER_TIMEOUT + GOAWAY_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -150,7 +150,7 @@ mod tests {
         let ended = Instant::now();
         assert_eq!(next(&mut idle).await, Verdict::Close);
         assert_eq!(ended.elapsed().as_secs(), IDLE.as_secs());
-        advance(FAREWELL).await;
+        advance(GOAWAY_TIMEOUT).await;
         assert_eq!(next(&mut idle).await, Verdict::Drop);
     }
 }

@@ -15,7 +15,7 @@ use super::api::{Api, ApiError, Route};
 use super::objects::{self, IMPERSONATOR, NAMESPACE};
 
 /// How often a Secret is read until the host has written a token, and the pause before each read.
-const TOKEN_LOOKS: u32 = 40;
+const TOKEN_ATTEMPTS: u32 = 40;
 const TOKEN_PAUSE: Duration = Duration::from_millis(250);
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -107,7 +107,7 @@ pub(super) async fn ensure<W: Route>(
 
 async fn token<W: Route>(api: &Api<W>, account: &str) -> Result<Secret, MemberError> {
     let secrets = format!("{NAMESPACES}/{NAMESPACE}/secrets");
-    for _ in 0..TOKEN_LOOKS {
+    for _ in 0..TOKEN_ATTEMPTS {
         let secret = ensure(api, &secrets, account, &objects::token_secret(account)).await?;
         if secret["type"] != "kubernetes.io/service-account-token" {
             return Err(MemberError::Form("the Secret of a service account of Karmada"));

@@ -28,7 +28,7 @@ use super::wanted::{PlaneAt, Wanted};
 use crate::registry::Registry;
 
 /// The pause between two searches for Clusters that have our label and are in no configuration.
-const STRAY_LOOK: Duration = Duration::from_secs(30);
+const ORPHANS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The message for a cluster without an agent.
 const ABSENT: &str = "waits for the cluster to be reachable";
@@ -116,7 +116,7 @@ impl Reconciler {
                     return;
                 },
                 Some(name) = endings.recv() => self.has_left(name).await,
-                () = sleep(STRAY_LOOK.mul_f64(0.75 + fastrand::f64() / 2.0)) => self.look_for_strays(&wanted, &ended).await,
+                () = sleep(ORPHANS_INTERVAL.mul_f64(0.75 + fastrand::f64() / 2.0)) => self.find_orphans(&wanted, &ended).await,
             }
         }
     }
@@ -147,7 +147,7 @@ impl Reconciler {
                 }
             }
         }
-        for name in wanted.farewells.iter().filter(|name| !self.kept.contains_key(*name)) {
+        for name in wanted.leaving.iter().filter(|name| !self.kept.contains_key(*name)) {
             let _ = self.departed.send(name.clone()).await;
         }
     }
@@ -205,7 +205,7 @@ impl Reconciler {
     }
 
     /// Removes Clusters that we created and that no configuration contains.
-    async fn look_for_strays(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
+    async fn find_orphans(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
         let Some(open) = &self.plane else { return };
         // The tasks report errors of Karmada.
         let Ok(there) = open.plane.kept(&open.at.kept_by).await else { return };
@@ -246,7 +246,7 @@ impl Task {
             let wait = match pass(&in_member, &self.plane, &member, &ca, anew).await {
                 Ok(done) => {
                     anew = false;
-                    self.went_well(done);
+                    self.succeeded(done);
                     pauses.good()
                 }
                 Err(error) if error.is_absence() => {
@@ -254,7 +254,7 @@ impl Task {
                     pauses.absent()
                 }
                 Err(error) => {
-                    self.went_wrong(&error).await;
+                    self.failed(&error).await;
                     pauses.failed()
                 }
             };
@@ -269,7 +269,7 @@ impl Task {
         }
     }
 
-    fn went_well(&self, done: Done) {
+    fn succeeded(&self, done: Done) {
         let outcome = match done {
             Done::Nothing => Outcome::Unchanged,
             Done::Written => Outcome::Written,
@@ -284,7 +284,7 @@ impl Task {
         }
     }
 
-    async fn went_wrong(&self, error: &PassError) {
+    async fn failed(&self, error: &PassError) {
         let message = chain(error).to_string();
         let Some(taken) = error.taken() else {
             if self.note(State::Joining, message.clone(), Outcome::Failed) {

@@ -17,7 +17,7 @@ pub struct Wanted {
     /// The members by name.
     pub(super) members: BTreeMap<ClusterName, Member>,
     /// Clusters that are served only until Karmada has released them.
-    pub(super) farewells: BTreeSet<ClusterName>,
+    pub(super) leaving: BTreeSet<ClusterName>,
 }
 
 /// The control plane, and our name there.
@@ -39,13 +39,13 @@ impl Wanted {
             .filter(|cluster| karmada.wants(&cluster.name))
             .map(|cluster| (cluster.name.clone(), Member::of(karmada, &cluster.name, &config.domain)))
             .collect();
-        Self { plane: Some(plane), members, farewells: BTreeSet::new() }
+        Self { plane: Some(plane), members, leaving: BTreeSet::new() }
     }
 
     /// The same, with these clusters as leaving.
     #[must_use]
-    pub fn without(self, farewells: impl IntoIterator<Item = ClusterName>) -> Self {
-        Self { farewells: farewells.into_iter().collect(), ..self }
+    pub fn without(self, leaving: impl IntoIterator<Item = ClusterName>) -> Self {
+        Self { leaving: leaving.into_iter().collect(), ..self }
     }
 
     /// Whether this cluster should be a member.

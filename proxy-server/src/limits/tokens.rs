@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::User;
 
 /// How long an accepted token counts as proven.
-const FRESH: Duration = Duration::from_secs(300);
+const LIFETIME: Duration = Duration::from_secs(300);
 
 /// The maximum number of remembered tokens. A forgotten token is proven again with its next request.
-const MOST: usize = 20_000;
+const MAX_TOKENS: usize = 20_000;
 
 /// The tokens of all clusters.
 #[derive(Debug, Default)]
@@ -44,15 +44,15 @@ impl Tokens {
     /// Whose it is.
     pub fn user(&self, digest: u64) -> Option<User> {
         let known = self.known();
-        known.get(&digest).filter(|known| known.since.elapsed() < FRESH).map(|known| User::clone(&known.user))
+        known.get(&digest).filter(|known| known.since.elapsed() < LIFETIME).map(|known| User::clone(&known.user))
     }
 
     /// Records that an agent has accepted the token.
     pub fn learn(&self, digest: u64, user: User) {
         let mut known = self.known();
-        if known.len() >= MOST && !known.contains_key(&digest) {
-            known.retain(|_, known| known.since.elapsed() < FRESH);
-            if known.len() >= MOST {
+        if known.len() >= MAX_TOKENS && !known.contains_key(&digest) {
+            known.retain(|_, known| known.since.elapsed() < LIFETIME);
+            if known.len() >= MAX_TOKENS {
                 known.clear();
             }
         }
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(tokens.user(digest).as_deref(), Some("jane"));
         assert_eq!(tokens.user(tokens.digest(&hangzhou, b"Bearer t")), None);
         assert_eq!(tokens.user(tokens.digest(&beijing, b"Bearer u")), None);
-        tokio::time::advance(FRESH).await;
+        tokio::time::advance(LIFETIME).await;
         assert_eq!(tokens.user(digest), None);
         tokens.learn(digest, "jane".into());
         tokens.forget(digest);
@@ -92,10 +92,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_is_bounded() {
         let tokens = Tokens::default();
-        for digest in 0..3 * MOST as u64 {
+        for digest in 0..3 * MAX_TOKENS as u64 {
             tokens.learn(digest, "jane".into());
         }
-        assert!(tokens.known().len() <= MOST);
-        assert!(tokens.user(3 * MOST as u64 - 1).is_some());
+        assert!(tokens.known().len() <= MAX_TOKENS);
+        assert!(tokens.user(3 * MAX_TOKENS as u64 - 1).is_some());
     }
 }

@@ -33,7 +33,7 @@ use virtual_cluster::namespaces;
 use virtual_cluster::provisioner::Growth;
 
 /// Namespaces that no API server deletes (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+const UNDELETABLE: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Handles a request for Namespaces.
 pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
@@ -75,7 +75,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
             list_transform(call, request, program(request), Filter::ByName)?,
         ));
     }
-    if request.verb() == Verb::Delete && request.subresource().is_none() && IMMORTAL.contains(&name) {
+    if request.verb() == Verb::Delete && request.subresource().is_none() && UNDELETABLE.contains(&name) {
         return Err(forbidden(request, "this namespace may not be deleted"));
     }
     let planned = decide_one(call, request, &host, &path, &body.bytes()).await;

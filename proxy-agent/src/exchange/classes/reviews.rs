@@ -47,7 +47,7 @@ pub(crate) enum Kind {
 }
 
 /// The reason why a path is refused to all users.
-const NEVER: &str = "this path shows the whole host cluster and is not served by virtual clusters";
+const NOT_SERVED: &str = "this path shows the whole host cluster and is not served by virtual clusters";
 
 // === impl Kind ===
 
@@ -151,7 +151,7 @@ async fn ruling_of(call: &Call<'_>, question: &Question) -> Result<Ruling, Refus
     match question::class(verb, path) {
         // The host's own roles allow this to all users, and all virtual clusters have these roles.
         PathClass::Public | PathClass::Authenticated => Ok(Ruling::Host),
-        PathClass::Never => Ok(Ruling::Denied(NEVER)),
+        PathClass::Never => Ok(Ruling::Denied(NOT_SERVED)),
         PathClass::ByRule => {
             let stranger;
             let user = match &question.subject {

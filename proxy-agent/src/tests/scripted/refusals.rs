@@ -10,7 +10,7 @@ use protocol::ClusterName;
 const MAPS: &str = "/api/v1/namespaces/edge/configmaps";
 
 /// A pod that demands another node selector than the guard.
-fn stray_pod() -> Value {
+fn pod_on_another_node() -> Value {
     json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
         "spec": {"nodeSelector": {"location": "hangzhou"}, "containers": []}})
 }
@@ -45,7 +45,12 @@ async fn refusals_that_depend_on_the_request_alone() {
         (Ask::delete("/api/v1/namespaces"), 405, "MethodNotAllowed", "method"),
         (Ask::post(&format!("{rbac}/clusterroles/a"), &json!({})), 405, "MethodNotAllowed", "method"),
         (Ask::post("/api/v1/namespaces", &named("Namespace", "v1", "operators")), 409, "Conflict", "operators"),
-        (Ask::post("/api/v1/namespaces/edge/pods", &stray_pod()), 422, "Invalid", "this cluster's nodes have"),
+        (
+            Ask::post("/api/v1/namespaces/edge/pods", &pod_on_another_node()),
+            422,
+            "Invalid",
+            "this cluster's nodes have",
+        ),
         (Ask::get(&format!("{MAPS}?labelSelector=atoll.dev/x")), 400, "BadRequest", "atoll.dev"),
         (Ask::get(&format!("{MAPS}?labelSelector=%21%21")), 400, "BadRequest", ""),
         (

@@ -97,7 +97,7 @@ impl ShownBody {
     }
 
     /// The time that the client has to read the body, if it is held in memory.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    pub(crate) fn read_timeout(&self) -> Option<Duration> {
         match self {
             Self::Whole(_) | Self::Pieces(_) => Some(REQUEST_TIMEOUT),
             Self::Verbatim(_) | Self::Stream(_) => None,

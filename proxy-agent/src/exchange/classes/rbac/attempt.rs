@@ -30,7 +30,7 @@ use caller::reviews::{Attributes, Rules};
 use host_client::full;
 
 /// The maximum number of paths that a refusal names.
-const MOST_SAID: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// The Role or RoleBinding that is attempted.
 #[derive(Serialize)]
@@ -198,7 +198,7 @@ fn not_granted(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str, missi
 }
 
 /// The path rules that the caller lacks, as `CompactString` in pkg/apis/rbac/v1/helpers.go prints them: each pair of
-/// path and verb once, and only the first [`MOST_SAID`]. The number of pairs of a rule is the product of the lengths of
+/// path and verb once, and only the first [`MAX_REPORTED`]. The number of pairs of a rule is the product of the lengths of
 /// its lists.
 fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
     let mut missing = Vec::new();
@@ -210,7 +210,7 @@ fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
                 if held.allow_path(verb, url) || !said.insert((url, verb)) {
                     continue;
                 }
-                if missing.len() == MOST_SAID {
+                if missing.len() == MAX_REPORTED {
                     missing.push("(and more)".to_owned());
                     return missing;
                 }
@@ -257,7 +257,7 @@ mod tests {
         let verbs: Vec<_> = (0..100_000).map(|number| format!("verb{number}")).collect();
         let paths: Vec<_> = (0..100_000).map(|number| format!("/{number}")).collect();
         let many = lacking(&Rules::default(), &[&json!({"verbs": verbs, "nonResourceURLs": paths})]);
-        assert_eq!((many.len(), &*many[0]), (MOST_SAID + 1, r#"{NonResourceURLs:["/0"], Verbs:["verb0"]}"#));
-        assert_eq!(many[MOST_SAID], "(and more)");
+        assert_eq!((many.len(), &*many[0]), (MAX_REPORTED + 1, r#"{NonResourceURLs:["/0"], Verbs:["verb0"]}"#));
+        assert_eq!(many[MAX_REPORTED], "(and more)");
     }
 }

@@ -36,7 +36,7 @@ const OTHERWISE: &str = "virtual clusters of this host share it, and others crea
                          specification: create it with the same one, or under another name";
 
 /// The refusal to change an object that others have, too.
-const AWAITED: &str = "virtual clusters of this host share it, and others use it as it is: your change is recorded, \
+const CHANGE_RECORDED: &str = "virtual clusters of this host share it, and others use it as it is: your change is recorded, \
                        and is applied once every cluster that uses this object requests the same change; try again";
 
 /// The refusal to change an object of the operator.
@@ -44,7 +44,7 @@ pub(crate) const OPERATORS: &str =
     "the operator of the host cluster created it or uses it, so only its labels and annotations can be changed here";
 
 /// The refusal to create an object that is still being deleted.
-const GOING: &str = "an object of this name is being deleted on the host: try again";
+const BEING_DELETED: &str = "an object of this name is being deleted on the host: try again";
 
 pub(crate) async fn write_shared(
     call: &Call<'_>,
@@ -76,7 +76,7 @@ pub(crate) async fn write_shared(
         return Err(Status::not_found(request.group_resource(), &name).into());
     }
     if !is_seen && live.as_ref().is_some_and(|live| !live.text("deletionTimestamp").is_empty()) {
-        return Err(Status::conflict(request.group_resource(), &name, GOING).into());
+        return Err(Status::conflict(request.group_resource(), &name, BEING_DELETED).into());
     }
     if !is_seen && patch.is_some() {
         may_create(call, request).await?;
@@ -191,7 +191,7 @@ async fn change(
         Agreement::Awaited => {
             objected(call, request, written, wanted)?;
             record_pending_change(call, request, path, live, pending_change).await?;
-            Err(Status::conflict(request.group_resource(), &name, AWAITED).into())
+            Err(Status::conflict(request.group_resource(), &name, CHANGE_RECORDED).into())
         }
     }
 }
