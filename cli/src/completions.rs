@@ -9,12 +9,15 @@ use crate::programs::Program;
 
 /// Print completions for a shell.
 ///
-/// The completions are those of atoll, or with --of, those of another program. Exits with 0.
+/// By default, the completions are those of atoll. --of selects another program. Exits with 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    source <(atoll completions bash)\n  \
+    # Load completions into this shell\n  \
+    source <(atoll completions bash)\n\n  \
+    # Install completions for zsh and fish\n  \
     atoll completions zsh > \"${fpath[1]}/_atoll\"\n  \
-    atoll completions fish > ~/.config/fish/completions/atoll.fish\n  \
+    atoll completions fish > ~/.config/fish/completions/atoll.fish\n\n  \
+    # Install completions of proxy-agent for bash\n  \
     atoll completions bash --of proxy-agent > /usr/share/bash-completion/completions/proxy-agent")]
 pub(crate) struct Args {
     /// The shell.

@@ -1,11 +1,11 @@
-//! `atoll explain`: how the agent changes a request, without an agent and without a host.
+//! `atoll explain`: how the agent changes a request. It needs neither an agent nor a host.
 //!
-//! Reading order: [`Args`], `request` (the request to explain), [`proxy_agent::exchange::explain`] (which plans it with the
-//! agent's own code), `words` (what is printed), `fields` (how an object changes).
+//! Reading order: [`Args`], `request` (the request to explain), [`proxy_agent::exchange::explain`] (plans it with the
+//! code of the agent), `output`, `fields` (how an object changes).
 
 mod fields;
+mod output;
 mod request;
-mod words;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,30 +19,33 @@ use protocol::identity::Identity;
 use proxy_agent::ProxyAgentConfiguration;
 use proxy_agent::exchange::explain::{Outcome, explain};
 
-use request::Asked;
+use request::ClientRequest;
 
-/// Explain which request the agent sends to the host cluster instead of a client's, and why.
+/// Explain which request the agent sends to the host cluster for the request of a client.
 ///
-/// Reads a proxy-agent's configuration, plans the request with the code of the agent, and prints what the request is, what
-/// the agent checks first, which request it sends with which identity, and what the client gets. Nothing is sent: the
-/// command assumes that the host allows everything and that the namespace of the request exists. If the outcome depends on
-/// objects of the host, it says so.
+/// Reads a proxy-agent's configuration, plans the request with the code of the agent, and prints the kind of the
+/// request, the checks before it, the request to the host and its identity, and the response to the client. The command
+/// sends nothing. It assumes that the host allows everything, and that the namespace of the request exists. If the
+/// outcome depends on objects of the host, it says so.
 ///
-/// With -f, it explains the creation of each object of a file, and lists every field that changes with its reason.
+/// With -f, it explains the creation of each object of a file, and lists each field that changes, with the reason.
 ///
-/// Exits with 0 if every request would be sent, and with 1 if one is refused.
+/// Exits with 0 if the agent would send every request, and with 1 if it refuses one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    atoll explain --config proxy-agent.yaml --cluster ke-beijing GET /api/v1/nodes\n  \
+    # Explain a list of nodes\n  \
+    atoll explain --config proxy-agent.yaml --cluster ke-beijing GET /api/v1/nodes\n\n  \
+    # Explain a request of the user jane in the group dev\n  \
     atoll explain --config proxy-agent.yaml --cluster ke-beijing --user jane --group dev \\\n      \
-        GET '/api/v1/pods?fieldSelector=metadata.namespace=edge'\n  \
+        GET '/api/v1/pods?fieldSelector=metadata.namespace=edge'\n\n  \
+    # Explain the creation of the objects in a file\n  \
     atoll explain --config proxy-agent.yaml --cluster ke-beijing -f deployment.yaml")]
 pub(crate) struct Args {
-    /// The proxy-agent's configuration. The certificates and the kubeconfig that it names are not read.
+    /// The proxy-agent's configuration. The command does not read the certificates and the kubeconfig that it names.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 
-    /// The virtual cluster to which the client sends the request.
+    /// The virtual cluster of the client.
     #[arg(long, value_name = "CLUSTER")]
     cluster: ClusterName,
 
@@ -50,11 +53,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "USER")]
     user: Option<String>,
 
-    /// A group of the user. Can be given several times. The default is system:masters without --user, and none with --user.
+    /// A group of the user. Can be given several times. The default is system:masters without --user, and none with
+    /// --user.
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
 
-    /// Objects to create, in YAML or JSON. Can contain several documents and Lists. - is standard input.
+    /// A file with objects to create, in YAML or JSON. It can contain several documents and Lists. - is standard input.
     #[arg(short, long, value_name = "OBJECT", conflicts_with_all = ["method", "url"])]
     filename: Option<PathBuf>,
 
@@ -74,13 +78,13 @@ pub(crate) struct Args {
 /// Explains each request.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let config: ProxyAgentConfiguration = load(&args.config)?;
-    known(args, &config)?;
-    let asked = match (&args.filename, &args.method, &args.url) {
+    check_cluster(args, &config)?;
+    let requests = match (&args.filename, &args.method, &args.url) {
         (Some(file), ..) => request::objects(file, &args.namespace)?,
-        (None, Some(method), Some(url)) => vec![Asked::plain(method, url, &args.cluster)?],
+        (None, Some(method), Some(url)) => vec![ClientRequest::new(method, url, &args.cluster)?],
         _ => bail!("METHOD and URL are required, or -f OBJECT"),
     };
-    let who = Identity {
+    let user = Identity {
         user: args.user.clone().unwrap_or_else(|| "admin".to_owned()),
         groups: match &args.groups[..] {
             [] if args.user.is_none() => vec!["system:masters".to_owned()],
@@ -91,27 +95,27 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut all_sent = true;
-    for (index, asked) in asked.iter().enumerate() {
+    for (index, request) in requests.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
-        let explanation = runtime.block_on(explain(&config, &args.cluster, &who, asked.request()?))?;
+        let explanation = runtime.block_on(explain(&config, &args.cluster, &user, request.to_http()?))?;
         all_sent &= matches!(explanation.outcome, Outcome::Sent(_));
-        words::explained(asked, &args.cluster, &who, &explanation, out)?;
+        output::explained(request, &args.cluster, &user, &explanation, out)?;
     }
     Ok(if all_sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Fails if the cluster is not virtual, or not in the configuration.
-fn known(args: &Args, config: &ProxyAgentConfiguration) -> anyhow::Result<()> {
+/// Fails if the configuration has no virtual cluster of this name.
+fn check_cluster(args: &Args, config: &ProxyAgentConfiguration) -> anyhow::Result<()> {
     let cluster = &args.cluster;
-    if config.virtual_clusters.iter().any(|known| known.name == *cluster) {
+    if config.virtual_clusters.iter().any(|entry| entry.name == *cluster) {
         return Ok(());
     }
-    if config.physical_clusters.iter().any(|known| known.name == *cluster) {
-        bail!("{cluster} is a physical cluster: the agent forwards its requests byte for byte, without changes");
+    if config.physical_clusters.iter().any(|entry| entry.name == *cluster) {
+        bail!("{cluster} is a physical cluster: the agent forwards its requests unchanged");
     }
-    let names: Vec<_> = config.virtual_clusters.iter().map(|known| known.name.as_str()).collect();
+    let names: Vec<_> = config.virtual_clusters.iter().map(|entry| entry.name.as_str()).collect();
     let file = args.config.display();
     bail!("{file} has no virtual cluster {cluster}; it has: {}", names.join(", "))
 }

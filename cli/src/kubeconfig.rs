@@ -1,8 +1,8 @@
 //! `atoll kubeconfig`: kubeconfigs for clients of a cluster.
 //!
-//! [`addresses`] determines the address of the endpoint, [`virtual_cluster`] issues credentials, and [`physical_cluster`]
-//! copies those of an [`existing`] kubeconfig. [`document`] is the file itself. [`karmada`] prints manifests for Karmada
-//! instead.
+//! [`addresses`] determines the address of the endpoint, [`virtual_cluster`] issues credentials, and
+//! [`physical_cluster`] copies those of an [`existing`] kubeconfig. [`document`] is the file itself. [`karmada`] prints
+//! manifests for Karmada instead.
 
 mod addresses;
 mod args;
@@ -31,9 +31,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         return Ok(());
     };
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
-    write(path, text.as_bytes(), Secrecy::Secret, existing).context("--force replaces a file")?;
+    write(path, text.as_bytes(), Secrecy::Secret, existing).context("set --force to replace the file")?;
     if args.karmada {
-        writeln!(out, "wrote {}; in Karmada: kubectl apply --server-side -f {0}", path.display())?;
+        writeln!(out, "wrote {}; apply it in Karmada: kubectl apply --server-side -f {0}", path.display())?;
     } else {
         writeln!(out, "wrote {}; try: kubectl --kubeconfig {0} version", path.display())?;
     }

@@ -1,4 +1,4 @@
-//! The flag for how long a certificate is valid.
+//! The value of `--lifetime`: how long a certificate is valid.
 
 use std::fmt;
 use std::str::FromStr;
@@ -47,7 +47,7 @@ impl FromStr for Lifetime {
 
 impl fmt::Display for InvalidLifetime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not a lifetime such as 365d or 12h, between a minute and a hundred years")
+        f.write_str("must be a duration such as 365d or 12h, between one minute and 100 years")
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_and_lengths_of_time_are_read() {
+    fn days_and_durations_are_parsed() {
         for (text, seconds) in [("1d", DAY), ("365d", 365 * DAY), ("12h", 12 * 3600), ("1h30m", 5400), ("1m", 60)] {
             assert_eq!(text.parse(), Ok(Lifetime(Duration::from_secs(seconds))), "{text}");
         }

@@ -1,7 +1,8 @@
-//! The operator's command: certificates, kubeconfigs, checks, and a trial of everything in one process.
+//! The operator's command: certificates, kubeconfigs, checks, and a demo in one process.
 //!
-//! There is one module per subcommand. Each takes its parsed flags and an output, so that tests read what people read. What
-//! is *not* here: anything that the binaries do while they run; `atoll demo` runs them unmodified.
+//! There is one module per subcommand. Each takes its parsed flags and a writer, so that tests can read the output.
+//! What is
+//! *not* here: anything that proxy-server and proxy-agent do while they run. `atoll demo` runs them unmodified.
 
 mod certs;
 mod check;
@@ -23,15 +24,19 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 /// Create certificates and kubeconfigs for proxy-server and proxy-agent, check and explain their configurations, show
 /// their status, or try them in a demo.
 ///
-/// Exits with 0 on success, with 1 on failure, and with 2 if the flags are invalid. Some commands have further exit codes;
-/// see their help.
+/// Exits with 0 on success, with 1 on failure, and with 2 if the flags are invalid. Some commands have further exit
+/// codes; see their help.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
 #[command(after_help = "Examples:\n  \
-    atoll demo                                      see two clusters in one\n  \
-    atoll check proxy-server.yaml                   before you start it\n  \
-    atoll status                                    after you have started it\n  \
-    source <(atoll completions bash)                completions for this shell")]
+    # Try Atoll with two virtual clusters on a simulated host\n  \
+    atoll demo\n\n  \
+    # Check a configuration before you start proxy-server\n  \
+    atoll check proxy-server.yaml\n\n  \
+    # Show the status of a running proxy-server\n  \
+    atoll status\n\n  \
+    # Load completions into this shell\n  \
+    source <(atoll completions bash)")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -81,10 +86,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-#[expect(clippy::print_stderr, reason = "the message is for the person at the terminal")]
+#[expect(clippy::print_stderr, reason = "standard error is for the user")]
 fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("atoll: {error:#}");
-    // Not "something is not ready", which is 1.
+    // Exit code 1 means that something is not ready.
     if error.is::<status::Unreachable>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -95,6 +100,16 @@ mod tests {
     #[test]
     fn the_flags_do_not_contradict_each_other() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        fn check(command: &clap::Command) {
+            let has_examples = command.get_after_help().is_some_and(|help| help.to_string().starts_with("Examples:\n"));
+            assert!(has_examples || command.has_subcommands(), "{} has no examples", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
     }
 
     #[test]

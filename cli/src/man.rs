@@ -1,4 +1,4 @@
-//! `atoll man`: the manual of all three programs, from the text of `--help`.
+//! `atoll man`: man pages of all three programs, from the texts of `--help`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,10 @@ use crate::programs::Program;
 /// Existing pages are replaced. Exits with 0, or with 1 if a page cannot be written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    atoll man ~/.local/share/man && man atoll-check\n  \
+    # Install the pages for the current user, and read one\n  \
+    atoll man ~/.local/share/man\n  \
+    man atoll-check\n\n  \
+    # Install the pages into the directory of a package\n  \
     atoll man \"$DESTDIR/usr/share/man\"")]
 pub(crate) struct Args {
     /// The directory of man pages, as in MANPATH.

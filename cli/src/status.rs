@@ -1,4 +1,4 @@
-//! `atoll status`: the status of a proxy-server or a proxy-agent, from its admin listener.
+//! `atoll status`: shows the status of a proxy-server or a proxy-agent, from its admin listener.
 
 use std::fmt;
 use std::io::Write;
@@ -16,42 +16,48 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// The timeout of the whole request; the listener is on this machine.
+/// The timeout of the whole request. The listener is on this machine.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum size of the document, in bytes. For ten thousand clusters, it has a tenth of this.
+/// The maximum size of the document, in bytes. The document for 10,000 clusters has a tenth of this size.
 const MAX_STATUS: usize = 32 * 1024 * 1024;
 
 /// Show the status of a proxy-server or a proxy-agent.
 ///
-/// Reads it from the admin listener (`listeners.admin`), which is on loopback: run the command where the binary runs.
-/// For a proxy-server, it shows the clusters and their agents, the tunnels, and when certificates expire. For a
-/// proxy-agent, it shows the tunnels and why one is down, the virtual clusters and whether they are ready, and the API
-/// servers of the host.
+/// Reads the status from the admin listener (`listeners.admin`). This listener is on loopback, so run the command on
+/// the machine of the proxy-server or proxy-agent. For a proxy-server, the status shows the clusters and their agents,
+/// the tunnels, and when certificates expire. For a proxy-agent, it shows the tunnels and why one is down, the virtual
+/// clusters and whether they are ready, and the API servers of the host.
 ///
-/// For a proxy-server, a cluster is ready if an agent is connected. Only the status of that agent shows whether it can
-/// serve the cluster.
+/// In the status of a proxy-server, a cluster is ready if an agent is connected. Only the status of that agent shows
+/// whether the agent can serve the cluster.
 ///
 /// Exits with 0 if everything is ready, with 1 if something is not, and with 2 if there is no response. Invalid flags
 /// exit with 2 too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    atoll status                                      a proxy-server on this machine\n  \
-    atoll status --admin http://127.0.0.1:8094 -o wide    a proxy-agent\n  \
+    # Show the status of a proxy-server on this machine\n  \
+    atoll status\n\n  \
+    # Show the status of a proxy-agent, with more columns\n  \
+    atoll status --admin http://127.0.0.1:8094 -o wide\n\n  \
+    # List the clusters that are not ready\n  \
     atoll status -o json | jq '.clusters[] | select(.ready | not)'")]
 pub(crate) struct Args {
-    /// The admin listener. The default port is 8095 for a proxy-server, and 8094 for a proxy-agent.
+    /// The URL of the admin listener. The default port is 8095 for a proxy-server, and 8094 for a proxy-agent.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8095")]
     admin: Uri,
 
-    /// The output format: tables, tables with more columns, or the document itself.
+    /// The output format.
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     output: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
+    /// Tables
     Table,
+    /// Tables with more columns
     Wide,
+    /// The status document
     Json,
 }
 
@@ -61,7 +67,7 @@ pub(crate) struct Unreachable {
     admin: Uri,
 }
 
-/// The status of either half.
+/// The status of one of the two binaries.
 enum Status {
     Server(ServerStatus),
     Agent(AgentStatus),
@@ -69,13 +75,14 @@ enum Status {
 
 /// Reads the status and prints it.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    let asked = async { timeout(REQUEST_TIMEOUT, get(&args.admin)).await.context("no response in time")? };
-    let document = runtime.block_on(asked).map_err(|error| {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start a runtime")?;
+    let request = async { timeout(REQUEST_TIMEOUT, get(&args.admin)).await.context("no response in time")? };
+    let document = runtime.block_on(request).map_err(|error| {
         // A wrong URL is a different error from a missing response.
-        if error.is::<NotAnAdmin>() { error } else { error.context(Unreachable { admin: args.admin.clone() }) }
+        if error.is::<WrongUrl>() { error } else { error.context(Unreachable { admin: args.admin.clone() }) }
     })?;
-    let status = Status::read(&document).with_context(|| format!("{}status", slashed(&args.admin)))?;
+    let status = Status::read(&document).with_context(|| format!("{}status", with_slash(&args.admin)))?;
     match args.output {
         Format::Json => writeln!(out, "{document:#}")?,
         Format::Table => out.write_all(status.text(false).as_bytes())?,
@@ -86,44 +93,44 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
 
 /// The URL is not that of an admin listener.
 #[derive(Debug, thiserror::Error)]
-#[error("--admin {admin}: {why}")]
-struct NotAnAdmin {
+#[error("--admin {admin}: {problem}")]
+struct WrongUrl {
     admin: Uri,
-    why: String,
+    problem: String,
 }
 
 async fn get(admin: &Uri) -> anyhow::Result<Value> {
-    let not = |why: String| NotAnAdmin { admin: admin.clone(), why };
+    let wrong = |problem: String| WrongUrl { admin: admin.clone(), problem };
     let host = match (admin.scheme_str(), admin.host()) {
         (Some("http"), Some(host)) => host.trim_start_matches('[').trim_end_matches(']'),
-        _ => return Err(not("not a URL such as http://127.0.0.1:8095".into()).into()),
+        _ => return Err(wrong("must be a URL such as http://127.0.0.1:8095".into()).into()),
     };
     let socket = TcpStream::connect((host, admin.port_u16().unwrap_or(80))).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
     let authority = admin.authority().map_or("", http::uri::Authority::as_str);
     let request =
-        Request::get("/status").header(header::HOST, authority).body(Empty::<Bytes>::new()).context("the URL")?;
+        Request::get("/status").header(header::HOST, authority).body(Empty::<Bytes>::new()).context("invalid URL")?;
     let exchange = async {
         let response = sender.send_request(request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MAX_STATUS).collect().await;
         let body = body
-            .map_err(|error| anyhow::anyhow!(error).context("the connection broke during the response"))?
+            .map_err(|error| anyhow::anyhow!(error).context("the connection was closed during the response"))?
             .to_bytes();
         anyhow::Ok((status, body))
     };
     // The exchange ends with the response, even if the connection stays open.
     let (status, body) = tokio::select! {
-        exchanged = exchange => exchanged?,
-        ended = connection => { ended?; bail!("the connection was closed") }
+        response = exchange => response?,
+        ended = connection => { ended?; bail!("the connection was closed without a response") }
     };
     let document = serde_json::from_slice(&body).ok().filter(|_| status == StatusCode::OK);
-    let why = || {
+    let problem = || {
         format!(
-            "returned {status}, not a status document; is it the admin listener of a proxy-server or a proxy-agent?"
+            "it returned {status} without a status document; is it the admin listener of a proxy-server or a proxy-agent?"
         )
     };
-    document.ok_or_else(|| not(why()).into())
+    document.ok_or_else(|| wrong(problem()).into())
 }
 
 // === impl Status ===
@@ -133,13 +140,13 @@ impl Status {
         let version = document["apiVersion"].as_str().unwrap_or_default();
         ensure!(
             version == ops::config::API_VERSION,
-            "the status has version {version:?}, but this atoll supports {}: use the atoll of the same release as the binary",
+            "the status has version {version:?}, but this atoll supports {}; use the atoll of the release that is running",
             ops::config::API_VERSION
         );
         match document["kind"].as_str() {
             Some(proxy_server::status::KIND) => Ok(Self::Server(serde_json::from_value(document.clone())?)),
             Some(proxy_agent::status::KIND) => Ok(Self::Agent(serde_json::from_value(document.clone())?)),
-            kind => bail!("the document has kind {kind:?}, which is not a status"),
+            kind => bail!("the document has the kind {kind:?}, which is not a status"),
         }
     }
 
@@ -164,14 +171,14 @@ impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no response from {}: does the process run on this machine, and is this its `listeners.admin`? The default \
-             port is 8095 for a proxy-server, and 8094 for a proxy-agent",
+            "no response from {}: check that the process runs on this machine, and that this is its `listeners.admin`; the \
+             default port is 8095 for a proxy-server, and 8094 for a proxy-agent",
             self.admin
         )
     }
 }
 
-fn slashed(admin: &Uri) -> String {
+fn with_slash(admin: &Uri) -> String {
     format!("{}/", admin.to_string().trim_end_matches('/'))
 }
 
@@ -216,7 +223,7 @@ servingCA     2026-05-11T12:00:00Z   10d
     }
 
     #[test]
-    fn an_agent_s_document_is_shown_in_tables() {
+    fn the_status_of_an_agent_has_tables() {
         let status = Status::read(&json!({
             "apiVersion": "atoll.dev/v1alpha1", "kind": "AgentStatus", "version": "0.1.0", "agent": "site-a",
             "time": "2026-05-01T12:00:00Z", "ready": false,
@@ -251,12 +258,12 @@ servingCA     2026-05-11T12:00:00Z   10d
     #[test]
     fn a_missing_server_and_a_wrong_url_have_different_errors() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let ask = |admin: &str| {
+        let error = |admin: &str| {
             let args = Args { admin: admin.parse().unwrap(), output: Format::Table };
             run(&args, &mut Vec::new()).unwrap_err()
         };
-        let nobody = ask(&format!("http://127.0.0.1:{port}"));
-        assert!(nobody.is::<Unreachable>() && nobody.to_string().contains("8094"), "{nobody:#}");
-        assert!(!ask("https://127.0.0.1:1").is::<Unreachable>());
+        let missing = error(&format!("http://127.0.0.1:{port}"));
+        assert!(missing.is::<Unreachable>() && missing.to_string().contains("8094"), "{missing:#}");
+        assert!(!error("https://127.0.0.1:1").is::<Unreachable>());
     }
 }

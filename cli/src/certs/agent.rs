@@ -14,6 +14,11 @@ use crate::lifetime::Lifetime;
 /// Writes DIR/agents/ID.{crt,key}, signed by DIR/agent-ca. The proxy-server's configuration, not the certificate,
 /// determines which clusters the agent may serve. Replicas of an agent share one certificate.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    # Issue the certificate of the agent site-a\n  \
+    atoll certs agent site-a --dir /etc/atoll\n\n  \
+    # Renew it\n  \
+    atoll certs agent site-a --dir /etc/atoll --force")]
 pub(super) struct Args {
     /// The agent's ID, as in `agents:` of the proxy-server's configuration. It becomes the common name.
     #[arg(value_name = "ID")]
@@ -23,7 +28,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
-    /// How long the certificate is valid, for example 365d or 8760h, but never longer than the agent CA.
+    /// How long the certificate is valid, for example 365d or 8760h. It cannot be valid for longer than the agent CA.
     #[arg(long, value_name = "TIME", default_value = "365d")]
     lifetime: Lifetime,
 
@@ -41,7 +46,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     write_pairs(&[(dir.agent(id.as_str()), &pair)], args.force, out)?;
     writeln!(
         out,
-        "\nCopy these two files and {} to the agent, into the same folders. In its configuration, beside serving-ca.crt:\n\n\
+        "\nCopy these two files and {} to the machine of the agent, with the same directories. In the proxy-agent's \
+         configuration, which must be in the directory of serving-ca.crt:\n\n\
          identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}",
         dir.serving_ca().certificate.display(),
     )?;

@@ -12,10 +12,13 @@ use crate::lifetime::Lifetime;
 
 /// Create the client CA of a virtual cluster.
 ///
-/// Writes DIR/clusters/CLUSTER/client-ca.{crt,key}. A certificate that this CA signed is valid for this cluster only. The
-/// proxy-server needs the certificate of the CA. Only `atoll kubeconfig` needs the key, so you can keep it elsewhere. A
-/// physical cluster needs no client CA, because its API server authenticates its own clients.
+/// Writes DIR/clusters/CLUSTER/client-ca.{crt,key}. A certificate that this CA signed is valid for this cluster only.
+/// The proxy-server needs the certificate of the CA. Only `atoll kubeconfig` needs the key, so you can keep it
+/// elsewhere. A physical cluster needs no client CA, because its API server authenticates its own clients.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    # Create the client CA of ke-beijing\n  \
+    atoll certs cluster ke-beijing --dir /etc/atoll")]
 pub(super) struct Args {
     /// The name of the virtual cluster, as in the configurations.
     #[arg(value_name = "CLUSTER")]
@@ -37,7 +40,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let cluster = &args.cluster;
     let dir = Directory::new(&args.dir)?;
-    // Not in a directory that a typing error names.
+    // A wrong directory must not get a CA that the operator then looks for elsewhere.
     let agent_ca = dir.agent_ca().certificate;
     ensure!(agent_ca.exists(), "{} does not exist; `atoll certs init` creates it", agent_ca.display());
     let path = dir.client_ca(cluster.as_str());

@@ -1,4 +1,4 @@
-//! The directory of certificates, and how they are written.
+//! The directory with CAs and certificates.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use ops::files::{Existing, Secrecy, WriteError, write};
 use ops::pki::{Authority, PemPair};
 
-/// The directory, by its absolute path, because configurations may be anywhere.
+/// The absolute path of the directory, because configurations can be in other directories.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory(PathBuf);
 
@@ -73,13 +73,13 @@ impl PairPath {
     }
 }
 
-/// Writes all certificates and keys, and prints their paths. Writes none if a file exists and may not be replaced.
+/// Writes all certificates and keys, and prints their paths. If a file exists and must not be replaced, it writes none.
 pub(crate) fn write_pairs(pairs: &[(PairPath, &PemPair)], force: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let existing = if force { Existing::Replace } else { Existing::Refuse };
     if existing == Existing::Refuse {
         let paths = || pairs.iter().flat_map(|(path, _)| [&path.certificate, &path.key]);
         if let Some(path) = paths().find(|path| path.symlink_metadata().is_ok()) {
-            bail!("{} exists already; nothing was written (--force replaces it)", path.display());
+            bail!("{} already exists; no file was written (--force replaces existing files)", path.display());
         }
     }
     for (path, pair) in pairs {

@@ -11,11 +11,16 @@ use crate::lifetime::Lifetime;
 /// Create the serving CA and the agent CA of a new installation.
 ///
 /// Writes DIR/serving-ca.{crt,key}, which signs the proxy-server's certificates for clients and agents, and
-/// DIR/agent-ca.{crt,key}, which signs the certificates of agents. The proxy-server needs the key of the serving CA, but
-/// only the certificate of the agent CA: keep agent-ca.key where you run `atoll certs agent`.
+/// DIR/agent-ca.{crt,key}, which signs the certificates of agents. The proxy-server needs the key of the serving CA,
+/// but only the certificate of the agent CA: keep agent-ca.key where you run `atoll certs agent`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    # Create both CAs\n  \
+    atoll certs init /etc/atoll\n\n  \
+    # Create CAs that are valid for five years\n  \
+    atoll certs init /etc/atoll --lifetime 1825d")]
 pub(super) struct Args {
-    /// The directory. It is created if it does not exist.
+    /// The directory for the files. The command creates it if it does not exist.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 

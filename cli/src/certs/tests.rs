@@ -15,8 +15,8 @@ struct Line {
     args: Args,
 }
 
-fn certs(words: &[&str]) -> anyhow::Result<String> {
-    let line = Line::try_parse_from([&["certs"], words].concat())?;
+fn certs(arguments: &[&str]) -> anyhow::Result<String> {
+    let line = Line::try_parse_from([&["certs"], arguments].concat())?;
     let mut out = Vec::new();
     run(&line.args, &mut out)?;
     Ok(String::from_utf8(out)?)
@@ -82,7 +82,7 @@ fn an_agent_s_certificate_is_accepted_by_the_agent_ca_and_nothing_else_is_copied
 }
 
 #[test]
-fn keys_are_for_their_owner() {
+fn only_the_owner_can_read_keys() {
     let dir = tempfile::tempdir().unwrap();
     certs(&["init", utf8(dir.path())]).unwrap();
     certs(&["cluster", "a", "--dir", utf8(dir.path())]).unwrap();
@@ -99,13 +99,13 @@ fn keys_are_for_their_owner() {
 }
 
 #[test]
-fn nothing_is_overwritten_unasked_not_even_half() {
+fn existing_files_are_replaced_only_with_force() {
     let dir = tempfile::tempdir().unwrap();
     certs(&["init", utf8(dir.path())]).unwrap();
     fs::remove_file(dir.path().join("serving-ca.crt")).unwrap();
     let before = fs::read(dir.path().join("serving-ca.key")).unwrap();
     let error = certs(&["init", utf8(dir.path())]).unwrap_err();
-    assert!(error.to_string().contains("serving-ca.key exists already"), "{error}");
+    assert!(error.to_string().contains("serving-ca.key already exists"), "{error}");
     assert!(!dir.path().join("serving-ca.crt").exists());
     assert_eq!(fs::read(dir.path().join("serving-ca.key")).unwrap(), before);
 

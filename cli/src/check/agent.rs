@@ -1,4 +1,4 @@
-//! The files of a proxy-agent.
+//! Checks the configuration of a proxy-agent.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use virtual_cluster::namespaces::Namespaces;
 use super::certificate;
 use super::report::Report;
 
-/// Checks the files that the configuration names, and its virtual clusters. `opens_host` says whether the host is
-/// reached from here as the agent reaches it.
+/// Checks the files that the configuration names, and its virtual clusters. If `opens_host` is set, it also checks the
+/// credential for the host.
 pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: &mut Report) {
     let identity = &config.identity;
     if let Some(name) = certificate::identity(report, "identity", &identity.certificate, &identity.key)
@@ -27,7 +27,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
         report.mistake(
             &identity.certificate,
             format_args!(
-                "identity: {path} is for {name:?}, which is not an agent ID ({error}); run `atoll certs agent ID`"
+                "identity: {path} has the common name {name:?}, which is not an agent ID ({error}); run `atoll certs agent ID`"
             ),
         );
     }
@@ -43,28 +43,28 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
         if opens_host {
             open(host, report);
         }
-        if host.unverified_policies && !report.looks_for_weaknesses() {
+        if host.unverified_policies && !report.includes_weaknesses() {
             report.warn(
                 host,
-                "host: unverifiedPolicies accepts a host for which the agent cannot verify that it enforces the \
-                 admission policies: if it does not, anybody who has a token of a virtual cluster and reaches the \
-                 host's API server can leave the virtual cluster",
+                "host: with unverifiedPolicies, the agent accepts a host even if it cannot verify that the host enforces \
+                 the admission policies; if the host does not, anybody who has a token of a virtual cluster and can \
+                 connect to the host's API server can leave the virtual cluster",
             );
         }
-        if host.unsafe_direct_access && !report.looks_for_weaknesses() {
+        if host.unsafe_direct_access && !report.includes_weaknesses() {
             report.warn(
                 host,
-                "host: unsafeDirectAccess accepts a host without admission policies: anybody who has a token of a \
-                 virtual cluster and reaches the host's API server can leave the virtual cluster",
+                "host: with unsafeDirectAccess, the agent accepts a host without admission policies; anybody who has a \
+                 token of a virtual cluster and can connect to the host's API server can leave the virtual cluster",
             );
         }
     }
 }
 
-/// Warns if nodes can join the virtual cluster by themselves.
+/// Warns if a node can move itself into the virtual cluster.
 fn trusted_nodes(cluster: &Located<VirtualCluster>, report: &mut Report) {
     // With `--host`, this is reported as a weakness.
-    if !report.looks_for_weaknesses() && !cluster.labels().is_empty() && cluster.trusts_nodes() {
+    if !report.includes_weaknesses() && !cluster.labels().is_empty() && cluster.trusts_nodes() {
         let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
         report.warn(
             cluster,
@@ -78,13 +78,13 @@ fn trusted_nodes(cluster: &Located<VirtualCluster>, report: &mut Report) {
     }
 }
 
-/// Reads the kubeconfig and the files that it names, as the agent does when it starts, without contacting the host.
+/// Reads the kubeconfig and the files that it names, as the agent does when it starts. It does not connect to the host.
 fn open(host: &Located<Host>, report: &mut Report) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return report.mistakes.general(format_args!("host: no runtime: {error}")),
+        Err(error) => return report.mistakes.general(format_args!("host: cannot start a runtime: {error}")),
     };
-    let _within = runtime.enter();
+    let _guard = runtime.enter();
     if let Err(error) = host_client::Host::open(host, &Reloader::new(Reloader::DEFAULT_PERIOD), Tasks::new()) {
         let error = chain(&error);
         match &host.kubeconfig {

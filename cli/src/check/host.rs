@@ -1,19 +1,20 @@
-//! Checks of the host cluster: whether it can be reached, whether the agent has the rights that it needs, and what
-//! weakens the isolation of virtual clusters.
+//! Checks of the host cluster: whether it responds, whether the agent has the rights that it needs, and what weakens
+//! the isolation of virtual clusters.
 //!
-//! They use the agent's own client, with the agent's credential unless another one is given, and write nothing.
+//! The checks use the code of the agent's client, and the agent's credential unless a flag names another one. They
+//! write nothing.
 //!
-//! Reading order: [`ask`], [`rights`], then one module for each kind of object. Except for [`left`] and [`authorizer`],
-//! these modules only evaluate lists, and send no requests.
+//! Reading order: [`check`], [`rights`], then one module for each kind of object. Except for [`orphans`] and
+//! [`authorizer`], these modules only evaluate lists, and send no requests.
 
 mod admission;
 mod aggregation;
 mod authorizer;
 mod bindings;
-mod left;
 mod namespaces;
 mod network;
 mod nodes;
+mod orphans;
 mod rights;
 mod selector;
 mod volumes;
@@ -43,31 +44,31 @@ use namespaces::Namespaces;
 
 /// The time limit for all checks.
 const CHECKS_TIMEOUT: Duration = Duration::from_secs(300);
-/// A check that takes longer is reported, so that the user knows what it waits for.
-const SLOW: Duration = Duration::from_secs(3);
-/// The oldest minor version of Kubernetes 1 that works.
-const OLDEST: u32 = 26;
+/// After this time, the command reports which check it is waiting for.
+const SLOW_CHECK: Duration = Duration::from_secs(3);
+/// The oldest supported minor version of Kubernetes 1.
+const MIN_MINOR_VERSION: u32 = 26;
 /// The ClusterRole that aggregates the agent's rights to custom resources.
 const CUSTOM_RESOURCES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/atoll-proxy-agent-custom-resources";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Sends requests to the host, and reports findings.
-struct Questions<'c> {
+/// Sends requests to the host, and adds findings to the report.
+struct HostCheck<'c> {
     api: Api,
     config: &'c ProxyAgentConfiguration,
     host: &'c Located<config::Host>,
     report: &'c mut Report,
 }
 
-/// Runs all checks of the host, with the agent's credential or with `kubeconfig`. If an answer is missing, the checks
-/// that depend on it are skipped.
-pub(super) fn ask(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, report: &mut Report) {
+/// Runs all checks of the host, with the agent's credential or with `kubeconfig`. If a response is missing, it skips
+/// the checks that depend on it.
+pub(super) fn check(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, report: &mut Report) {
     let Some(host) = &config.host else {
         return report.mistakes.general("--host: the configuration has no `host`");
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return report.mistakes.general(format_args!("--host: no runtime: {error}")),
+        Err(error) => return report.mistakes.general(format_args!("--host: cannot start a runtime: {error}")),
     };
     runtime.block_on(async {
         let other = kubeconfig
@@ -79,22 +80,24 @@ pub(super) fn ask(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>, r
                 let (path, error) = (path.display(), chain(&error));
                 return report.mistakes.general(format_args!("--host-kubeconfig {path}: {error}"));
             }
-            // `agent::check` has reported why it cannot be opened.
+            // `agent::check` has reported the error.
             (Err(_), None) => return,
         };
-        let mut questions = Questions { api, config, host, report };
-        let asked = timeout(CHECKS_TIMEOUT, questions.ask(kubeconfig.is_none())).await;
-        if asked.is_err() {
-            report
-                .mistake(host, format_args!("host: the checks took longer than {CHECKS_TIMEOUT:?} and are incomplete"));
+        let mut check = HostCheck { api, config, host, report };
+        let finished = timeout(CHECKS_TIMEOUT, check.run(kubeconfig.is_none())).await;
+        if finished.is_err() {
+            report.mistake(
+                host,
+                format_args!("host: the checks are incomplete, because they took longer than {CHECKS_TIMEOUT:?}"),
+            );
         }
     });
 }
 
-// === impl Questions ===
+// === impl HostCheck ===
 
-impl Questions<'_> {
-    async fn ask(&mut self, is_agent: bool) {
+impl HostCheck<'_> {
+    async fn run(&mut self, is_agent: bool) {
         if !self.version().await {
             return;
         }
@@ -112,7 +115,7 @@ impl Questions<'_> {
         self.storage().await;
     }
 
-    /// Whether the host responds, and is new enough.
+    /// Checks whether the host responds, and whether its version is supported.
     async fn version(&mut self) -> bool {
         let (minor, text) = match version(&self.api).await {
             Ok(version) => version,
@@ -121,17 +124,17 @@ impl Questions<'_> {
                 return false;
             }
         };
-        if minor < OLDEST {
+        if minor < MIN_MINOR_VERSION {
             self.report.mistake(
                 self.host,
-                format_args!("host: Kubernetes {text} is too old; 1.{OLDEST} or newer is required"),
+                format_args!("host: Kubernetes {text} is not supported; 1.{MIN_MINOR_VERSION} or newer is required"),
             );
         }
         true
     }
 
-    /// Whether the host serves the admission policies, without which the agent serves no virtual cluster. Its version
-    /// does not show this, because `--runtime-config` enables and disables API groups.
+    /// Checks whether the host serves admission policies. Without them, the agent serves no virtual cluster. The
+    /// version of the host does not show this, because `--runtime-config` enables and disables API groups.
     async fn policies(&mut self) {
         if self.host.unsafe_direct_access || self.config.virtual_clusters.is_empty() {
             return;
@@ -143,11 +146,11 @@ impl Questions<'_> {
                 "host: it does not serve ValidatingAdmissionPolicy (Kubernetes 1.30 and newer do by default), so the agent \
                  serves no virtual cluster unless you set `unsafeDirectAccess: true` below `host`",
             ),
-            Err(error) => self.unknown("API groups", &error),
+            Err(error) => self.not_checked("API groups", &error),
         }
     }
 
-    /// Whether the agent has the rights that it needs.
+    /// Checks whether the agent has the rights that it needs.
     async fn rights(&mut self) {
         match slow("the agent's rights", rights::missing(&self.api)).await {
             Ok(missing) if missing.is_empty() => {}
@@ -172,13 +175,14 @@ impl Questions<'_> {
                 "host: the ClusterRole atoll-proxy-agent-custom-resources does not exist, so virtual clusters cannot \
                  write cluster-scoped custom resources; apply configs/kubernetes/agent-rbac.yaml",
             ),
-            Err(error) => self.unknown("ClusterRoles", &error),
+            Err(error) => self.not_checked("ClusterRoles", &error),
         }
     }
 
-    /// Whether the configuration serves virtual clusters on a host that may not enforce the policies.
+    /// Reports a configuration with which the agent serves virtual clusters on a host that may not enforce the
+    /// policies.
     fn direct_access(&mut self) {
-        let why = match (self.host.unsafe_direct_access, self.host.unverified_policies) {
+        let reason = match (self.host.unsafe_direct_access, self.host.unverified_policies) {
             (true, _) => "with unsafeDirectAccess, the agent serves virtual clusters even if the host does not enforce",
             (false, true) => {
                 "with unverifiedPolicies, the agent serves virtual clusters even if it cannot verify that the host \
@@ -186,23 +190,24 @@ impl Questions<'_> {
             }
             (false, false) => return,
         };
-        self.report.weak(Some(Weakness::at(
+        self.report.add_weaknesses(Some(Weakness::at(
             Check::DirectAccess,
             self.host.location(),
             format_args!(
-                "host: {why} the admission policies; these keep a token inside its virtual cluster when somebody uses \
-                 it directly at the host's API server"
+                "host: {reason} the admission policies; the policies confine a token to its virtual cluster when somebody \
+                 uses it directly at the host's API server"
             ),
             "use Kubernetes 1.30 or newer with the admission plugin ValidatingAdmissionPolicy and webhooks that \
-             support dry runs, then remove the key; until then, let only the agent and the nodes reach the API server",
+             support dry runs, then remove the key; until then, allow only the agent and the nodes to connect to the API \
+             server",
         )));
     }
 
     async fn authorizer(&mut self) {
         match authorizer::weaknesses(&self.api, self.host.location()).await {
-            Ok(found) => self.report.weak(found),
+            Ok(found) => self.report.add_weaknesses(found),
             Err(error) => {
-                self.report.warn(self.host, format_args!("host: cannot check the rights of others: {error:#}"));
+                self.report.warn(self.host, format_args!("host: cannot check the rights of other users: {error:#}"));
             }
         }
     }
@@ -213,7 +218,7 @@ impl Questions<'_> {
             if keys.is_empty() {
                 continue;
             }
-            self.report.weak(Some(Weakness::at(
+            self.report.add_weaknesses(Some(Weakness::at(
                 Check::NodeLabel,
                 cluster.location(),
                 format_args!(
@@ -225,33 +230,33 @@ impl Questions<'_> {
             )));
         }
         if let Some(nodes) = self.list("nodes", "/api/v1/nodes", "", Shape::Metadata).await {
-            nodes::look(&nodes, &self.config.virtual_clusters, self.report);
+            nodes::check(&nodes, &self.config.virtual_clusters, self.report);
         }
     }
 
-    /// Lists bindings before namespaces, so that a binding whose namespace is missing was left behind, and is not
-    /// merely newer.
+    /// Checks bindings and namespaces. It lists the namespaces last, so that they include those that were created while
+    /// it listed the bindings.
     async fn bindings_and_namespaces(&mut self) -> Namespaces {
         let location = self.host.location();
         let without_mirrors = format!("!{MIRROR_LABEL}");
-        let of_the_cluster =
+        let cluster_bindings =
             self.list("ClusterRoleBindings", &format!("{RBAC}/clusterrolebindings"), "", Shape::Whole).await;
         let bindings = format!("{RBAC}/rolebindings");
         let bindings = self.list("RoleBindings", &bindings, &without_mirrors, Shape::Whole).await.unwrap_or_default();
-        for (kind, binding) in of_the_cluster
+        for (kind, binding) in cluster_bindings
             .iter()
             .flatten()
             .map(|binding| ("ClusterRoleBinding", binding))
             .chain(bindings.iter().map(|binding| ("RoleBinding", binding)))
         {
-            self.report.weak(bindings::weaknesses(location, kind, binding));
+            self.report.add_weaknesses(bindings::weaknesses(location, kind, binding));
         }
         let Some(items) = self.list("namespaces", "/api/v1/namespaces", "", Shape::Metadata).await else {
             return Namespaces::default();
         };
         let namespaces = Namespaces::new(&items);
-        self.report.weak(namespaces.weaknesses(location, &self.config.virtual_clusters));
-        self.report.weak(left::weakness(&self.api, location, &bindings, &namespaces).await);
+        self.report.add_weaknesses(namespaces.weaknesses(location, &self.config.virtual_clusters));
+        self.report.add_weaknesses(orphans::weakness(&self.api, location, &bindings, &namespaces).await);
         namespaces
     }
 
@@ -259,32 +264,43 @@ impl Questions<'_> {
         let labels = format!("!{CLUSTER_LABEL}");
         let roles = self.list("ClusterRoles", &format!("{RBAC}/clusterroles"), &labels, Shape::Whole).await;
         for role in roles.iter().flatten() {
-            self.report.weak(aggregation::weakness(self.host.location(), role));
+            self.report.add_weaknesses(aggregation::weakness(self.host.location(), role));
         }
     }
 
     async fn admission(&mut self, namespaces: &Namespaces) {
-        let theirs = namespaces.of_tenants(&self.config.virtual_clusters);
+        let tenant_namespaces = namespaces.of_tenants(&self.config.virtual_clusters);
         let protected = self.config.protected_keys();
         let is_protected = |key: &str| is_protected(&protected, key);
         for (kind, plural) in admission::KINDS {
             let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
             for object in self.list(&format!("{kind}s"), &path, "", Shape::Whole).await.iter().flatten() {
-                self.report.weak(admission::weaknesses(self.host.location(), kind, object, is_protected, &theirs));
+                self.report.add_weaknesses(admission::weaknesses(
+                    self.host.location(),
+                    kind,
+                    object,
+                    is_protected,
+                    &tenant_namespaces,
+                ));
             }
         }
     }
 
     async fn network(&mut self, namespaces: &Namespaces) {
-        let theirs = namespaces.of_tenants(&self.config.virtual_clusters);
+        let tenant_namespaces = namespaces.of_tenants(&self.config.virtual_clusters);
         let protected = self.config.protected_keys();
         let is_protected = |key: &str| is_protected(&protected, key);
         let path = "/apis/networking.k8s.io/v1/networkpolicies";
         for policy in self.list("NetworkPolicies", path, "", Shape::Whole).await.iter().flatten() {
-            let is_tenants =
+            let is_of_tenant =
                 policy["metadata"]["namespace"].as_str().is_some_and(|name| namespaces.is_of_a_cluster(name));
-            if !is_tenants {
-                self.report.weak(network::weakness(self.host.location(), policy, is_protected, &theirs));
+            if !is_of_tenant {
+                self.report.add_weaknesses(network::weakness(
+                    self.host.location(),
+                    policy,
+                    is_protected,
+                    &tenant_namespaces,
+                ));
             }
         }
     }
@@ -292,49 +308,50 @@ impl Questions<'_> {
     async fn storage(&mut self) {
         let location = self.host.location();
         let volumes = self.list("PersistentVolumes", "/api/v1/persistentvolumes", "", Shape::Whole).await;
-        self.report.weak(volumes::free(location, &volumes.unwrap_or_default()));
+        self.report.add_weaknesses(volumes::free(location, &volumes.unwrap_or_default()));
         let path = "/apis/storage.k8s.io/v1/storageclasses";
         for class in self.list("StorageClasses", path, "", Shape::Whole).await.iter().flatten() {
-            self.report.weak(volumes::secrets_of_claims(location, class));
+            self.report.add_weaknesses(volumes::secrets_of_claims(location, class));
         }
     }
 
-    /// A whole list, or a warning that it cannot be read. A kind that this version of Kubernetes lacks has no objects.
+    /// Reads a whole list, or adds a warning. A kind that this version of Kubernetes does not have has no objects.
     async fn list(&mut self, what: &str, path: &str, labels: &str, shape: Shape) -> Option<Vec<Value>> {
         let selection = Selection { labels: labels.to_owned(), shape, ..Selection::default() };
         match slow(what, self.api.list(path, &selection)).await {
             Ok(list) => Some(list),
             Err(error) if error.is_not_found() => None,
             Err(error) => {
-                self.unknown(what, &error);
+                self.not_checked(what, &error);
                 None
             }
         }
     }
 
-    fn unknown(&mut self, what: &str, error: &ApiError) {
+    fn not_checked(&mut self, what: &str, error: &ApiError) {
         let error = chain(error);
-        self.report.warn(self.host, format_args!("host: cannot read its {what}, so they were not checked: {error}"));
+        self.report
+            .warn(self.host, format_args!("host: cannot list {what}, so the command did not check them: {error}"));
     }
 }
 
-/// Whether a virtual cluster cannot set this label of its namespaces.
+/// Whether virtual clusters cannot set this label of their namespaces.
 fn is_protected(protected: &ProtectedKeys, key: &str) -> bool {
     key == METADATA_NAME_LABEL || is_own_key(key) || protected.matches(key)
 }
 
-/// Reports a slow check on standard error.
-async fn slow<T>(what: &str, asked: impl Future<Output = T>) -> T {
-    let mut asked = std::pin::pin!(asked);
+/// Waits for the result of a check, and reports on standard error if this takes long.
+async fn slow<T>(what: &str, check: impl Future<Output = T>) -> T {
+    let mut check = std::pin::pin!(check);
     tokio::select! {
-        answer = &mut asked => return answer,
-        () = sleep(SLOW) => tell(what),
+        result = &mut check => return result,
+        () = sleep(SLOW_CHECK) => report_progress(what),
     }
-    asked.await
+    check.await
 }
 
-#[expect(clippy::print_stderr, reason = "the person at the terminal wonders; standard output is for the report")]
-fn tell(what: &str) {
+#[expect(clippy::print_stderr, reason = "standard output is for the report")]
+fn report_progress(what: &str) {
     eprintln!("atoll: checking the host: {what}");
 }
 

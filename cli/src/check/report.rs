@@ -17,19 +17,19 @@ pub(super) struct Report {
     pub(super) mistakes: Problems,
     /// Problems that should be reviewed.
     pub(super) warnings: Problems,
-    /// Weaknesses of the host; `None` if the check did not look for them.
+    /// Weaknesses of the host. `None` if the check did not include them.
     weaknesses: Option<Vec<Weakness>>,
-    /// The messages of the configuration's reader, which may have counted more than it lists.
-    told: Vec<ConfigErrors>,
+    /// The errors of the configuration's parser. Each also has a number of errors that it does not list.
+    parse_errors: Vec<ConfigErrors>,
 }
 
 /// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// One line per finding, and a second line with advice for a weakness
+    /// One line for each finding, and a second line with advice for a weakness
     #[default]
     Text,
-    /// One document
+    /// A JSON document
     Json,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Format {
 struct Counts {
     mistakes: usize,
     warnings: usize,
-    /// `None` if the check did not look for weaknesses.
+    /// `None` if the check did not include them.
     weaknesses: Option<usize>,
     accepted: usize,
 }
@@ -45,44 +45,44 @@ struct Counts {
 // === impl Report ===
 
 impl Report {
-    /// Adds the findings of a reader of configurations.
-    pub(super) fn take(&mut self, errors: &ConfigErrors) {
-        self.told.push(errors.clone());
+    /// Adds errors of the configuration's parser.
+    pub(super) fn add_errors(&mut self, errors: &ConfigErrors) {
+        self.parse_errors.push(errors.clone());
     }
 
-    /// Reads the document of this kind, and checks it if it can be read.
+    /// Parses the document of this kind, and checks it if there is one.
     pub(super) fn examine<T: Document>(&mut self, file: &Path, check: impl FnOnce(&T, &mut Self)) {
         let (config, problems) = examine::<T>(file);
         if !problems.is_empty() {
-            self.told.push(problems.into_errors(file));
+            self.parse_errors.push(problems.into_errors(file));
         }
         if let Some(config) = config {
             check(&config, self);
         }
     }
 
-    /// Adds a mistake, at a value or in general.
+    /// Adds a mistake at a value.
     pub(super) fn mistake<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
         self.mistakes.at(value, message);
     }
 
-    /// Adds a warning: something that works, but should be reviewed.
+    /// Adds a warning at a value: it works, but the operator should review it.
     pub(super) fn warn<T>(&mut self, value: &Located<T>, message: impl fmt::Display) {
         self.warnings.at(value, message);
     }
 
-    /// Begins to look for weaknesses of the host.
-    pub(super) fn look_for_weaknesses(&mut self) {
+    /// Includes weaknesses of the host in the report.
+    pub(super) fn include_weaknesses(&mut self) {
         self.weaknesses.get_or_insert_default();
     }
 
-    /// Whether the check looks for weaknesses of the host.
-    pub(super) fn looks_for_weaknesses(&self) -> bool {
+    /// Whether the report includes weaknesses of the host.
+    pub(super) fn includes_weaknesses(&self) -> bool {
         self.weaknesses.is_some()
     }
 
     /// Adds weaknesses of the host.
-    pub(super) fn weak(&mut self, weaknesses: impl IntoIterator<Item = Weakness>) {
+    pub(super) fn add_weaknesses(&mut self, weaknesses: impl IntoIterator<Item = Weakness>) {
         self.weaknesses.get_or_insert_default().extend(weaknesses);
     }
 
@@ -94,23 +94,23 @@ impl Report {
         accepted: &[Check],
         out: &mut dyn Write,
     ) -> io::Result<bool> {
-        let looked = self.weaknesses.is_some();
+        let includes_weaknesses = self.weaknesses.is_some();
         let (accepted, mut weaknesses): (Vec<_>, Vec<_>) =
             self.weaknesses.into_iter().flatten().partition(|weakness| accepted.contains(&weakness.check));
         weaknesses.sort_by_key(|weakness| (weakness.problem.location().is_none(), weakness.problem.location()));
-        let mistakes: Vec<_> = self.told.into_iter().chain([self.mistakes.into_errors(file)]).collect();
+        let mistakes: Vec<_> = self.parse_errors.into_iter().chain([self.mistakes.into_errors(file)]).collect();
         let warnings = self.warnings.into_errors(file);
         let counts = Counts {
             mistakes: mistakes.iter().map(|errors| errors.problems().len()).sum(),
             warnings: warnings.problems().len(),
-            weaknesses: looked.then_some(weaknesses.len()),
+            weaknesses: includes_weaknesses.then_some(weaknesses.len()),
             accepted: accepted.len(),
         };
         match format {
             Format::Json => {
                 let mistakes = mistakes.iter().flat_map(ConfigErrors::problems).map(|one| item("mistake", one));
                 let warnings = warnings.problems().iter().map(|one| item("warning", one));
-                let items: Vec<_> = mistakes.chain(warnings).chain(weaknesses.iter().map(of_weakness)).collect();
+                let items: Vec<_> = mistakes.chain(warnings).chain(weaknesses.iter().map(weakness_item)).collect();
                 writeln!(out, "{:#}", document(file, &counts, &items))?;
             }
             Format::Text => {
@@ -131,7 +131,7 @@ impl Report {
     }
 }
 
-/// `FILE:LINE:COLUMN:`, as far as the location is known.
+/// `FILE:LINE:COLUMN:`, or without line and column if they are unknown.
 fn location(file: &Path, problem: &Problem) -> String {
     let location = problem.location().map(|location| format!("{location}:")).unwrap_or_default();
     format!("{}:{location}", file.display())
@@ -156,7 +156,7 @@ fn item(severity: &str, problem: &Problem) -> Value {
     item
 }
 
-fn of_weakness(weakness: &Weakness) -> Value {
+fn weakness_item(weakness: &Weakness) -> Value {
     let mut item = item("weakness", &weakness.problem);
     item["check"] = weakness.check.to_string().into();
     item["advice"] = weakness.advice.clone().into();
@@ -189,12 +189,12 @@ impl fmt::Display for Counts {
 mod tests {
     use super::*;
 
-    fn written(format: Format, accepted: &[Check], is_looked_for: bool) -> (String, bool) {
+    fn written(format: Format, accepted: &[Check], includes_weaknesses: bool) -> (String, bool) {
         let mut report = Report::default();
         report.warn(&Located::new((), ops::config::Location::new(3, 1)), "look here");
-        if is_looked_for {
-            report.look_for_weaknesses();
-            report.weak([
+        if includes_weaknesses {
+            report.include_weaknesses();
+            report.add_weaknesses([
                 Weakness::at(Check::FreeVolume, None, "host: a", "b"),
                 Weakness::at(Check::NodeLabel, ops::config::Location::new(4, 2), "c", "d"),
             ]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn weaknesses_come_with_what_to_do() {
+    fn weaknesses_have_advice() {
         let lines = "c.yaml:3:1: warning: look here\nc.yaml:4:2: weakness: c [node-label]\n    d\n\
                      c.yaml: weakness: host: a [free-volume]\n    b\nc.yaml: no mistakes, 1 warning, 2 weaknesses\n";
         assert_eq!(written(Format::Text, &[], true), (lines.to_owned(), false));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_says_the_same() {
+    fn json_has_the_same_findings() {
         let (text, good) = written(Format::Json, &[Check::FreeVolume], true);
         let document: Value = serde_json::from_str(&text).unwrap();
         assert!(!good && document["kind"] == "CheckReport", "{text}");

@@ -1,4 +1,4 @@
-//! The files of a proxy-server.
+//! Checks the configuration of a proxy-server.
 
 use ops::files::Reloader;
 use proxy_server::ProxyServerConfiguration;
@@ -14,20 +14,20 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     let mut anchors: Vec<Anchors<'_>> = serving.into_iter().chain(agents).collect();
     for cluster in &config.clusters {
         let Some(ca) = &cluster.client_ca else { continue };
-        let what = format!("clientCA of cluster {}", cluster.name);
-        anchors.extend(certificate::client_anchors(report, &what, &ca.certificate));
+        let purpose = format!("clientCA of cluster {}", cluster.name);
+        anchors.extend(certificate::client_anchors(report, &purpose, &ca.certificate));
         match &ca.key {
-            // Only `atoll kubeconfig` reads it.
+            // Only `atoll kubeconfig` needs the key, so it can be elsewhere.
             Some(key) if !key.exists() => {
                 let path = key.display();
                 report.warn(
                     key,
                     format_args!(
-                        "{what}: {path} does not exist, so `atoll kubeconfig` cannot issue certificates with this file"
+                        "{purpose}: {path} does not exist, so `atoll kubeconfig` cannot issue certificates with this file"
                     ),
                 );
             }
-            Some(key) => certificate::authority(report, &what, &ca.certificate, key),
+            Some(key) => certificate::authority(report, &purpose, &ca.certificate, key),
             None => {}
         }
     }
@@ -41,12 +41,13 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     }
 }
 
-/// Each CA must have one purpose. Otherwise, a user of one cluster would be a user of another, or an agent would be a user.
+/// Reports CAs that have two purposes. With such a CA, a user of one cluster would be a user of another cluster, or an
+/// agent would be a user.
 fn distinct(anchors: &[Anchors<'_>], report: &mut Report) {
     for (index, one) in anchors.iter().enumerate() {
         let same = |other: &&Anchors<'_>| one.public_keys.iter().any(|key| other.public_keys.contains(key));
         if let Some(other) = anchors[..index].iter().find(same) {
-            let (ours, theirs) = (&one.what, &other.what);
+            let (ours, theirs) = (&one.purpose, &other.purpose);
             report.mistake(
                 one.at,
                 format_args!(

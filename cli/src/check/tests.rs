@@ -9,7 +9,7 @@ use super::*;
 struct World(tempfile::TempDir);
 
 impl World {
-    /// What `atoll certs` makes, with authorities that live for `lifetime`.
+    /// The files of `atoll certs`, with CAs of this lifetime.
     fn new(lifetime: Duration) -> Self {
         let world = Self(tempfile::tempdir().unwrap());
         for name in ["serving", "agent", "beijing", "hangzhou"] {
@@ -31,7 +31,7 @@ impl World {
         fs::set_permissions(self.0.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// What is printed for this file, without its path, and whether it is good.
+    /// The output for this configuration, without the directory, and whether the check succeeded.
     fn check(&self, text: &str) -> (Vec<String>, bool) {
         self.write("c.yaml", text);
         let file = self.0.path().join("c.yaml");
@@ -77,7 +77,7 @@ fn a_correct_file_is_reported_as_correct() {
 }
 
 #[test]
-fn every_mistake_in_the_files_has_its_line() {
+fn mistakes_in_files_have_the_lines_that_name_the_files() {
     let world = World::new(400 * DAY);
     let text = SERVER
         .replace("key: serving.key", "key: beijing.key")
@@ -91,14 +91,14 @@ fn every_mistake_in_the_files_has_its_line() {
     {
         assert!(line.starts_with(expected), "{lines:#?}");
     }
-    for (line, expected) in [(0, "beijing.key cannot be used"), (1, "\"site-a\", which is not a CA"), (3, "no.crt")] {
+    for (line, expected) in [(0, "cannot use beijing.key"), (1, "\"site-a\", which is not a CA"), (3, "no.crt")] {
         assert!(lines[line].contains(expected), "{lines:#?}");
     }
     assert!(lines[2].contains("clientCA of cluster ke-hangzhou is the same CA as clientCA of cluster ke-beijing"));
 }
 
 #[test]
-fn the_reader_s_mistakes_hide_none_of_the_files() {
+fn mistakes_in_the_configuration_do_not_hide_those_in_files() {
     let world = World::new(400 * DAY);
     let (lines, good) = world.check(&AGENT.replace("key: site-a.key", "key: gone.key, typo: 1"));
     assert!(!good && lines.len() == 3, "{lines:#?}");
@@ -107,25 +107,25 @@ fn the_reader_s_mistakes_hide_none_of_the_files() {
 }
 
 #[test]
-fn a_key_that_everybody_can_read_is_warned_of() {
+fn a_key_that_all_users_can_read_gets_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new(400 * DAY);
     fs::set_permissions(world.0.path().join("serving.key"), fs::Permissions::from_mode(0o644)).unwrap();
     let (lines, good) = world.check(SERVER);
     assert!(good && lines.len() == 2, "{lines:#?}");
-    assert!(lines[0].starts_with("c.yaml:3:") && lines[0].contains(" warning: servingCA: everybody"), "{lines:#?}");
+    assert!(lines[0].starts_with("c.yaml:3:") && lines[0].contains(" warning: servingCA: all users"), "{lines:#?}");
     assert_eq!(lines[1], "c.yaml: no mistakes, 1 warning");
 }
 
 #[test]
-fn a_file_that_two_checks_read_is_reported_once() {
+fn a_missing_file_is_reported_once() {
     let world = World::new(400 * DAY);
     let (lines, _) = world.check(&SERVER.replace("certificate: serving.crt", "certificate: no.crt"));
     assert_eq!(lines.iter().filter(|line| line.contains("no.crt")).count(), 1, "{lines:#?}");
 }
 
 #[test]
-fn a_host_that_cannot_be_used_and_a_selector_that_is_none() {
+fn an_invalid_host_and_an_invalid_selector_are_reported() {
     let world = World::new(400 * DAY);
     world.write("host.kubeconfig", "clusters: []");
     let more = "host: {kubeconfig: host.kubeconfig}\nvirtualClusters:\n- {name: a, nodeSelector: {\"-\": x}}\n";
@@ -136,7 +136,7 @@ fn a_host_that_cannot_be_used_and_a_selector_that_is_none() {
 }
 
 #[test]
-fn nodes_that_choose_their_virtual_cluster_are_warned_of() {
+fn node_labels_that_a_kubelet_may_set_get_a_warning() {
     let world = World::new(400 * DAY);
     let more = "host: {inCluster: true}\nvirtualClusters:\n\
         - {name: a, nodeSelector: {location: x, topology.kubernetes.io/zone: y}}\n\
@@ -150,7 +150,7 @@ fn nodes_that_choose_their_virtual_cluster_are_warned_of() {
 }
 
 #[test]
-fn a_file_of_something_else_is_none() {
+fn a_file_of_another_kind_is_reported() {
     let world = World::new(400 * DAY);
     let (lines, good) = world.check("apiVersion: v1\nkind: Config\n");
     assert!(!good && lines[0].ends_with("no ProxyAgentConfiguration, only Config"), "{lines:#?}");

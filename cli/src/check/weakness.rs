@@ -5,12 +5,12 @@ use std::fmt;
 use clap::ValueEnum;
 use ops::config::{Location, Problem};
 
-/// A kind of weakness. The help of `--accept` lists them with their texts here.
+/// A kind of weakness. The help of `--accept` shows these texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Check {
-    /// `unsafeDirectAccess` or `unverifiedPolicies` is set: the host may not keep tokens of virtual clusters inside them
+    /// `unsafeDirectAccess` or `unverifiedPolicies` is set: the host may not confine tokens to their virtual clusters
     DirectAccess,
-    /// The host grants everybody rights that only its administrators should have
+    /// The host grants all users rights that only its administrators should have
     Authorizer,
     /// A binding grants a role to all users, to all service accounts, or to callers without credentials
     OpenBinding,
@@ -26,9 +26,10 @@ pub(crate) enum Check {
     Admission,
     /// A NetworkPolicy admits namespaces by a label that tenants may set
     NetworkPolicy,
-    /// A namespace of the host, or a cluster that left the configuration, has a name that clashes with a virtual cluster
+    /// A namespace of the host, or a cluster that left the configuration, has a name that clashes with a virtual
+    /// cluster
     NamespaceName,
-    /// A RoleBinding is left in a namespace that does not exist, and takes effect when somebody creates the namespace
+    /// A RoleBinding exists in a namespace that does not exist, and takes effect when somebody creates the namespace
     LeftBinding,
     /// A claim of any virtual cluster can bind a PersistentVolume
     FreeVolume,
@@ -36,7 +37,7 @@ pub(crate) enum Check {
     StorageSecret,
 }
 
-/// One weakness: the problem, and advice.
+/// A weakness, with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Weakness {
     pub(super) check: Check,
@@ -48,7 +49,7 @@ pub(crate) struct Weakness {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No variant is skipped.
+        // Every variant has a value.
         f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
     }
 }
@@ -56,17 +57,17 @@ impl fmt::Display for Check {
 // === impl Weakness ===
 
 impl Weakness {
-    /// At an entry of the configuration. Names in `message` may come from the host.
+    /// A weakness at an entry of the configuration. Names in `message` may come from the host.
     pub(super) fn at(check: Check, location: Option<Location>, message: impl fmt::Display, advice: &str) -> Self {
         Self { check, problem: Problem::new(location, message), advice: advice.to_owned() }
     }
 }
 
 /// The first names of a list, and how many more there are.
-pub(super) fn some(names: &[impl AsRef<str>]) -> String {
-    const SHOWN: usize = 3;
-    let shown = names.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
+pub(super) fn shorten(names: &[impl AsRef<str>]) -> String {
+    const MAX_SHOWN: usize = 3;
+    let shown = names.iter().take(MAX_SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_in_the_guide() {
+    fn the_guide_describes_every_kind() {
         let guide = include_str!("../../../docs/install.md");
         for kind in Check::value_variants() {
             assert!(guide.contains(&format!("\n| `{kind}` | ")), "{kind}");
@@ -85,9 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn many_names_are_counted() {
-        assert_eq!(some(&["a"]), "a");
-        assert_eq!(some(&["a", "b", "c"]), "a, b, c");
-        assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+    fn long_lists_are_shortened() {
+        assert_eq!(shorten(&["a"]), "a");
+        assert_eq!(shorten(&["a", "b", "c"]), "a, b, c");
+        assert_eq!(shorten(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
     }
 }

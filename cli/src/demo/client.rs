@@ -1,4 +1,4 @@
-//! One request to an endpoint or to the host, by the route of a kubeconfig.
+//! One request to an endpoint or to the host, on the route of a kubeconfig.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use super::files::{Files, Route};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const JSON: &str = "application/json";
 /// The maximum size of a response, in bytes.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
+const MAX_RESPONSE: usize = 64 * 1024 * 1024;
 /// The maximum size of the head of a response to CONNECT, in bytes.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// A certificate, and the route to the server that accepts it.
+/// A client certificate, and the route to the server that accepts it.
 pub(super) struct Client {
     address: SocketAddr,
     /// The name that the server's certificate must have.
@@ -45,7 +45,7 @@ pub(super) struct Client {
 // === impl Client ===
 
 impl Client {
-    /// The administrator of a virtual cluster, as in the kubeconfig for this cluster and this route.
+    /// A client for the administrator of a virtual cluster, as in the kubeconfig for this cluster and this route.
     pub(super) fn administrator(files: &Files, cluster: DemoCluster, route: Route) -> anyhow::Result<Self> {
         let tls = connector(&files.serving_ca, files.administrator(cluster))?;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -61,7 +61,7 @@ impl Client {
         })
     }
 
-    /// A user of an API server.
+    /// A client for a user of an API server.
     pub(super) fn host(address: SocketAddr, ca: &str, own: &PemPair) -> anyhow::Result<Self> {
         Ok(Self::direct(address, connector(ca, own)?))
     }
@@ -103,17 +103,17 @@ impl Client {
         let exchange = async {
             let response = sender.send_request(request).await?;
             let status = response.status();
-            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            let body = Limited::new(response.into_body(), MAX_RESPONSE).collect().await;
             let body = body
                 .map_err(|error| anyhow::anyhow!(error))
-                .context("the connection broke during the response")?
+                .context("the connection was closed during the response")?
                 .to_bytes();
             ensure!(status.is_success(), "{status}: {}", message(&body));
             Ok(body)
         };
         tokio::select! {
-            answer = exchange => answer,
-            ended = connection => bail!("the connection ended: {ended:?}"),
+            response = exchange => response,
+            ended = connection => bail!("the connection was closed: {ended:?}"),
         }
     }
 }
@@ -126,7 +126,7 @@ fn connector(ca: &str, own: &PemPair) -> anyhow::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Reads byte by byte, because the first byte after the head belongs to TLS.
+/// Opens a tunnel through the proxy. Reads byte by byte, because the first byte after the head belongs to TLS.
 async fn connect(socket: &mut TcpStream, host: &str) -> anyhow::Result<()> {
     socket.write_all(format!("CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n").as_bytes()).await?;
     let mut head = Vec::new();

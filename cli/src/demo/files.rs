@@ -15,25 +15,25 @@ use crate::certs::directory::{Directory, PairPath};
 use crate::kubeconfig::document::{Document, data};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// The lifetime of authorities. Those of an earlier run are used again.
+/// The lifetime of CAs. The demo reuses those of an earlier run.
 const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The lifetime of other certificates, which are created at each start.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
-/// An authority that expires sooner is replaced.
-const LEFT: Duration = DAY;
+/// A CA that expires within this time is replaced.
+const MIN_REMAINING: Duration = DAY;
 
 /// The identity of the agent.
 const AGENT: &str = "demo";
 const HOST_KUBECONFIG: &str = "host.kubeconfig";
-/// The kubeconfig of the agent, if it has an account of its own.
+/// The kubeconfig of the agent, if it has a separate account.
 const AGENT_KUBECONFIG: &str = "agents/demo.kubeconfig";
-/// Locked while a demo runs in the directory. The system releases the lock however the process ends.
+/// Locked while a demo runs in the directory. The kernel releases the lock when the process ends.
 const LOCK: &str = ".lock";
 
 /// The written files, and the parts of them that the demo itself uses.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// The directory as the user wrote it, for messages.
+    /// As the user wrote it, for messages.
     dir: PathBuf,
     pub(super) ports: Ports,
     /// The CA of the endpoints' certificates.
@@ -48,7 +48,7 @@ pub(super) struct Files {
 pub(super) struct Accounts {
     /// The user of the demo.
     pub(super) administrator: Document,
-    /// The agent, if it has an account of its own.
+    /// The agent, if it has a separate account.
     pub(super) agent: Option<Document>,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Route {
 // === impl Files ===
 
 impl Files {
-    /// Writes all files. Authorities of an earlier run stay, so that copies of kubeconfigs still work.
+    /// Writes all files. It keeps the CAs of an earlier run, so that copies of kubeconfigs still work.
     pub(super) fn prepare(dir: &Path, accounts: &Accounts, ports: Ports) -> anyhow::Result<Self> {
         let lock = lock(dir)?;
         let certificates = Directory::new(dir)?;
@@ -89,7 +89,7 @@ impl Files {
             files.put(&dir.join(AGENT_KUBECONFIG), &agent.to_yaml()?, Secrecy::Secret)?;
         }
         files.put(&files.server_config(), &server_config(ports), Secrecy::Public)?;
-        // Only a dev-apiserver gives the agent an account of its own, and it has no admission policies.
+        // Only dev-apiserver has a separate account for the agent, and it has no admission policies.
         let host = if accounts.agent.is_some() {
             format!("{AGENT_KUBECONFIG}, unsafeDirectAccess: true")
         } else {
@@ -167,24 +167,23 @@ impl Files {
 
 /// Locks the directory, because another process that writes there would replace files in use.
 fn lock(dir: &Path) -> anyhow::Result<File> {
-    let said = || format!("--dir {}", dir.display());
-    std::fs::create_dir_all(dir).with_context(said)?;
-    let lock = File::options().create(true).append(true).open(dir.join(LOCK)).with_context(said)?;
+    let context = || format!("--dir {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(context)?;
+    let lock = File::options().create(true).append(true).open(dir.join(LOCK)).with_context(context)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => bail!(
-            "another `atoll demo` uses --dir {}: end it, or give this one a --dir of its own and --port-base 0",
-            dir.display()
-        ),
-        Err(TryLockError::Error(error)) => Err(error).with_context(said),
+        Err(TryLockError::WouldBlock) => {
+            bail!("another `atoll demo` uses --dir {}: stop it, or set another --dir and --port-base 0", dir.display())
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(context),
     }
 }
 
-/// The authority in these files, or a new one if there is none or it expires soon.
+/// The CA in these files, or a new one if there is none or it expires soon.
 fn authority(path: &PairPath, name: &str) -> anyhow::Result<Authority> {
     if path.certificate.exists() && path.key.exists() {
         let found = path.read_authority()?;
-        if found.not_after().duration_since(std::time::SystemTime::now()).is_ok_and(|left| left > LEFT) {
+        if found.not_after().duration_since(std::time::SystemTime::now()).is_ok_and(|left| left > MIN_REMAINING) {
             return Ok(found);
         }
     }
@@ -196,7 +195,7 @@ fn authority(path: &PairPath, name: &str) -> anyhow::Result<Authority> {
 fn server_config(ports: Ports) -> String {
     let Ports { proxy, endpoint, agents, server_probes, server_admin, .. } = ports;
     let mut text = format!(
-        "# Written anew by each start of `atoll demo`.\n\
+        "# `atoll demo` replaces this file each time it starts.\n\
          apiVersion: atoll.dev/v1alpha1\n\
          kind: ProxyServerConfiguration\n\
          listeners:\n\
@@ -220,7 +219,7 @@ fn server_config(ports: Ports) -> String {
 fn agent_config(ports: Ports, host: &str) -> String {
     let Ports { agents, agent_probes, agent_admin, .. } = ports;
     let mut text = format!(
-        "# Written anew by each start of `atoll demo`.\n\
+        "# `atoll demo` replaces this file each time it starts.\n\
          apiVersion: atoll.dev/v1alpha1\n\
          kind: ProxyAgentConfiguration\n\
          servers: [127.0.0.1:{agents}]\n\

@@ -1,4 +1,4 @@
-//! The host cluster: that of a kubeconfig, or a dev-apiserver in this process with an account for the agent.
+//! The host cluster: that of a kubeconfig, or a dev-apiserver in this process with a service account for the agent.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -19,29 +19,30 @@ use super::files::Accounts;
 use crate::kubeconfig::document::{Document, data};
 use crate::kubeconfig::existing;
 
-/// The agent's rights, as on any host.
+/// The agent's service account and role, as on any host.
 const AGENT_RBAC: &str = include_str!("../../../configs/kubernetes/agent-rbac.yaml");
-/// The user with these rights. A certificate with this name works like the account's token, and does not expire hourly.
+/// The user name of the service account. A certificate with this name works like a token, and does not expire after an
+/// hour.
 const AGENT_USER: &str = "system:serviceaccount:atoll-system:proxy-agent";
 const AGENT_GROUPS: [&str; 2] = ["system:serviceaccounts", "system:serviceaccounts:atoll-system"];
 
-/// The lifetime of certificates; no toy runs for longer.
+/// The lifetime of certificates. No demo runs for longer.
 const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
-/// The grace period of requests when the toy ends. Both halves, which send the requests, have ended before.
-const DEADLINE: Duration = Duration::from_secs(2);
+/// The grace period of requests when dev-apiserver ends. proxy-server and proxy-agent have ended before.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// The cluster to divide.
+/// The host cluster.
 pub(super) enum Host {
     /// The current context of this kubeconfig.
     Given { kubeconfig: PathBuf, administrator: Document },
-    /// A toy.
-    Toy(Box<Toy>),
+    /// A dev-apiserver.
+    Dev(Box<DevHost>),
 }
 
-/// A dev-apiserver, and the credentials of its clients. Its own keys are only in memory; the keys of clients are written to
+/// A dev-apiserver, and the credentials of its clients. It keeps its own keys in memory, and writes those of clients to
 /// files.
-pub(super) struct Toy {
+pub(super) struct DevHost {
     address: SocketAddr,
     tasks: Tasks,
     ca: String,
@@ -52,14 +53,14 @@ pub(super) struct Toy {
 // === impl Host ===
 
 impl Host {
-    /// Reads the kubeconfig, or starts a toy if there is none.
+    /// Reads the kubeconfig, or starts a dev-apiserver if there is none.
     pub(super) async fn find(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         match kubeconfig {
             Some(path) => {
                 let administrator = existing::flattened(path)?;
                 Ok(Self::Given { kubeconfig: path.to_owned(), administrator })
             }
-            None => Ok(Self::Toy(Box::new(Toy::start().await.context("starting dev-apiserver")?))),
+            None => Ok(Self::Dev(Box::new(DevHost::start().await.context("cannot start dev-apiserver")?))),
         }
     }
 
@@ -67,25 +68,25 @@ impl Host {
     pub(super) fn accounts(&self) -> Accounts {
         match self {
             Self::Given { administrator, .. } => Accounts { administrator: administrator.clone(), agent: None },
-            Self::Toy(toy) => {
-                Accounts { administrator: toy.document(&toy.administrator), agent: Some(toy.document(&toy.agent)) }
+            Self::Dev(dev) => {
+                Accounts { administrator: dev.document(&dev.administrator), agent: Some(dev.document(&dev.agent)) }
             }
         }
     }
 
-    /// Ends the toy, if one runs.
+    /// Stops the dev-apiserver, if there is one.
     pub(super) async fn end(self, hurry: impl Future) {
-        if let Self::Toy(toy) = self {
-            toy.tasks.drain(DEADLINE, hurry).await;
+        if let Self::Dev(dev) = self {
+            dev.tasks.drain(GRACE_PERIOD, hurry).await;
         }
     }
 }
 
-// === impl Toy ===
+// === impl DevHost ===
 
-impl Toy {
+impl DevHost {
     async fn start() -> anyhow::Result<Self> {
-        // Any free port: all clients have the kubeconfig, and 6443 is often in use.
+        // Any free port: clients read the address from a kubeconfig, and 6443 is often in use.
         let address: ListenAddr = "127.0.0.1:0".parse()?;
         let listener = Listener::bind(&address, CONNECTIONS).await?;
         let authority = Authority::create("dev-apiserver", LIFETIME)?;
@@ -101,12 +102,12 @@ impl Toy {
         let agent = authority.issue_client(AGENT_USER, &AGENT_GROUPS, LIFETIME)?;
         let tasks = Tasks::new();
         let address = DevApiserver::start(options, &tasks).address();
-        let toy = Self { address, tasks, ca, administrator, agent };
-        toy.apply(AGENT_RBAC).await.context("configs/kubernetes/agent-rbac.yaml")?;
-        Ok(toy)
+        let dev = Self { address, tasks, ca, administrator, agent };
+        dev.apply(AGENT_RBAC).await.context("configs/kubernetes/agent-rbac.yaml")?;
+        Ok(dev)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -148,6 +149,6 @@ fn collection(object: &Value) -> anyhow::Result<String> {
         "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
         "ClusterRole" => "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned(),
         "ClusterRoleBinding" => "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings".to_owned(),
-        kind => bail!("an account is not made of {kind}"),
+        kind => bail!("unsupported kind {kind}"),
     })
 }

@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 
-/// What a user can do about a port that is in use.
+/// The remedy if a port is in use.
 pub(super) const REMEDY: &str =
-    "stop the process that listens there; or --port-base 0 picks free ports, and --port-base N uses N to N+6";
+    "stop the process that listens there, set --port-base 0 for free ports, or set --port-base N for N to N+6";
 
-/// How many ports both halves listen on.
+/// The number of ports of proxy-server and proxy-agent.
 const COUNT: u16 = 7;
 
-/// The ports of both halves, in the order in which `--port-base` counts.
+/// The ports of proxy-server and proxy-agent, in the order in which `--port-base` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
     /// Clients, as an HTTP proxy.
@@ -35,7 +35,7 @@ pub(super) struct Ports {
 /// The value of `--port-base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortBase {
-    /// 0: any free ports.
+    /// `0`: any free ports.
     Free,
     /// This one and the next six.
     From(u16),
@@ -47,7 +47,7 @@ const DEFAULT: [u16; COUNT as usize] = [8090, 8443, 8091, 8092, 8095, 8093, 8094
 // === impl Ports ===
 
 impl Ports {
-    /// The ports of the flag. They may be in use: binding them shows it.
+    /// The ports of the flag. They may be in use.
     pub(super) fn choose(base: Option<PortBase>) -> anyhow::Result<Self> {
         Ok(Self::new(match base {
             None => DEFAULT,
@@ -56,8 +56,8 @@ impl Ports {
         }))
     }
 
-    /// Fails with all ports that are in use, and their purposes, so that one attempt shows all of them. It runs before any
-    /// file is written, so that a running demo keeps the files with its ports.
+    /// Fails if ports are in use. The error names all of them and their purposes. Call it before files are written, so
+    /// that a running demo keeps the files with its ports.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Self { proxy, endpoint, agents, server_probes, server_admin, agent_probes, agent_admin } = *self;
         let wanted = [
@@ -69,15 +69,15 @@ impl Ports {
             (agent_probes, "the proxy-agent's probes"),
             (agent_admin, "the proxy-agent's status"),
         ];
-        let mut taken = Vec::new();
+        let mut in_use = Vec::new();
         for (port, what) in wanted {
             match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
                 Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::AddrInUse => taken.push(format!("{port} ({what})")),
+                Err(error) if error.kind() == ErrorKind::AddrInUse => in_use.push(format!("{port} ({what})")),
                 Err(error) => return Err(error).with_context(|| format!("127.0.0.1:{port} ({what}); {REMEDY}")),
             }
         }
-        match taken.as_slice() {
+        match in_use.as_slice() {
             [] => Ok(()),
             [one] => bail!("port {one} of 127.0.0.1 is in use; {REMEDY}"),
             more => bail!("ports {} of 127.0.0.1 are in use; {REMEDY}", more.join(", ")),
@@ -90,10 +90,10 @@ impl Ports {
     }
 }
 
-/// Free ports. They must be known before they are bound, because files name them. If another process binds one in between,
-/// which is unlikely, the demo reports it.
+/// Free ports. They must be known before they are bound, because files name them. If another process binds one in
+/// between, which is unlikely, the demo reports it.
 fn free() -> std::io::Result<[u16; COUNT as usize]> {
-    // All of them are bound at the same time, so that they differ.
+    // Bind all of them at the same time, so that they differ.
     let held = (0..COUNT).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<Result<Vec<_>, _>>()?;
     let mut ports = [0; COUNT as usize];
     for (port, held) in ports.iter_mut().zip(&held) {
@@ -112,7 +112,7 @@ impl FromStr for PortBase {
         match text.parse::<u16>() {
             Ok(0) => Ok(Self::Free),
             Ok(base) if base <= last => Ok(Self::From(base)),
-            _ => Err(format!("0 for free ports, or a port up to {last}")),
+            _ => Err(format!("must be 0 (free ports), or a port up to {last}")),
         }
     }
 }
@@ -136,16 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn all_taken_ports_are_reported() {
+    fn all_used_ports_are_reported() {
         let held: Vec<_> = (0..2).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
         let ports: Vec<_> = held.iter().map(|held| held.local_addr().unwrap().port()).collect();
         let mut wanted = Ports::choose(Some(PortBase::Free)).unwrap();
         (wanted.proxy, wanted.agent_admin) = (ports[0], ports[1]);
-        let said = wanted.check().unwrap_err().to_string();
+        let error = wanted.check().unwrap_err().to_string();
         for word in [&ports[0].to_string(), &ports[1].to_string(), "HTTP proxy", "--port-base 0"] {
-            assert!(said.contains(word), "{said}");
+            assert!(error.contains(word), "{error}");
         }
-        assert!(!said.contains("(agents)"), "{said}");
+        assert!(!error.contains("(agents)"), "{error}");
         drop(held);
         wanted.check().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Waits until a virtual cluster works: until requests by each route get the responses of a complete cluster.
+//! Waits until a virtual cluster works: until requests on each route get the responses of a complete cluster.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -11,10 +11,10 @@ use tokio::time::sleep;
 use super::client::Client;
 use super::clusters::DemoCluster;
 use super::files::{Files, Route};
-use super::words;
+use super::output;
 
-/// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The time between two attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -23,30 +23,30 @@ const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kub
 pub(super) async fn wait(files: &Files, cluster: DemoCluster, out: &mut dyn Write) -> anyhow::Result<usize> {
     let [proxy, direct] = [Route::Proxy, Route::Direct].map(|route| Client::administrator(files, cluster, route));
     let clients = [proxy?, direct?];
-    let mut told = String::new();
+    let mut printed = String::new();
     loop {
-        match works(&clients).await {
+        match check(&clients).await {
             Ok(nodes) => return Ok(nodes),
             Err(error) => {
                 let why = format!("{error:#}");
-                if why != told {
-                    words::waiting(cluster, &why, out)?;
-                    told = why;
+                if why != printed {
+                    output::waiting(cluster, &why, out)?;
+                    printed = why;
                 }
             }
         }
-        sleep(PAUSE).await;
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
-async fn works(clients: &[Client]) -> anyhow::Result<usize> {
+async fn check(clients: &[Client]) -> anyhow::Result<usize> {
     let mut nodes = 0;
     for client in clients {
         client.get("/readyz").await?;
         let namespaces = names(&client.get("/api/v1/namespaces").await?)?;
         let missing: Vec<&str> = NAMESPACES.into_iter().filter(|name| !namespaces.contains(*name)).collect();
         ensure!(missing.is_empty(), "namespace {} does not exist yet", missing.join(", "));
-        // Rights in the namespaces exist a moment after the namespaces.
+        // The agent grants rights in a namespace after it has created the namespace.
         for name in NAMESPACES {
             client.get(&format!("/api/v1/namespaces/{name}/configmaps?limit=1")).await?;
         }

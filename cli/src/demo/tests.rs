@@ -3,7 +3,7 @@ use std::path::Path;
 use anyhow::ensure;
 
 use super::files::Route;
-use super::host::Toy;
+use super::host::DevHost;
 use super::*;
 
 const GIVEN: &str = "{current-context: c, contexts: [{name: c, context: {cluster: h, user: u}}], clusters: [{name: h, \
@@ -56,14 +56,14 @@ async fn missing_nodes_are_reported_with_a_remedy() {
     let host = given(dir.path()).await;
     let files = prepare(dir.path(), &host).unwrap();
     let mut out = Vec::new();
-    words::ready(&host, &files, &[(CLUSTERS[0], 2), (CLUSTERS[1], 0)], &mut out).unwrap();
+    output::ready(&host, &files, &[(CLUSTERS[0], 2), (CLUSTERS[1], 0)], &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     assert!(text.lines().any(|line| line == "ready"), "{text}");
     assert!(text.contains("label node NODE location=hangzhou") && !text.contains("label node NODE location=beijing"));
 }
 
 #[tokio::test]
-async fn a_directory_in_use_is_left_alone() {
+async fn a_directory_in_use_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let host = given(dir.path()).await;
     let first = prepare(dir.path(), &host).unwrap();
@@ -73,11 +73,11 @@ async fn a_directory_in_use_is_left_alone() {
     prepare(dir.path(), &host).unwrap();
 }
 
-/// Both accounts of the host by their kubeconfigs: what the agent lacks, its administrator has.
+/// The administrator can do what the agent cannot.
 #[tokio::test]
-async fn the_agent_of_a_toy_may_do_what_its_role_says() {
-    async fn tried(toy: &Toy) -> anyhow::Result<()> {
-        let (administrator, agent) = (toy.client(&toy.administrator)?, toy.client(&toy.agent)?);
+async fn the_agent_has_the_rights_of_its_role_on_dev_apiserver() {
+    async fn check(dev: &DevHost) -> anyhow::Result<()> {
+        let (administrator, agent) = (dev.client(&dev.administrator)?, dev.client(&dev.agent)?);
         agent.get("/api/v1/nodes").await?;
         let secret = serde_json::json!({"metadata": {"name": "x"}});
         let refused = agent.create("/api/v1/namespaces/default/secrets", &secret).await.unwrap_err().to_string();
@@ -88,12 +88,12 @@ async fn the_agent_of_a_toy_may_do_what_its_role_says() {
         administrator.create("/api/v1/namespaces/default/secrets", &secret).await
     }
     let host = Host::find(None).await.unwrap();
-    let Host::Toy(toy) = &host else { panic!("a kubeconfig out of nothing") };
-    tried(toy).await.unwrap();
+    let Host::Dev(dev) = &host else { panic!("there is no kubeconfig") };
+    check(dev).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let files = prepare(dir.path(), &host).unwrap();
     let agent = std::fs::read_to_string(files.agent_config()).unwrap();
     assert!(agent.contains("host: {kubeconfig: agents/demo.kubeconfig, unsafeDirectAccess: true}"), "{agent}");
-    assert!(std::fs::read_to_string(files.host_kubeconfig()).unwrap().contains(&toy.address().to_string()));
+    assert!(std::fs::read_to_string(files.host_kubeconfig()).unwrap().contains(&dev.address().to_string()));
     host.end(std::future::pending::<()>()).await;
 }

@@ -1,6 +1,7 @@
-//! How an object changes on its way to the host, field by field, with a reason for each change.
+//! The changes of an object before it is sent to the host, field by field, with a reason for each.
 //!
-//! It compares the two objects. Only the engine knows why it changes a field, so the reasons are derived from the values.
+//! This module compares the two objects. The rewriting engine does not report its reasons, so they are derived from the
+//! values.
 
 use protocol::ClusterName;
 use rewrite::{HostNamespace, VirtualNamespace};
@@ -12,8 +13,8 @@ pub(super) struct Change {
     /// `spec.template.spec.nodeSelector.location`
     pub(super) field: String,
     /// `edge -> edge-ke-beijing`, `+ beijing`, `- x`
-    pub(super) what: String,
-    pub(super) why: String,
+    pub(super) values: String,
+    pub(super) reason: String,
 }
 
 /// All differences, in the order of the fields.
@@ -55,19 +56,19 @@ fn compare(
             }
         }
         (before, after) => {
-            let what = match (before, after) {
+            let values = match (before, after) {
                 (Some(before), Some(after)) => format!("{} -> {}", short(before), short(after)),
                 (None, Some(after)) => format!("+ {}", short(after)),
                 (Some(before), None) => format!("- {}", short(before)),
                 (None, None) => return,
             };
-            let why = why(cluster, field, before, after);
-            found.push(Change { field: field.clone(), what, why });
+            let reason = reason(cluster, field, before, after);
+            found.push(Change { field: field.clone(), values, reason });
         }
     }
 }
 
-fn why(cluster: &ClusterName, field: &str, before: Option<&Value>, after: Option<&Value>) -> String {
+fn reason(cluster: &ClusterName, field: &str, before: Option<&Value>, after: Option<&Value>) -> String {
     let (old, new) = (before.and_then(Value::as_str), after.and_then(Value::as_str));
     if let (Some(old), Some(new)) = (old, new)
         && let (Ok(name), Ok(engine)) = (VirtualNamespace::new(old), rewrite::ClusterName::new(cluster.as_str()))
@@ -88,16 +89,16 @@ fn why(cluster: &ClusterName, field: &str, before: Option<&Value>, after: Option
         return format!("tolerations of {cluster} in the agent's configuration; hidden from clients");
     }
     if field.contains("atoll.dev/") {
-        return "marks the namespace on the host; hidden from clients".to_owned();
+        return "identifies the namespace on the host; hidden from clients".to_owned();
     }
     if field == "metadata.namespace" {
         return "the namespace of the request, under its name on the host".to_owned();
     }
-    "contains a name of the virtual cluster, as on the host".to_owned()
+    "contains a name of the virtual cluster, under its name on the host".to_owned()
 }
 
 fn push(field: &mut String, key: &str) {
-    // As in field paths of Kubernetes, for keys that are not identifiers.
+    // Kubernetes writes keys that are not identifiers in brackets.
     if key.contains(['.', '/']) {
         field.extend(["[", key, "]"]);
         return;

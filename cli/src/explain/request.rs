@@ -16,36 +16,37 @@ use serde_json::Value;
 /// The size limit of a file, in bytes. An API server accepts no body of more than 3 MiB.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
-/// One request.
+/// A request.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ClientRequest {
     pub(super) method: Method,
     /// Path and query.
     pub(super) target: String,
     /// The object to create, if any.
     pub(super) object: Option<Value>,
     /// An assumption about the request, if any.
-    pub(super) assumed: Option<String>,
+    pub(super) assumption: Option<String>,
 }
 
-// === impl Asked ===
+// === impl ClientRequest ===
 
-impl Asked {
+impl ClientRequest {
     /// A request without a body.
-    pub(super) fn plain(method: &Method, url: &str, cluster: &ClusterName) -> anyhow::Result<Self> {
-        // Without a slash, `pods` would be the name of a server, and the path empty.
+    pub(super) fn new(method: &Method, url: &str, cluster: &ClusterName) -> anyhow::Result<Self> {
+        // Without a slash, `pods` would be a host name with an empty path.
         ensure!(url.starts_with('/') || url.contains("://"), "{url:?} is not a URL: the path must begin with a slash");
         let uri: Uri = url
             .parse()
             .with_context(|| format!("{url:?} is not a URL; write other characters as %XX (a space is %20)"))?;
         let target = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        // The URL of an endpoint without a proxy.
+        // The URL of an endpoint without a proxy has this prefix.
         let target =
             target.strip_prefix(&format!("/clusters/{cluster}")).filter(|rest| rest.starts_with('/')).unwrap_or(target);
-        Ok(Self { method: method.clone(), target: target.to_owned(), object: None, assumed: None })
+        Ok(Self { method: method.clone(), target: target.to_owned(), object: None, assumption: None })
     }
 
-    pub(super) fn request(&self) -> anyhow::Result<Request<Bytes>> {
+    /// The HTTP request, as kubectl sends it.
+    pub(super) fn to_http(&self) -> anyhow::Result<Request<Bytes>> {
         let body = self.object.as_ref().map(|object| Bytes::from(object.to_string())).unwrap_or_default();
         let mut request = Request::builder().method(&self.method).uri(&self.target).body(body)?;
         let headers = request.headers_mut();
@@ -56,7 +57,7 @@ impl Asked {
         Ok(request)
     }
 
-    /// The creation of an object.
+    /// A request that creates an object.
     fn create(object: Value, namespace: &str) -> anyhow::Result<Self> {
         let text = |value: &Value, what: &str| {
             let text = value.as_str().filter(|text| !text.is_empty());
@@ -68,10 +69,8 @@ impl Asked {
         let resource = known.map_or_else(|| plural(&kind), str::to_owned);
         let given = object["metadata"]["namespace"].as_str();
         let namespaced = is_namespaced(group, &resource).unwrap_or(true);
-        let assumed = known.is_none().then(|| {
-            format!(
-                "{kind} is not a kind of Kubernetes itself: the resource is assumed to be {resource}, and namespaced"
-            )
+        let assumption = known.is_none().then(|| {
+            format!("{kind} is not a built-in kind; the resource is assumed to be {resource}, and namespaced")
         });
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         let target = if namespaced {
@@ -79,12 +78,12 @@ impl Asked {
         } else {
             format!("{root}/{resource}")
         };
-        Ok(Self { method: Method::POST, target, object: Some(object), assumed })
+        Ok(Self { method: Method::POST, target, object: Some(object), assumption })
     }
 }
 
-/// The objects of a file.
-pub(super) fn objects(file: &Path, namespace: &str) -> anyhow::Result<Vec<Asked>> {
+/// The requests that create the objects of a file.
+pub(super) fn objects(file: &Path, namespace: &str) -> anyhow::Result<Vec<ClientRequest>> {
     let text = read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let documents: Vec<Value> =
         // A snippet of the file in the error could show the data of a Secret.
@@ -94,7 +93,9 @@ pub(super) fn objects(file: &Path, namespace: &str) -> anyhow::Result<Vec<Asked>
         match document {
             Value::Null => {}
             Value::Object(mut list) if list.get("kind").is_some_and(|kind| kind == "List") => {
-                let Some(Value::Array(items)) = list.remove("items") else { bail!("a List without items") };
+                let Some(Value::Array(items)) = list.remove("items") else {
+                    bail!("{}: a List has no items", file.display())
+                };
                 objects.extend(items);
             }
             object @ Value::Object(_) => objects.push(object),
@@ -102,7 +103,7 @@ pub(super) fn objects(file: &Path, namespace: &str) -> anyhow::Result<Vec<Asked>
         }
     }
     ensure!(!objects.is_empty(), "{} contains no object", file.display());
-    objects.into_iter().map(|object| Asked::create(object, namespace)).collect()
+    objects.into_iter().map(|object| ClientRequest::create(object, namespace)).collect()
 }
 
 fn read(file: &Path) -> io::Result<String> {
@@ -113,7 +114,7 @@ fn read(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// As kubectl guesses it (`UnsafeGuessKindToResource` in apimachinery's `pkg/api/meta/restmapper.go`).
+/// The plural, as kubectl guesses it (`UnsafeGuessKindToResource` in apimachinery's `pkg/api/meta/restmapper.go`).
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.as_bytes() {

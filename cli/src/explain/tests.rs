@@ -43,14 +43,14 @@ items:
   subjects: [{kind: User, name: jane, apiGroup: rbac.authorization.k8s.io}, {kind: ServiceAccount, name: s, namespace: other}]
 ";
 
-fn explain(words: &[&str]) -> anyhow::Result<(String, bool)> {
+fn explain(arguments: &[&str]) -> anyhow::Result<(String, bool)> {
     let dir = tempfile::tempdir()?;
     let (config, objects) = (dir.path().join("agent.yaml"), dir.path().join("objects.yaml"));
     fs::write(&config, CONFIG)?;
     fs::write(&objects, OBJECTS)?;
     let [config, objects] = [&config, &objects].map(|path| path.to_str().unwrap());
-    let words = words.iter().map(|word| if *word == "OBJECTS" { objects } else { word });
-    let line = Line::try_parse_from(["explain", "--config", config].into_iter().chain(words))?;
+    let arguments = arguments.iter().map(|word| if *word == "OBJECTS" { objects } else { word });
+    let line = Line::try_parse_from(["explain", "--config", config].into_iter().chain(arguments))?;
     let mut out = Vec::new();
     let code = run(&line.args, &mut out)?;
     Ok((String::from_utf8(out)?, code == ExitCode::SUCCESS))
@@ -63,12 +63,12 @@ fn a_list_is_explained_completely() {
     let expected = "\
 GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge to ke-beijing, by user jane
   request:      list pods in all namespaces
-  first asks:   may vc:ke-beijing:jane list pods in atoll-root-ke-beijing, the cluster scope of ke-beijing? \
-(SubjectAccessReview)
-  first asks:   is this resource served? (usually cached; it is namespaced)
+  check:        SubjectAccessReview: can vc:ke-beijing:jane list pods in atoll-root-ke-beijing, the cluster scope of \
+ke-beijing?
+  check:        discovery, usually cached: does the host serve the resource? It is namespaced
   sends:        GET /api/v1/pods?fieldSelector=metadata.namespace%3Dedge-ke-beijing
-  as:           the agent itself, which has checked the rights of the caller before
-  shows:        the list, with names of ke-beijing: objects in its namespaces
+  as:           the agent, which has checked the rights of the caller
+  response:     the list, with names of ke-beijing: objects in its namespaces
 ";
     assert_eq!((text.as_str(), sent), (expected, true));
 }
@@ -89,7 +89,7 @@ fn objects_are_explained_field_by_field() {
     assert!(sent, "{text}");
     for line in [
         "  field:        metadata.name: edge -> edge-ke-beijing   (a namespace of the virtual cluster, under its name on the host)",
-        "  field:        metadata.labels[atoll.dev/namespace]: + edge   (marks the namespace on the host; hidden from clients)",
+        "  field:        metadata.labels[atoll.dev/namespace]: + edge   (identifies the namespace on the host; hidden from clients)",
         "  field:        spec.template.spec.nodeSelector.location: + beijing   (keeps pods on the nodes of ke-beijing; hidden \
          from clients)",
         "  field:        subjects[0].name: jane -> vc:ke-beijing:jane   (a user or group of the virtual cluster, under its \
@@ -106,14 +106,14 @@ fn objects_are_explained_field_by_field() {
 fn a_refusal_is_explained_and_exits_with_one() {
     let url = "/api/v1/nodes/beijing-1";
     let (text, sent) = explain(&["--cluster", "ke-beijing", "DELETE", url]).unwrap();
-    assert!(!sent && text.contains("refuses:      403 Forbidden: "), "{text}");
+    assert!(!sent && text.contains("response:     403 Forbidden: "), "{text}");
     assert!(text.contains("nodes belong to the operator of the host cluster"), "{text}");
 }
 
 #[test]
 fn clusters_that_are_not_virtual_are_refused() {
     let physical = explain(&["--cluster", "branch-7", "GET", "/api"]).unwrap_err().to_string();
-    assert!(physical.contains("byte for byte"), "{physical}");
+    assert!(physical.contains("forwards its requests unchanged"), "{physical}");
     let unknown = explain(&["--cluster", "x", "GET", "/api"]).unwrap_err().to_string();
     assert!(unknown.contains("it has: ke-beijing"), "{unknown}");
     assert!(explain(&["--cluster", "ke-beijing", "GET"]).is_err());

@@ -10,7 +10,7 @@ use super::args::Args;
 
 const LOOPBACK: &str = "127.0.0.1";
 
-/// The configuration, if a file is given.
+/// Reads the configuration, if there is a flag for it.
 pub(super) fn server_config(args: &Args) -> anyhow::Result<Option<ProxyServerConfiguration>> {
     args.server_config.as_deref().map(load).transpose().map_err(Into::into)
 }
@@ -18,7 +18,7 @@ pub(super) fn server_config(args: &Args) -> anyhow::Result<Option<ProxyServerCon
 /// The cluster's entry.
 pub(super) fn cluster<'a>(args: &Args, config: &'a ProxyServerConfiguration) -> anyhow::Result<&'a Located<Cluster>> {
     config.clusters.iter().find(|cluster| cluster.name == args.cluster).with_context(|| {
-        let names: Vec<_> = config.clusters.iter().map(|known| known.name.as_str()).collect();
+        let names: Vec<_> = config.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
         format!("the proxy-server's configuration has no cluster {}; it has: {}", args.cluster, names.join(", "))
     })
 }
@@ -26,10 +26,10 @@ pub(super) fn cluster<'a>(args: &Args, config: &'a ProxyServerConfiguration) -> 
 /// The `proxy-url`.
 pub(super) fn proxy_url(args: &Args, config: Option<&ProxyServerConfiguration>) -> anyhow::Result<String> {
     if let Some(url) = &args.proxy_url {
-        // client-go takes socks5 as well; the proxy-server does not.
+        // client-go also supports socks5, but the proxy-server does not.
         return url_of(url, &["http", "https"]).context("--proxy-url");
     }
-    let config = config.context("set --proxy-url or --server-config, for the address of the proxy")?;
+    let config = config.context("set --proxy-url or --server-config: the address of the proxy is unknown")?;
     let scheme = if config.proxy.tls { "https" } else { "http" };
     let address = published(&config.listeners.proxy, config).context("listeners.proxy; set --proxy-url")?;
     Ok(format!("{scheme}://{address}"))
@@ -48,13 +48,13 @@ pub(super) fn server(args: &Args, config: &ProxyServerConfiguration) -> anyhow::
     Ok(format!("https://{address}/clusters/{cluster}"))
 }
 
-/// The cluster at the endpoint listener, from this machine.
+/// The URL of the cluster at the endpoint listener, from this machine.
 pub(super) fn endpoint(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
     let address = reachable(&config.listeners.endpoint, LOOPBACK).context("listeners.endpoint; set --server")?;
     Ok(format!("https://{address}/clusters/{}", args.cluster))
 }
 
-/// The address of a listener for clients anywhere: on all interfaces, by the first of `hostNames`.
+/// The address of a listener for clients on other machines. The first of `hostNames` replaces "all interfaces".
 fn published(listener: &ListenAddr, config: &ProxyServerConfiguration) -> anyhow::Result<String> {
     match config.host_names.first() {
         Some(name) if name.contains(':') => reachable(listener, &format!("[{}]", **name)),
@@ -63,9 +63,9 @@ fn published(listener: &ListenAddr, config: &ProxyServerConfiguration) -> anyhow
     }
 }
 
-/// The address of a listener. `host` stands for all interfaces.
+/// The address of a listener. `host` replaces "all interfaces".
 fn reachable(listener: &ListenAddr, host: &str) -> anyhow::Result<String> {
-    ensure!(listener.port() != 0, "the port is chosen when the proxy-server starts");
+    ensure!(listener.port() != 0, "port 0 is not a fixed port");
     let address = listener.to_string();
     let (own, port) = address.rsplit_once(':').context("no port")?;
     Ok(match own {
@@ -74,15 +74,15 @@ fn reachable(listener: &ListenAddr, host: &str) -> anyhow::Result<String> {
     })
 }
 
-/// Checks what a URL and a YAML file need: a scheme, a host, and no invisible characters.
+/// Checks that a URL has one of these schemes, a host, and no characters that a YAML file would have to escape.
 fn url_of(text: &str, schemes: &[&str]) -> anyhow::Result<String> {
-    let not = || format!("{text:?} is not a URL such as {}://proxy.example.com:8443", schemes[0]);
-    let (scheme, rest) = text.split_once("://").with_context(not)?;
+    let error = || format!("{text:?} is not a URL such as {}://proxy.example.com:8443", schemes[0]);
+    let (scheme, rest) = text.split_once("://").with_context(error)?;
     if !schemes.contains(&scheme) {
         bail!("the scheme must be {}", schemes.join(" or "));
     }
     let visible = rest.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(visible && !rest.is_empty() && !rest.starts_with(['/', ':']), not());
+    ensure!(visible && !rest.is_empty() && !rest.starts_with(['/', ':']), error());
     Ok(text.to_owned())
 }
 

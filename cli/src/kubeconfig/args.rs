@@ -8,17 +8,27 @@ use crate::lifetime::Lifetime;
 
 /// Create a kubeconfig for a cluster.
 ///
-/// For a virtual cluster, the client CA of the cluster issues a client certificate; the proxy-server's configuration must
-/// name the key of this CA. The default user `admin` is in the group `system:masters`: an administrator of the virtual
-/// cluster, without rights on the host cluster. With --token, a token of the host is used instead of a certificate.
+/// For a virtual cluster, the command issues a client certificate, signed by the client CA of the cluster. The
+/// proxy-server's configuration must name the key of this CA. The default user `admin` is in the group
+/// `system:masters`: an administrator of the virtual cluster, without rights on the host cluster. With --token, the
+/// kubeconfig contains a token of the host instead of a certificate.
 ///
-/// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it. Set
-/// --physical-from to a kubeconfig that works at the site: the command copies its current context and adds a proxy-url.
+/// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it.
+/// Set
+/// --physical-from to a kubeconfig that works at the site. The command copies its current context and adds a proxy-url.
+///
+/// Exits with 0 on success, and with 1 on failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml -o ke-beijing.kubeconfig\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user jane --group dev --lifetime 12h\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --karmada -o member.yaml\n  \
+    # Create a kubeconfig for the administrator of a virtual cluster\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml -o ke-beijing.kubeconfig\n\n  \
+    # Create a kubeconfig for the user jane in the group dev, valid for 12 hours\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user jane --group dev --lifetime 12h\n\n  \
+    # Create a kubeconfig for connections without the HTTP proxy\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --direct\n\n  \
+    # Print the manifests that make a virtual cluster a member of Karmada\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --karmada -o member.yaml\n\n  \
+    # Add the proxy to a kubeconfig of a physical cluster\n  \
     atoll kubeconfig branch-7 --physical-from branch-7-admin.conf --proxy-url http://proxy.example.com:8090")]
 pub(crate) struct Args {
     /// The name of the cluster. The context, the cluster and the user in the kubeconfig get the same name.
@@ -38,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long = "group", value_name = "GROUP", conflicts_with_all = ["token", "physical_from"])]
     pub(super) groups: Vec<String>,
 
-    /// How long the certificate is valid, for example 365d or 12h, but never longer than the client CA.
+    /// How long the certificate is valid, for example 365d or 12h. It cannot be valid for longer than the client CA.
     #[arg(long, value_name = "TIME", default_value = "365d", conflicts_with_all = ["token", "physical_from"])]
     pub(super) lifetime: Lifetime,
 
@@ -60,23 +70,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", conflicts_with = "physical_from")]
     pub(super) server: Option<String>,
 
-    /// A kubeconfig of a physical cluster, to which the proxy is added. With --server-config, the command checks that the
-    /// address in it is the `apiServer` of the cluster in the proxy-server's configuration.
+    /// The kubeconfig of a physical cluster to which the command adds the proxy. With --server-config, the command
+    /// checks that its `server` is the `apiServer` of the cluster in the proxy-server's configuration.
     #[arg(long, value_name = "FILE")]
     pub(super) physical_from: Option<PathBuf>,
 
-    /// Instead of a kubeconfig, print the manifests that make a virtual cluster a member of Karmada in push mode, for you to
-    /// apply in Karmada: a Cluster and two Secrets, with the settings of `karmada` in the configuration, if it has any. The
-    /// command prepares the cluster as `karmadactl join` does, and requests the tokens for the Secrets from it, through
-    /// `listeners.endpoint` or --direct --server.
+    /// Instead of a kubeconfig, print manifests that make a virtual cluster a member of Karmada in push mode: a Cluster
+    /// and two Secrets. Apply them in Karmada. If the configuration has a section `karmada`, the Cluster has its
+    /// settings. The command prepares the virtual cluster as `karmadactl join` does, and requests the tokens for the
+    /// Secrets from it, through `listeners.endpoint` or --direct --server.
     #[arg(long, conflicts_with_all = ["user", "groups", "token", "lifetime", "physical_from"])]
     pub(super) karmada: bool,
 
-    /// The output file, which only its owner can read. The default is standard output.
+    /// The output file. Only its owner can read it. The default is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
-    /// Replace the output file.
+    /// Replace the output file if it exists.
     #[arg(long, requires = "output")]
     pub(super) force: bool,
 }

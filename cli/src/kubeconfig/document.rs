@@ -17,7 +17,7 @@ pub(crate) struct Document {
     pub(crate) namespace: Option<Value>,
 }
 
-/// In the order that `kubectl config view` prints.
+/// The keys in the order of `kubectl config view`.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct File<'a> {
@@ -48,7 +48,7 @@ impl Document {
             contexts: [json!({"name": name, "context": context})],
             current_context: name,
         };
-        // Keys and certificates in base64 are one long word each, as kubectl writes them.
+        // Write base64 data on one line, like kubectl.
         let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
         Ok(serde_saphyr::to_string_with_options(&file, options)?)
     }

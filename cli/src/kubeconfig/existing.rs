@@ -12,19 +12,19 @@ use super::document::{Document, data};
 const CLUSTER_PATHS: [&str; 1] = ["certificate-authority"];
 const USER_PATHS: [&str; 3] = ["client-certificate", "client-key", "tokenFile"];
 
-/// Keys whose files can be inlined in the kubeconfig, under the same name with `-data`. Token files cannot, because clients
-/// reload them.
+/// Keys whose files can be inlined in the kubeconfig, under the same name with `-data`. Token files cannot, because
+/// clients reload them.
 const CLUSTER_FILES: [&str; 1] = ["certificate-authority"];
 const USER_FILES: [&str; 2] = ["client-certificate", "client-key"];
 
-/// The current context of the kubeconfig at `path`, with absolute paths. Other contexts are not copied, because their
-/// credentials do not belong into the result.
+/// The current context of the kubeconfig at `path`, with absolute paths. It does not contain other
+/// contexts, because their credentials do not belong in the result.
 pub(crate) fn current_context(path: &Path) -> anyhow::Result<Document> {
     let content = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     read(&content, path).with_context(|| path.display().to_string())
 }
 
-/// The same, with inline certificates and keys, so that the result can be stored anywhere.
+/// Like [`current_context`], with inline certificates and keys, so that the result does not depend on other files.
 pub(crate) fn flattened(path: &Path) -> anyhow::Result<Document> {
     let mut document = current_context(path)?;
     inline(&mut document.cluster, &CLUSTER_FILES).with_context(|| path.display().to_string())?;
@@ -34,17 +34,19 @@ pub(crate) fn flattened(path: &Path) -> anyhow::Result<Document> {
 
 fn read(content: &[u8], path: &Path) -> anyhow::Result<Document> {
     let file: Value = kubeconfig::parse::yaml(content)?;
-    let current = file["current-context"].as_str().filter(|name| !name.is_empty()).context("no current-context")?;
+    let current =
+        file["current-context"].as_str().filter(|name| !name.is_empty()).context("it has no current-context")?;
     let context = named(&file, "contexts", "context", current)?;
-    let reference =
-        |key: &str| context.get(key).and_then(Value::as_str).with_context(|| format!("no {key} in context"));
+    let reference = |key: &str| {
+        context.get(key).and_then(Value::as_str).with_context(|| format!("the current context has no {key}"))
+    };
     let mut cluster = named(&file, "clusters", "cluster", reference("cluster")?)?;
     let mut user = named(&file, "users", "user", reference("user")?)?;
 
     let base = std::path::absolute(path)?.parent().map(Path::to_path_buf).unwrap_or_default();
     make_absolute(&mut cluster, &CLUSTER_PATHS, &base);
     make_absolute(&mut user, &USER_PATHS, &base);
-    // A command without a slash is looked up in PATH.
+    // client-go looks up a command without a slash in PATH.
     if let Some(exec) = user.get_mut("exec").and_then(Value::as_object_mut)
         && exec.get("command").and_then(Value::as_str).is_some_and(|command| command.contains('/'))
     {
@@ -54,12 +56,12 @@ fn read(content: &[u8], path: &Path) -> anyhow::Result<Document> {
     Ok(Document { name: current.to_owned(), cluster, user, namespace })
 }
 
-/// The object of that name in one of the lists.
+/// The object with this name in a list.
 fn named(file: &Value, list: &str, kind: &str, name: &str) -> anyhow::Result<Map<String, Value>> {
     let entries = file[list].as_array().map(Vec::as_slice).unwrap_or_default();
     let entry = entries.iter().find(|entry| entry["name"] == name);
     let object = entry.and_then(|entry| entry[kind].as_object());
-    object.cloned().with_context(|| format!("no {name} in {list}"))
+    object.cloned().with_context(|| format!("{list} has no entry {name:?}"))
 }
 
 fn make_absolute(object: &mut Map<String, Value>, keys: &[&str], base: &Path) {

@@ -1,7 +1,7 @@
-//! The manifests that make a virtual cluster a member of Karmada, for people who apply them by hand.
+//! The manifests that make a virtual cluster a member of Karmada.
 //!
-//! A proxy-server with `karmada` in its configuration applies the same manifests, with the same code. The cluster
-//! issues the tokens, so this command requests them as an administrator of the cluster.
+//! A proxy-server with `karmada` in its configuration applies the same manifests itself, with the same code. The
+//! virtual cluster issues the tokens, so this command requests them as an administrator of the virtual cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use super::addresses;
 use super::args::Args;
 use super::virtual_cluster::{authority, read};
 
-/// The lifetime of the administrator's certificate, which is never written to a file.
+/// The lifetime of the administrator's certificate, which exists only in memory.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// Prepares the cluster and renders the manifests for Karmada.
@@ -35,8 +35,8 @@ pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
     let cluster = addresses::cluster(args, &config)?;
     ensure!(
         cluster.mode == Mode::Virtual,
-        "{0} is a physical cluster: join it with `karmadactl join` and a kubeconfig by `atoll kubeconfig {0} \
-         --physical-from FILE`",
+        "{0} is a physical cluster: join it with `karmadactl join` and a kubeconfig that `atoll kubeconfig {0} \
+         --physical-from FILE` created",
         args.cluster
     );
     let member = describe(args, &config)?;
@@ -51,7 +51,7 @@ pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
         Ok::<_, MemberError>((id, member::prepare(&api, &args.cluster).await?))
     });
     let (id, member::Prepared { token, impersonator }) =
-        prepared.with_context(|| format!("cluster {} cannot be prepared", args.cluster))?;
+        prepared.with_context(|| format!("cannot prepare cluster {}", args.cluster))?;
     let credentials = Credentials { id, token, impersonator, authority: serving_ca };
     render(&member, &credentials)
 }
@@ -65,7 +65,8 @@ fn render(member: &Member, credentials: &Credentials) -> anyhow::Result<String> 
     Ok(documents.iter().map(render).collect::<Result<Vec<_>, _>>()?.join("---\n"))
 }
 
-/// The member as in `karmada` of the configuration, if it has one; flags override it.
+/// The member as in section `karmada` of the configuration. Without that section, or with flags for addresses, it has
+/// only addresses.
 fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Member> {
     let name = &args.cluster;
     let configured = config.karmada.as_ref().map(|karmada| Member::of(karmada, name, &config.domain));
@@ -78,7 +79,7 @@ fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Me
     }
     ensure!(
         name.as_str().len() <= objects::LONGEST_NAME,
-        "names in Karmada have at most {} characters",
+        "names of clusters in Karmada have at most {} characters",
         objects::LONGEST_NAME
     );
     Ok(Member {
@@ -94,7 +95,7 @@ fn describe(args: &Args, config: &ProxyServerConfiguration) -> anyhow::Result<Me
     })
 }
 
-/// The address and the identity by which this process connects to the cluster.
+/// How this process connects to the virtual cluster, as an administrator.
 fn administrator(
     args: &Args,
     config: &ProxyServerConfiguration,

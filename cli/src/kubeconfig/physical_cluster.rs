@@ -1,4 +1,4 @@
-//! The kubeconfig of a physical cluster: an existing one with a proxy.
+//! The kubeconfig of a physical cluster: an existing one, with the proxy.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use serde_json::{Map, Value};
 use super::args::Args;
 use super::{addresses, existing};
 
-/// Reads the current context of the kubeconfig at `path`, adds the proxy and renders it. Other contexts are not copied:
-/// their clusters are not behind this proxy, and their credentials do not belong into the result.
+/// Reads the current context of the kubeconfig at `path`, adds the proxy and renders it. The result has no
+/// other contexts, because their clusters are not behind this proxy.
 pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
     let mut document = existing::current_context(path)?;
     document.name = args.cluster.to_string();
 
     let config = addresses::server_config(args)?;
-    let asked = api_server(&document.cluster)?;
+    let target = api_server(&document.cluster)?;
     if let Some(config) = &config {
         let cluster = addresses::cluster(args, config)?;
         ensure!(
             cluster.mode == Mode::Physical,
-            "{0} is a virtual cluster, for which this command issues credentials: remove --physical-from",
+            "{0} is a virtual cluster, for which this command issues credentials: do not set --physical-from",
             args.cluster
         );
-        if let Some(known) = &cluster.api_server
-            && *known != asked
+        if let Some(configured) = &cluster.api_server
+            && *configured != target
         {
             bail!(
-                "{} connects to {asked}, but `apiServer` of cluster {} in the proxy-server's configuration is {known}",
+                "{} connects to {target}, but `apiServer` of cluster {} in the proxy-server's configuration is {configured}",
                 path.display(),
                 args.cluster
             );
@@ -42,11 +42,13 @@ pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
 
 /// The target of CONNECT that clients send: host and port of `server`.
 fn api_server(cluster: &Map<String, Value>) -> anyhow::Result<Authority> {
-    let server = cluster.get("server").and_then(Value::as_str).context("the cluster has no server")?;
-    let rest = server.strip_prefix("https://").with_context(|| format!("server {server} is not https"))?;
+    let server =
+        cluster.get("server").and_then(Value::as_str).context("the cluster in the kubeconfig has no server")?;
+    let rest =
+        server.strip_prefix("https://").with_context(|| format!("server {server:?} does not begin with https://"))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority
         .parse()
         .or_else(|_| format!("{authority}:443").parse())
-        .with_context(|| format!("server {server} has no host"))
+        .with_context(|| format!("server {server:?} has no host"))
 }

@@ -66,11 +66,11 @@ impl World {
         Ok(String::from_utf8(out)?)
     }
 
-    fn kubeconfig(&self, words: &[&str]) -> Value {
-        serde_saphyr::from_str(&self.atoll(words).unwrap()).unwrap()
+    fn kubeconfig(&self, arguments: &[&str]) -> Value {
+        serde_saphyr::from_str(&self.atoll(arguments).unwrap()).unwrap()
     }
 
-    /// Whom the cluster's client CA takes the bearer of this kubeconfig for.
+    /// The identity in the client certificate, verified with the client CA of the cluster.
     fn peer(&self, kubeconfig: &Value) -> PeerIdentity {
         let user = &kubeconfig["users"][0]["user"];
         let certificate = decode(&user["client-certificate-data"]);
@@ -123,7 +123,7 @@ fn the_default_user_is_an_administrator_and_a_named_one_is_not() {
 }
 
 #[test]
-fn the_direct_form_has_no_proxy() {
+fn a_direct_kubeconfig_has_no_proxy() {
     let world = World::new();
     let direct = world.kubeconfig(&[&BEIJING[..], &["--direct"]].concat());
     let cluster = direct["clusters"][0]["cluster"].as_object().unwrap();
@@ -140,16 +140,16 @@ fn the_direct_form_has_no_proxy() {
 }
 
 #[test]
-fn a_token_takes_the_place_of_the_certificate() {
+fn a_token_replaces_the_certificate() {
     let world = World::new();
     let config = world.kubeconfig(&["keyless", "--server-config", "@server.yaml", "--token", "abc.def"]);
     assert_eq!(config["users"][0]["user"], json!({"token": "abc.def"}));
     let error = world.atoll(&["keyless", "--server-config", "@server.yaml"]).unwrap_err();
-    assert!(format!("{error:#}").contains("clientCA.key of cluster keyless"), "{error:#}");
+    assert!(format!("{error:#}").contains("cluster keyless has no clientCA.key"), "{error:#}");
 }
 
 #[test]
-fn an_output_file_is_secret_and_not_overwritten_unasked() {
+fn an_output_file_is_secret_and_replaced_only_with_force() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let world = World::new();
@@ -242,7 +242,7 @@ fn a_kubeconfig_that_the_proxy_would_refuse_is_refused_here() {
 }
 
 #[test]
-fn mistakes_say_what_to_do() {
+fn errors_name_the_remedy() {
     let world = World::new();
     let error = |words: &[&str]| format!("{:#}", world.atoll(words).unwrap_err());
     assert!(error(&["nowhere", "--server-config", "@server.yaml"]).contains("has no cluster nowhere"));

@@ -21,8 +21,8 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
     if cluster.mode == Mode::Physical {
         bail!(
             "{0} is a physical cluster: its API server authenticates its own clients, so this command cannot issue \
-             credentials; use a kubeconfig that works at the site: atoll kubeconfig {0} --physical-from FILE \
-             --server-config ...",
+             credentials; add the proxy to a kubeconfig that works at the site: atoll kubeconfig {0} --physical-from \
+             FILE --server-config ...",
             args.cluster
         );
     }
@@ -43,8 +43,11 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
 }
 
 fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {
-    // RFC 6750, section 2.1, allows even less. Characters that a header value cannot have are a mistake in copying.
-    ensure!(!token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()), "--token is not a bearer token");
+    // RFC 6750, section 2.1, allows fewer characters. This check finds copying errors, such as line breaks.
+    ensure!(
+        !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()),
+        "--token is empty, or has characters that no bearer token has"
+    );
     Ok(Map::from_iter([("token".to_owned(), token.into())]))
 }
 
@@ -67,7 +70,7 @@ fn certificate(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Val
 pub(super) fn authority(name: &ClusterName, cluster: &Cluster) -> anyhow::Result<Authority> {
     let ca = cluster.client_ca.as_ref().with_context(|| format!("cluster {name} has no clientCA"))?;
     let key = ca.key.as_ref().with_context(|| {
-        format!("the configuration has no clientCA.key of cluster {name}, which is required to issue certificates")
+        format!("cluster {name} has no clientCA.key in the configuration; the key is required to issue certificates")
     })?;
     Authority::from_pem(&read(&ca.certificate)?, &read(key)?).with_context(|| format!("clientCA of cluster {name}"))
 }

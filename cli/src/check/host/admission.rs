@@ -8,7 +8,7 @@ use virtual_cluster::admission_policies;
 use super::selector::{Labels, can_select_tenants, keys_of_objects, keys_of_tenants};
 use crate::check::weakness::{Check, Weakness};
 
-/// The kinds, and where they are listed.
+/// The kinds and their resources.
 pub(super) const KINDS: [(&str, &str); 6] = [
     ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
     ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -19,9 +19,9 @@ pub(super) const KINDS: [(&str, &str); 6] = [
 ];
 
 /// The selectors of a webhook, policy or binding.
-struct Selecting<'o> {
-    /// The name of a webhook.
-    part: Option<&'o str>,
+struct Selectors<'o> {
+    /// The name, if it is a webhook.
+    webhook: Option<&'o str>,
     rules: &'o Value,
     namespaces: &'o Value,
     objects: &'o Value,
@@ -42,10 +42,10 @@ pub(super) fn weaknesses(
     }
     let name = metadata["name"].as_str().unwrap_or_default();
     let mut found = Vec::new();
-    for selecting in selecting(object) {
-        let part = selecting.part.map(|part| format!(", webhook {part}")).unwrap_or_default();
-        let keys = keys_of_tenants(selecting.namespaces, &is_protected, namespaces);
-        if !keys.is_empty() && sees_namespaced(selecting.rules) {
+    for selectors in selectors(object) {
+        let part = selectors.webhook.map(|name| format!(", webhook {name}")).unwrap_or_default();
+        let keys = keys_of_tenants(selectors.namespaces, &is_protected, namespaces);
+        if !keys.is_empty() && uses_namespace_selector(selectors.rules) {
             let keys = keys.join(", ");
             found.push(Weakness::at(
                 Check::Admission,
@@ -59,8 +59,8 @@ pub(super) fn weaknesses(
                 ),
             ));
         }
-        let keys = keys_of_objects(selecting.objects);
-        if !keys.is_empty() && can_select_tenants(selecting.namespaces, &is_protected, namespaces) {
+        let keys = keys_of_objects(selectors.objects);
+        if !keys.is_empty() && can_select_tenants(selectors.namespaces, &is_protected, namespaces) {
             let keys = keys.join(", ");
             found.push(Weakness::at(
                 Check::Admission,
@@ -69,39 +69,39 @@ pub(super) fn weaknesses(
                     "host: {kind} {name}{part} selects objects by the label {keys}, which virtual clusters may set on \
                      their objects, so they choose whether it checks their writes"
                 ),
-                "use a namespaceSelector instead of the objectSelector, unless virtual clusters are meant to choose",
+                "use a namespaceSelector instead of the objectSelector, unless virtual clusters should have this choice",
             ));
         }
     }
     found
 }
 
-fn selecting(object: &Value) -> Vec<Selecting<'_>> {
+fn selectors(object: &Value) -> Vec<Selectors<'_>> {
     match object["webhooks"].as_array() {
-        Some(webhooks) => webhooks.iter().map(|one| Selecting::of(one["name"].as_str(), &one["rules"], one)).collect(),
-        // A policy has the one, a binding the other.
+        Some(webhooks) => webhooks.iter().map(|one| Selectors::of(one["name"].as_str(), &one["rules"], one)).collect(),
+        // A policy has the first field, and a binding the second one.
         None => ["matchConstraints", "matchResources"]
             .map(|field| &object["spec"][field])
-            .map(|matched| Selecting::of(None, &matched["resourceRules"], matched))
+            .map(|matched| Selectors::of(None, &matched["resourceRules"], matched))
             .into(),
     }
 }
 
-/// Whether the namespaceSelector matters: it does not if all rules are for cluster-scoped resources other than
+/// Whether the namespaceSelector has an effect. It has none if all rules are for cluster-scoped resources other than
 /// Namespaces.
-fn sees_namespaced(rules: &Value) -> bool {
-    let sees = |rule: &Value| {
+fn uses_namespace_selector(rules: &Value) -> bool {
+    let uses = |rule: &Value| {
         let mut resources = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str);
         rule["scope"] != "Cluster" || resources.any(|one| one.starts_with('*') || one.starts_with("namespaces"))
     };
-    rules.as_array().is_none_or(|rules| rules.iter().any(sees))
+    rules.as_array().is_none_or(|rules| rules.iter().any(uses))
 }
 
-// === impl Selecting ===
+// === impl Selectors ===
 
-impl<'o> Selecting<'o> {
-    fn of(part: Option<&'o str>, rules: &'o Value, selecting: &'o Value) -> Self {
-        Self { part, rules, namespaces: &selecting["namespaceSelector"], objects: &selecting["objectSelector"] }
+impl<'o> Selectors<'o> {
+    fn of(webhook: Option<&'o str>, rules: &'o Value, object: &'o Value) -> Self {
+        Self { webhook, rules, namespaces: &object["namespaceSelector"], objects: &object["objectSelector"] }
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn said(kind: &str, object: &Value) -> Vec<String> {
+    fn messages(kind: &str, object: &Value) -> Vec<String> {
         let theirs = [[(CLUSTER_LABEL.to_owned(), "a".to_owned())].into()];
         let found = weaknesses(None, kind, object, |key| key == CLUSTER_LABEL, &theirs);
         found.into_iter().map(|weakness| weakness.problem.message().to_owned()).collect()
@@ -123,22 +123,22 @@ mod tests {
             |webhook: Value| json!({"metadata": {"name": "scanner"}, "webhooks": [{"name": "quiet"}, webhook]});
         let skip = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
         let rules = json!([{"resources": ["pods"], "scope": "*"}]);
-        let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "namespaceSelector": skip})));
+        let all = messages("X", &webhooks(json!({"name": "loud", "rules": rules, "namespaceSelector": skip})));
         assert_eq!(all.len(), 1);
         assert!(all[0].starts_with("host: X scanner, webhook loud selects namespaces by skip, which"), "{all:?}");
 
-        // What is in no namespace is seen whatever namespaces say, but for Namespaces.
+        // A namespaceSelector applies to no cluster-scoped resource except Namespaces.
         for (resource, count) in [("nodes", 0), ("namespaces", 1), ("*", 1), ("*/*", 1)] {
             let rules = json!([{"resources": [resource], "scope": "Cluster"}]);
-            let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "namespaceSelector": skip})));
+            let all = messages("X", &webhooks(json!({"name": "loud", "rules": rules, "namespaceSelector": skip})));
             assert_eq!(all.len(), count, "{resource}");
         }
         let mine = json!({"matchLabels": {"x": "y"}});
-        let all = said("X", &webhooks(json!({"name": "loud", "rules": rules, "objectSelector": mine})));
+        let all = messages("X", &webhooks(json!({"name": "loud", "rules": rules, "objectSelector": mine})));
         assert!(all.len() == 1 && all[0].contains("selects objects by the label x"), "{all:?}");
         let not_theirs = json!({"matchExpressions": [{"key": CLUSTER_LABEL, "operator": "DoesNotExist"}]});
         let both = json!({"name": "loud", "rules": rules, "objectSelector": mine, "namespaceSelector": not_theirs});
-        assert_eq!(said("X", &webhooks(both)), [""; 0]);
+        assert_eq!(messages("X", &webhooks(both)), [""; 0]);
     }
 
     #[test]
@@ -146,10 +146,10 @@ mod tests {
         let inject = json!({"namespaceSelector": {"matchLabels": {"enforce": "yes"}}});
         for field in ["matchConstraints", "matchResources"] {
             let mut object = json!({"metadata": {"name": "p"}, "spec": {field: inject}});
-            assert_eq!(said("X", &object).len(), 1);
+            assert_eq!(messages("X", &object).len(), 1);
             object["metadata"]["labels"] = json!({admission_policies::LABEL: ""});
-            assert_eq!(said("X", &object), [""; 0]);
+            assert_eq!(messages("X", &object), [""; 0]);
         }
-        assert_eq!(said("X", &json!({"metadata": {"name": "p"}, "spec": {}})), [""; 0]);
+        assert_eq!(messages("X", &json!({"metadata": {"name": "p"}, "spec": {}})), [""; 0]);
     }
 }

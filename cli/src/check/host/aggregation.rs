@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::selector::requirements;
 use crate::check::weakness::{Check, Weakness};
 
-/// The labels of the roles by which the agent grants itself rights to custom resources.
-const OF_THE_AGENT: [(&str, &str); 2] =
+/// The labels of the ClusterRoles with which the agent grants itself rights to custom resources.
+const AGENT_LABELS: [(&str, &str); 2] =
     [("atoll.dev/agent-custom-resources", "true"), ("app.kubernetes.io/managed-by", "atoll")];
-/// The role that aggregates them.
-const AGENT: &str = "atoll-proxy-agent-custom-resources";
+/// The ClusterRole that aggregates them.
+const AGENT_ROLE: &str = "atoll-proxy-agent-custom-resources";
 
 /// The weakness of a ClusterRole that belongs to no virtual cluster.
 pub(super) fn weakness(location: Option<Location>, role: &Value) -> Option<Weakness> {
@@ -25,8 +25,8 @@ pub(super) fn weakness(location: Option<Location>, role: &Value) -> Option<Weakn
     let selectors: Vec<_> = selectors.iter().map(requirements).collect();
     let (what, key) = if selectors.iter().any(|selector| can_match_tenants(selector)) {
         ("rules that administrators of virtual clusters write", CLUSTER_LABEL)
-    } else if name != AGENT && selectors.iter().any(|selector| matches_the_agents(selector)) {
-        ("the rights to write custom resources that the agent grants itself", OF_THE_AGENT[0].0)
+    } else if name != AGENT_ROLE && selectors.iter().any(|selector| matches_agent_labels(selector)) {
+        ("the rights to write custom resources that the agent grants itself", AGENT_LABELS[0].0)
     } else {
         return None;
     };
@@ -41,15 +41,15 @@ pub(super) fn weakness(location: Option<Location>, role: &Value) -> Option<Weakn
 /// Whether a virtual cluster can write a role that meets all requirements.
 fn can_match_tenants(selector: &[Requirement]) -> bool {
     selector.iter().all(|requirement| match requirement.key() {
-        // The operator chooses its value.
+        // The operator chooses the value of this label.
         CLUSTER_LABEL => *requirement.test() != Test::DoesNotExist,
         key if unparked(key).is_some() => true,
         _ => requirement.test().holds(None),
     })
 }
 
-fn matches_the_agents(selector: &[Requirement]) -> bool {
-    let value = |key: &str| OF_THE_AGENT.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
+fn matches_agent_labels(selector: &[Requirement]) -> bool {
+    let value = |key: &str| AGENT_LABELS.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
     selector.iter().all(|requirement| requirement.test().holds(value(requirement.key())))
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    fn said(name: &str, selectors: &Value) -> Option<String> {
+    fn message(name: &str, selectors: &Value) -> Option<String> {
         let role = json!({"metadata": {"name": name}, "aggregationRule": {"clusterRoleSelectors": selectors}});
         weakness(None, &role).map(|weakness| weakness.problem.message().to_owned())
     }
@@ -75,28 +75,31 @@ mod tests {
             json!([{"matchLabels": {"parked.atoll.dev/a": "b"}}]),
             json!([{"matchLabels": {CLUSTER_LABEL: "ke-beijing"}}]),
         ] {
-            let said = said("all", &selectors);
-            assert!(said.is_some_and(|said| said.contains("administrators of virtual clusters")), "{selectors}");
+            let message = message("all", &selectors);
+            assert!(
+                message.is_some_and(|message| message.contains("administrators of virtual clusters")),
+                "{selectors}"
+            );
         }
         for selectors in [
             json!([]),
             json!([{"matchLabels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}]),
             json!([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]),
         ] {
-            assert_eq!(said("some", &selectors), None, "{selectors}");
+            assert_eq!(message("some", &selectors), None, "{selectors}");
         }
         let both = json!([{"matchExpressions": [
             {"key": CLUSTER_LABEL, "operator": "DoesNotExist"}, {"key": "a", "operator": "DoesNotExist"},
         ]}]);
-        assert!(said("all", &both).is_some_and(|said| said.contains("the agent grants itself")));
+        assert!(message("all", &both).is_some_and(|message| message.contains("the agent grants itself")));
         assert_eq!(weakness(None, &json!({"metadata": {"name": "plain"}})), None);
     }
 
     #[test]
-    fn the_agents_own_role_may_take_in_what_is_the_agents() {
+    fn the_role_of_the_agent_may_aggregate_the_rights_of_the_agent() {
         let own = json!([{"matchLabels": {"atoll.dev/agent-custom-resources": "true"}}]);
-        assert_eq!(said(AGENT, &own), None);
-        assert!(said("other", &own).is_some());
-        assert!(said(AGENT, &json!([{}])).is_some());
+        assert_eq!(message(AGENT_ROLE, &own), None);
+        assert!(message("other", &own).is_some());
+        assert!(message(AGENT_ROLE, &json!([{}])).is_some());
     }
 }

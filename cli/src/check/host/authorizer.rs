@@ -1,6 +1,6 @@
-//! Whether the host grants everybody rights that only its administrators should have.
+//! Whether the host grants all users rights that only its administrators should have.
 //!
-//! Access reviews find more than bindings do: another authorizer of the host may grant rights (`--authorization-mode`).
+//! Access reviews find more than bindings do, because the host can have other authorizers (`--authorization-mode`).
 
 use anyhow::Context as _;
 use host_client::api::Api;
@@ -11,8 +11,8 @@ use crate::check::weakness::{Check, Weakness};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
-/// Callers without any right of their own, and which callers are treated like them.
-fn nobodies() -> [(&'static str, Value); 2] {
+/// Users without rights of their own, and the description of the users that have the same groups.
+fn unprivileged_users() -> [(&'static str, Value); 2] {
     [
         (
             "every service account of every virtual cluster",
@@ -22,13 +22,13 @@ fn nobodies() -> [(&'static str, Value); 2] {
             }),
         ),
         (
-            "anybody who reaches the host's API server without credentials",
+            "anybody who connects to the host's API server without credentials",
             json!({"user": "system:anonymous", "groups": ["system:unauthenticated"]}),
         ),
     ]
 }
 
-/// Rights that would break all isolation, as text and as attributes of a review.
+/// Rights that break the isolation of all virtual clusters, as text and as attributes of a review.
 fn rights() -> [(&'static str, Value); 3] {
     [
         ("read all Secrets", json!({"verb": "list", "resource": "secrets"})),
@@ -37,16 +37,16 @@ fn rights() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Asks the host for a review of each right.
+/// Sends a SubjectAccessReview for each right.
 pub(super) async fn weaknesses(api: &Api, location: Option<Location>) -> anyhow::Result<Vec<Weakness>> {
     let mut found = Vec::new();
-    for (who, caller) in nobodies() {
+    for (users, user) in unprivileged_users() {
         let mut allowed = Vec::new();
         for (right, attributes) in rights() {
-            let mut spec = caller.clone();
+            let mut spec = user.clone();
             spec["resourceAttributes"] = attributes;
             let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec});
-            if api.create(REVIEWS, &review).await.context("a review")?["status"]["allowed"] == true {
+            if api.create(REVIEWS, &review).await.context("SubjectAccessReview")?["status"]["allowed"] == true {
                 allowed.push(right);
             }
         }
@@ -54,7 +54,7 @@ pub(super) async fn weaknesses(api: &Api, location: Option<Location>) -> anyhow:
             found.push(Weakness::at(
                 Check::Authorizer,
                 location,
-                format_args!("host: it allows {who} to {}", allowed.join(", ")),
+                format_args!("host: it allows {users} to {}", allowed.join(", ")),
                 "run kube-apiserver with --authorization-mode=Node,RBAC, and find the binding or the other authorizer \
                  that allows it",
             ));

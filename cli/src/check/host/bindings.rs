@@ -1,20 +1,21 @@
-//! Roles that the host grants to more identities than its operator may expect.
+//! Bindings of the host that grant a role to more users than its operator may expect.
 
 use ops::config::Location;
 use serde_json::Value;
 
 use crate::check::weakness::{Check, Weakness};
 
-/// Subjects that include users of virtual clusters, or everybody, regardless of the agent.
+/// Subjects that include users of virtual clusters or all users, and a description of these users. The agent has no
+/// influence on them.
 const EVERYBODY: [(&str, &str, &str); 4] = [
     ("Group", "system:authenticated", "every user and service account of every virtual cluster"),
     ("Group", "system:serviceaccounts", "every service account of every virtual cluster"),
-    ("Group", "system:unauthenticated", "anybody who reaches the host's API server, such as pods"),
-    ("User", "system:anonymous", "anybody who reaches the host's API server, such as pods"),
+    ("Group", "system:unauthenticated", "anybody who can connect to the host's API server, such as pods"),
+    ("User", "system:anonymous", "anybody who can connect to the host's API server, such as pods"),
 ];
 
-/// Bindings that an API server creates by itself, and their subjects
-/// (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The role has the same name.
+/// Bindings that each API server creates, and their subjects
+/// (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go`). The role has the name of the binding.
 const BUILT_IN: [(&str, &[&str]); 5] = [
     ("system:basic-user", &["system:authenticated"]),
     ("system:cluster-trust-bundle-discovery", &["system:serviceaccounts"]),
@@ -23,9 +24,9 @@ const BUILT_IN: [(&str, &[&str]); 5] = [
     ("system:service-account-issuer-discovery", &["system:serviceaccounts"]),
 ];
 
-/// The binding by which kubeadm shows the address and the CA of the cluster to machines that join it
+/// The binding with which kubeadm publishes the address and the CA of the cluster for nodes that join it
 /// (`cmd/kubeadm/app/phases/bootstraptoken/clusterinfo`).
-const OF_KUBEADM: (&str, &str) = ("kube-public", "kubeadm:bootstrap-signer-clusterinfo");
+const KUBEADM_BINDING: (&str, &str) = ("kube-public", "kubeadm:bootstrap-signer-clusterinfo");
 
 /// The role of kubelets. The Node authorizer restricts it to objects of each node.
 const NODE_ROLE: &str = "system:node";
@@ -43,15 +44,15 @@ pub(super) fn weaknesses(location: Option<Location>, kind: &str, binding: &Value
     };
     let is_built_in = |group: &str| match namespace {
         None => BUILT_IN.iter().any(|(known, groups)| *known == name && *known == role && groups.contains(&group)),
-        Some(namespace) => (namespace, name) == OF_KUBEADM && role == name,
+        Some(namespace) => (namespace, name) == KUBEADM_BINDING && role == name,
     };
     let mut found = Vec::new();
-    for (subject, group, who) in EVERYBODY {
+    for (subject, group, users) in EVERYBODY {
         if binds(subject, group) && !is_built_in(group) {
             found.push(Weakness::at(
                 Check::OpenBinding,
                 location,
-                format_args!("host: {kind} {within}{name} grants {role} to {group}: {who}"),
+                format_args!("host: {kind} {within}{name} grants {role} to {group}: {users}"),
                 "bind the role to the users, groups and service accounts that need it, by name",
             ));
         }
@@ -84,13 +85,16 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_more_than_one_group() {
-        for (kind, name, who) in EVERYBODY {
-            let said = found("ClusterRoleBinding", None, "open", "view", &[("User", "jane"), (kind, name)]);
-            assert_eq!(said, [format!("open-binding host: ClusterRoleBinding open grants view to {name}: {who}")]);
+    fn bindings_for_all_users_are_reported() {
+        for (kind, name, users) in EVERYBODY {
+            let messages = found("ClusterRoleBinding", None, "open", "view", &[("User", "jane"), (kind, name)]);
+            assert_eq!(
+                messages,
+                [format!("open-binding host: ClusterRoleBinding open grants view to {name}: {users}")]
+            );
         }
-        let said = found("RoleBinding", Some("default"), "open", "view", &[("Group", "system:authenticated")]);
-        assert!(said[0].contains("RoleBinding default/open grants view"), "{said:?}");
+        let messages = found("RoleBinding", Some("default"), "open", "view", &[("Group", "system:authenticated")]);
+        assert!(messages[0].contains("RoleBinding default/open grants view"), "{messages:?}");
         for (kind, name) in [("User", "system:authenticated"), ("Group", "vc:a:system:authenticated"), ("Group", "x")] {
             assert_eq!(found("ClusterRoleBinding", None, "closed", "view", &[(kind, name)]), [""; 0]);
         }
@@ -104,22 +108,25 @@ mod tests {
             found("ClusterRoleBinding", None, "system:public-info-viewer", "system:public-info-viewer", &everybody),
             [""; 0]
         );
-        // A subject more, another role, another name, and a RoleBinding that is called so.
+        // One more subject, another role, another name, and a RoleBinding with the name of a ClusterRoleBinding.
         assert_eq!(found("ClusterRoleBinding", None, "system:discovery", "system:discovery", &everybody).len(), 1);
         assert_eq!(found("ClusterRoleBinding", None, "system:discovery", "view", &everybody[..1]).len(), 1);
         assert_eq!(found("ClusterRoleBinding", None, "discovery", "system:discovery", &everybody[..1]).len(), 1);
         assert_eq!(found("RoleBinding", Some("a"), "system:discovery", "system:discovery", &everybody[..1]).len(), 1);
         let anonymous = [("User", "system:anonymous")];
-        let (namespace, name) = OF_KUBEADM;
+        let (namespace, name) = KUBEADM_BINDING;
         assert_eq!(found("RoleBinding", Some(namespace), name, name, &anonymous), [""; 0]);
         assert_eq!(found("RoleBinding", Some("a"), name, name, &anonymous).len(), 1);
     }
 
     #[test]
-    fn nodes_that_are_no_nodes_to_the_authorizer() {
+    fn bindings_of_the_node_role_are_reported() {
         let nodes = [("Group", "system:nodes")];
-        let said = found("ClusterRoleBinding", None, "all-nodes", "system:node", &nodes);
-        assert!(said[0].starts_with("node-role host: ClusterRoleBinding all-nodes lets every node"), "{said:?}");
+        let messages = found("ClusterRoleBinding", None, "all-nodes", "system:node", &nodes);
+        assert!(
+            messages[0].starts_with("node-role host: ClusterRoleBinding all-nodes lets every node"),
+            "{messages:?}"
+        );
         assert_eq!(found("ClusterRoleBinding", None, "rotation", "selfnodeclient", &nodes), [""; 0]);
     }
 }

@@ -1,4 +1,4 @@
-//! NetworkPolicies of the host that admit namespaces by labels that tenants may set.
+//! NetworkPolicies of the host that select namespaces by labels that tenants may set.
 
 use ops::config::Location;
 use rewrite::name::METADATA_NAME_LABEL;
@@ -43,18 +43,20 @@ mod tests {
             let ingress = json!([{}, {"from": [{"podSelector": {}}, peer]}]);
             json!({"metadata": {"name": "p", "namespace": "monitoring"}, "spec": {"ingress": ingress}})
         };
-        let said = |policy: &Value| {
+        let message = |policy: &Value| {
             weakness(None, policy, |key| key == METADATA_NAME_LABEL, &[Labels::new()])
                 .map(|weakness| weakness.problem.message().to_owned())
         };
         let by_label = json!({"namespaceSelector": {"matchLabels": {"team": "ops"}}});
         assert!(
-            said(&policy(by_label)).unwrap().starts_with("host: NetworkPolicy monitoring/p admits namespaces by team,")
+            message(&policy(by_label))
+                .unwrap()
+                .starts_with("host: NetworkPolicy monitoring/p admits namespaces by team,")
         );
         let by_name = json!({"namespaceSelector": {"matchLabels": {METADATA_NAME_LABEL: "ops"}}});
         for closed in [by_name, json!({"namespaceSelector": {}}), json!({"ipBlock": {"cidr": "10.0.0.0/8"}})] {
-            assert_eq!(said(&policy(closed.clone())), None, "{closed}");
+            assert_eq!(message(&policy(closed.clone())), None, "{closed}");
         }
-        assert_eq!(said(&json!({"spec": {"egress": []}})), None);
+        assert_eq!(message(&json!({"spec": {"egress": []}})), None);
     }
 }

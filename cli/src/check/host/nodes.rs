@@ -1,4 +1,4 @@
-//! Nodes of the host, and the virtual clusters that select them.
+//! The nodes of each virtual cluster.
 
 use kube_wire::selector::LabelSelector;
 use ops::config::Located;
@@ -8,8 +8,8 @@ use virtual_cluster::config::VirtualCluster;
 use crate::check::report::Report;
 use crate::check::weakness::{Check, Weakness};
 
-/// Virtual clusters without nodes, and nodes of two virtual clusters.
-pub(super) fn look(nodes: &[Value], clusters: &[Located<VirtualCluster>], report: &mut Report) {
+/// Reports virtual clusters without nodes, and virtual clusters that share nodes.
+pub(super) fn check(nodes: &[Value], clusters: &[Located<VirtualCluster>], report: &mut Report) {
     let mut owned: Vec<(&str, &str)> = Vec::new();
     for cluster in clusters {
         let labels = cluster.labels();
@@ -23,19 +23,19 @@ pub(super) fn look(nodes: &[Value], clusters: &[Located<VirtualCluster>], report
             report.warn(
                 cluster,
                 format_args!(
-                    "virtual cluster {name}: no node of the host has {selector}, so its pods will stay Pending"
+                    "virtual cluster {name}: no node of the host has the labels {selector}, so its pods stay Pending"
                 ),
             );
         }
         if let Some((other, node)) = owned.iter().find(|(_, node)| own.contains(node)) {
-            report.weak(Some(Weakness::at(
+            report.add_weaknesses(Some(Weakness::at(
                 Check::SharedNodes,
                 cluster.location(),
                 format_args!(
-                    "virtual cluster {name} shares nodes with {other}, such as {node}: a pod that breaks out of its \
-                     container on one of them can reach the pods and the Secrets of both"
+                    "virtual cluster {name} shares nodes with {other}, such as {node}: a process that escapes its container \
+                     on one of them can access the pods and the Secrets of both"
                 ),
-                "give each virtual cluster nodes of its own",
+                "use separate nodes for each virtual cluster",
             )));
         }
         owned.extend(own.into_iter().map(|node| (name, node)));

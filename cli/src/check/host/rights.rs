@@ -4,47 +4,48 @@ use anyhow::Context as _;
 use host_client::api::Api;
 use serde_json::{Value, json};
 
-/// The rules that the agent needs, as the operator applies them.
+/// The rules of the agent, in the manifest that the operator applies.
 const RBAC: &str = include_str!("../../../../configs/kubernetes/agent-rbac.yaml");
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 /// The rights that the agent lacks, in the notation of `kubectl auth can-i`.
 pub(super) async fn missing(api: &Api) -> anyhow::Result<Vec<String>> {
     let mut missing = Vec::new();
-    for (words, attributes) in wanted(RBAC)? {
+    for (right, attributes) in required(RBAC)? {
         let review =
             json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes});
         let answer = api.create(REVIEWS, &review).await?;
         if answer["status"]["allowed"] != true {
-            missing.push(words);
+            missing.push(right);
         }
     }
     Ok(missing)
 }
 
 /// Every right of the ClusterRole in a file: as text, and as the `spec` of a review.
-fn wanted(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("the agent's rules")?;
+fn required(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("cannot parse the agent's rules")?;
     let role = documents.iter().find(|document| document["kind"] == "ClusterRole").context("no ClusterRole")?;
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let mut wanted = Vec::new();
+    let mut required = Vec::new();
     for rule in role["rules"].as_array().into_iter().flatten() {
         for verb in texts(&rule["verbs"]) {
             for path in texts(&rule["nonResourceURLs"]) {
-                wanted.push((format!("{verb} {path}"), json!({"nonResourceAttributes": {"verb": verb, "path": path}})));
+                required
+                    .push((format!("{verb} {path}"), json!({"nonResourceAttributes": {"verb": verb, "path": path}})));
             }
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     let dotted = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
                     let attributes = json!({"verb": verb, "group": group, "resource": resource});
-                    wanted.push((format!("{verb} {dotted}"), json!({"resourceAttributes": attributes})));
+                    required.push((format!("{verb} {dotted}"), json!({"resourceAttributes": attributes})));
                 }
             }
         }
     }
-    Ok(wanted)
+    Ok(required)
 }
 
 #[cfg(test)]
@@ -52,14 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_of_the_role_is_a_question() {
-        let wanted = wanted(RBAC).unwrap();
-        let words: Vec<_> = wanted.iter().map(|(words, _)| words.as_str()).collect();
+    fn every_rule_of_the_role_is_reviewed() {
+        let required = required(RBAC).unwrap();
+        let rights: Vec<_> = required.iter().map(|(right, _)| right.as_str()).collect();
         for right in ["get *", "list *.*", "impersonate users", "create tokenreviews.authentication.k8s.io"] {
-            assert!(words.contains(&right), "{right}\n{words:#?}");
+            assert!(rights.contains(&right), "{right}\n{rights:#?}");
         }
         let expected =
             json!({"resourceAttributes": {"verb": "bind", "group": "rbac.authorization.k8s.io", "resource": "roles"}});
-        assert!(wanted.iter().any(|(_, spec)| *spec == expected));
+        assert!(required.iter().any(|(_, spec)| *spec == expected));
     }
 }

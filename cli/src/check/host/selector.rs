@@ -1,4 +1,4 @@
-//! Label selectors in objects of the host, and the labels in them that tenants may set.
+//! Label selectors in objects of the host, and which of their labels tenants may set.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ pub(super) fn requirements(selector: &Value) -> Vec<Requirement> {
     equal.chain(expressions).filter_map(|(key, test)| Requirement::new(key, test).ok()).collect()
 }
 
-/// The keys by which tenants decide whether a selector selects their namespaces: those that they may set, if the rest holds
-/// for one of the namespaces that they have.
+/// The label keys with which tenants can decide whether a selector selects their namespaces. There are none if the
+/// requirements on other keys hold for no namespace of a tenant.
 pub(super) fn keys_of_tenants(
     selector: &Value,
     is_protected: impl Fn(&str) -> bool,
@@ -43,7 +43,7 @@ pub(super) fn keys_of_tenants(
     distinct(requirements.iter().filter(|requirement| !is_protected(requirement.key())))
 }
 
-/// Whether a selector selects a namespace of a tenant, if the tenant sets the labels accordingly that it may set.
+/// Whether a tenant can set labels so that a selector selects one of its namespaces.
 pub(super) fn can_select_tenants(selector: &Value, is_protected: impl Fn(&str) -> bool, namespaces: &[Labels]) -> bool {
     let mut fixed = requirements(selector);
     fixed.retain(|requirement| is_protected(requirement.key()));
@@ -51,7 +51,7 @@ pub(super) fn can_select_tenants(selector: &Value, is_protected: impl Fn(&str) -
     namespaces.iter().any(|labels| fixed.iter().all(|one| holds(labels, one)))
 }
 
-/// The keys of labels of objects by which tenants decide whether a selector selects them.
+/// The label keys with which tenants can decide whether a selector selects their objects.
 pub(super) fn keys_of_objects(selector: &Value) -> Vec<String> {
     let requirements = requirements(selector);
     distinct(requirements.iter().filter(|requirement| !is_own_key(requirement.key())))
@@ -71,21 +71,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_tenants_set_and_what_can_be_theirs_counts() {
+    fn only_keys_that_tenants_may_set_count() {
         let labels = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let theirs: [Labels; 2] = [
+        let namespaces: [Labels; 2] = [
             labels(&[("owner", "a"), ("kubernetes.io/metadata.name", "x-a")]),
             labels(&[("owner", "b"), ("kubernetes.io/metadata.name", "x-b")]),
         ];
         let is_protected = |key: &str| key == "owner" || key == "kubernetes.io/metadata.name";
-        let keys = |selector: Value| keys_of_tenants(&selector, is_protected, &theirs);
+        let keys = |selector: Value| keys_of_tenants(&selector, is_protected, &namespaces);
         let expression =
             |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
         assert_eq!(keys(json!({})), [""; 0]);
         assert_eq!(keys(Value::Null), [""; 0]);
         assert_eq!(keys(json!({"matchLabels": {"inject": "yes"}})), ["inject"]);
         assert_eq!(keys(json!({"matchExpressions": [expression("skip", "DoesNotExist", &[])]})), ["skip"]);
-        // Not theirs, whatever they set.
+        // It selects none of their namespaces, whatever they set.
         assert_eq!(keys(json!({"matchLabels": {"inject": "yes", "owner": "c"}})), [""; 0]);
         assert_eq!(
             keys(
@@ -93,7 +93,7 @@ mod tests {
             ),
             [""; 0]
         );
-        // One of them is enough.
+        // One namespace is enough.
         assert_eq!(keys(json!({"matchLabels": {"owner": "b", "z": "", "inject": "yes"}})), ["inject", "z"]);
         let others = expression("kubernetes.io/metadata.name", "NotIn", &["kube-system"]);
         assert_eq!(keys(json!({"matchExpressions": [others, expression("skip", "NotIn", &["1"])]})), ["skip"]);

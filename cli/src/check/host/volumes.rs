@@ -1,12 +1,12 @@
-//! Storage of the host that virtual clusters share.
+//! Volumes and StorageClasses of the host.
 
 use ops::config::Location;
 use serde_json::Value;
 
-use crate::check::weakness::{Check, Weakness, some};
+use crate::check::weakness::{Check, Weakness, shorten};
 
-/// Parameters of a StorageClass that name a Secret (kubernetes-csi/external-provisioner, `pkg/controller`): a prefix, and
-/// what tells its name and its namespace.
+/// Parameters of a StorageClass that name a Secret (kubernetes-csi/external-provisioner, `pkg/controller`): a prefix,
+/// and the endings for its name and its namespace.
 const SECRET_PREFIX: &str = "csi.storage.k8s.io/";
 const SECRET_NAME: &str = "secret-name";
 const SECRET_NAMESPACE: &str = "secret-namespace";
@@ -24,14 +24,14 @@ pub(super) fn free(location: Option<Location>, volumes: &[Value]) -> Option<Weak
         location,
         format_args!(
             "host: a claim of any virtual cluster can bind these PersistentVolumes, by name or by class: {}",
-            some(&names)
+            shorten(&names)
         ),
         "reserve each with spec.claimRef (the host namespace and the name of its claim), or let a provisioner create \
          volumes on demand",
     ))
 }
 
-/// A StorageClass that lets the creator of a claim choose a Secret in a fixed namespace.
+/// A StorageClass with which the creator of a claim can choose a Secret in a fixed namespace.
 pub(super) fn secrets_of_claims(location: Option<Location>, class: &Value) -> Option<Weakness> {
     let parameters = class["parameters"].as_object()?;
     let is_chosen = |(key, name): (&String, &Value)| {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn volumes_without_a_claim_are_counted() {
+    fn volumes_that_any_claim_can_bind_are_reported() {
         let volume = |name: &str, phase: &str, claim: Value| json!({"metadata": {"name": name}, "spec": {"claimRef": claim}, "status": {"phase": phase}});
         let claim = json!({"name": "c", "namespace": "n"});
         let taken = [
@@ -66,12 +66,12 @@ mod tests {
             volume("old", "Released", json!({})),
         ];
         assert_eq!(free(None, &taken), None);
-        let said = free(None, &[taken[0].clone(), volume("a", "Available", Value::Null), json!({})]).unwrap();
-        assert!(said.problem.message().ends_with("by class: a"), "{said:?}");
+        let weakness = free(None, &[taken[0].clone(), volume("a", "Available", Value::Null), json!({})]).unwrap();
+        assert!(weakness.problem.message().ends_with("by class: a"), "{weakness:?}");
     }
 
     #[test]
-    fn a_class_by_which_claims_choose_secrets() {
+    fn classes_that_let_claims_choose_secrets_are_reported() {
         let class = |name: &str, namespace: &str| {
             let parameters = json!({
                 "csi.storage.k8s.io/node-publish-secret-name": name,
@@ -80,8 +80,8 @@ mod tests {
             });
             secrets_of_claims(None, &json!({"metadata": {"name": "c"}, "parameters": parameters}))
         };
-        let said = class("${pvc.annotations['secret']}", "storage").unwrap();
-        assert!(said.problem.message().contains("node-publish-secret-name in namespace storage"), "{said:?}");
+        let weakness = class("${pvc.annotations['secret']}", "storage").unwrap();
+        assert!(weakness.problem.message().contains("node-publish-secret-name in namespace storage"), "{weakness:?}");
         assert!(class("${pvc.name}", "storage").is_some());
         assert_eq!(class("fixed", "storage"), None);
         assert_eq!(class("${pv.name}", "storage"), None);

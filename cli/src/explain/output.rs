@@ -1,4 +1,4 @@
-//! The output of an explanation.
+//! The output of `atoll explain`.
 
 use std::io::{self, Write};
 
@@ -10,42 +10,42 @@ use proxy_agent::exchange::explain::{Explanation, Outcome, Passing, Question, Se
 use serde_json::Value;
 
 use super::fields::changes;
-use super::request::Asked;
+use super::request::ClientRequest;
 
-/// The width of the column before the texts.
+/// The width of the column with the labels.
 const WIDTH: usize = 13;
 
 /// Prints one request and its outcome.
 pub(super) fn explained(
-    asked: &Asked,
+    request: &ClientRequest,
     cluster: &ClusterName,
-    who: &Identity,
+    user: &Identity,
     explanation: &Explanation,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let groups = if who.groups.is_empty() { String::new() } else { format!(" in groups {}", who.groups.join(", ")) };
-    writeln!(out, "{} {} to {cluster}, by user {}{groups}", asked.method, asked.target, who.user)?;
-    line(out, "request", &about(asked))?;
-    if let Some(assumed) = &asked.assumed {
-        line(out, "assumed", assumed)?;
+    let groups = if user.groups.is_empty() { String::new() } else { format!(" in groups {}", user.groups.join(", ")) };
+    writeln!(out, "{} {} to {cluster}, by user {}{groups}", request.method, request.target, user.user)?;
+    line(out, "request", &describe(request))?;
+    if let Some(assumption) = &request.assumption {
+        line(out, "assumption", assumption)?;
     }
     for question in &explanation.questions {
-        line(out, "first asks", &asks(cluster, question))?;
+        line(out, "check", &check(cluster, question))?;
     }
     match &explanation.outcome {
         Outcome::Refused(status) if explanation.depends_on_the_host() && status.code >= 500 => {
-            line(out, "sends", "a request that depends on the host's responses")
+            line(out, "sends", "a request that depends on the responses of the host")
         }
         Outcome::Refused(status) => {
             let reason = status.reason.as_str();
-            line(out, "refuses", &format!("{} {reason}: {}", status.code, status.message))
+            line(out, "response", &format!("{} {reason}: {}", status.code, status.message))
         }
-        Outcome::Sent(sent) => sent_upstream(asked, cluster, explanation, sent, out),
+        Outcome::Sent(sent) => self::sent(request, cluster, explanation, sent, out),
     }
 }
 
-fn sent_upstream(
-    asked: &Asked,
+fn sent(
+    request: &ClientRequest,
     cluster: &ClusterName,
     explanation: &Explanation,
     sent: &Sent,
@@ -55,38 +55,38 @@ fn sent_upstream(
     line(out, "as", &identity(&sent.headers))?;
     if explanation.depends_on_the_host() {
         line(out, "with", "a body that depends on objects of the host")?;
-    } else if let Some(object) = &asked.object {
-        // The body is JSON, because the object was.
+    } else if let Some(object) = &request.object {
+        // The body is JSON, because the request is.
         let sent: Value = serde_json::from_slice(&sent.body).unwrap_or_default();
         let changes = changes(cluster, object, &sent);
         for change in &changes {
-            line(out, "field", &format!("{}: {}   ({})", change.field, change.what, change.why))?;
+            line(out, "field", &format!("{}: {}   ({})", change.field, change.values, change.reason))?;
         }
         let rest = if changes.is_empty() { "no field changes" } else { "no other field changes" };
         line(out, "field", rest)?;
     }
     if let Some(otherwise) = &sent.otherwise {
-        line(out, "if there is none", &format!("requests {otherwise}, which {cluster} can read on the host"))?;
+        line(out, "on 404", &format!("sends {otherwise}, an object that {cluster} can read on the host"))?;
     }
     if sent.is_namespace_creation {
-        line(out, "then", &format!("creates the bindings in the namespace that every namespace of {cluster} has"))?;
+        line(out, "then", &format!("creates the bindings that every namespace of {cluster} has"))?;
     }
-    line(out, "shows", &shows(cluster, &sent.shown))
+    line(out, "response", &response(cluster, &sent.shown))
 }
 
-fn about(asked: &Asked) -> String {
+fn describe(request: &ClientRequest) -> String {
     let (path, query) =
-        asked.target.split_once('?').map_or((&*asked.target, None), |(path, query)| (path, Some(query)));
-    let Ok(info) = RequestInfo::parse(&asked.method, path, query) else {
-        return "not a request of the Kubernetes API".to_owned();
+        request.target.split_once('?').map_or((&*request.target, None), |(path, query)| (path, Some(query)));
+    let Ok(info) = RequestInfo::parse(&request.method, path, query) else {
+        return "not a request to the Kubernetes API".to_owned();
     };
     match info.target() {
-        Target::NonResource(_) => format!("{} of a path that is not a resource", asked.method),
-        Target::Resource(request) => format!("{} {}", request.verb().as_str(), object(request)),
+        Target::NonResource(_) => format!("{} of a non-resource path", request.method),
+        Target::Resource(request) => format!("{} {}", request.verb().as_str(), resource(request)),
     }
 }
 
-fn object(request: &ResourceRequest<'_>) -> String {
+fn resource(request: &ResourceRequest<'_>) -> String {
     let mut text = request.resource().to_owned();
     if !request.group().is_empty() {
         text = format!("{text}.{}", request.group());
@@ -104,7 +104,7 @@ fn object(request: &ResourceRequest<'_>) -> String {
     }
 }
 
-fn asks(cluster: &ClusterName, question: &Question) -> String {
+fn check(cluster: &ClusterName, question: &Question) -> String {
     match question {
         Question::Access { user, verb, resource, name, namespace } => {
             let name = if name.is_empty() { String::new() } else { format!(" {name}") };
@@ -113,21 +113,21 @@ fn asks(cluster: &ClusterName, question: &Question) -> String {
             } else {
                 String::new()
             };
-            format!("may {user} {verb} {resource}{name} in {namespace}{scope}? (SubjectAccessReview)")
+            format!("SubjectAccessReview: can {user} {verb} {resource}{name} in {namespace}{scope}?")
         }
         Question::Rules { namespace } => {
-            format!("do the caller's rules in {namespace} contain this path? (SelfSubjectRulesReview)")
+            format!("SelfSubjectRulesReview: do the caller's rules in {namespace} contain this path?")
         }
-        Question::Node { target } => format!("does the node belong to {cluster}? (GET {target})"),
+        Question::Node { target } => format!("GET {target}: does the node belong to {cluster}?"),
         Question::Discovery { guessed, namespaced } => {
             let scope = if *namespaced { "namespaced" } else { "cluster-scoped" };
-            let guessed = if *guessed { "; this is a guess, which only the host can confirm" } else { "" };
-            format!("is this resource served? (usually cached; it is {scope}{guessed})")
+            let guessed = if *guessed { "; the host must confirm this guess" } else { "" };
+            format!("discovery, usually cached: does the host serve the resource? It is {scope}{guessed}")
         }
         Question::DryRun { method, target } => {
-            format!("would the host refuse it? (dry run: {method} {target}; if so, the client gets the host's message)")
+            format!("dry run, {method} {target}: would the host refuse it? If so, the client gets the host's message")
         }
-        Question::Live { method, target } => format!("what is the current object? ({method} {target})"),
+        Question::Live { method, target } => format!("{method} {target}: what is the current object?"),
         _ => "a check that this version of atoll cannot describe".to_owned(),
     }
 }
@@ -138,18 +138,18 @@ fn identity(headers: &HeaderMap) -> String {
     match headers.get("impersonate-user") {
         Some(user) => {
             let groups: Vec<_> = headers.get_all("impersonate-group").iter().map(text).collect();
-            format!("{} in {}; the host's RBAC decides", text(user), groups.join(", "))
+            format!("{} in {}; the authorizer of the host decides", text(user), groups.join(", "))
         }
-        None => "the agent itself, which has checked the rights of the caller before".to_owned(),
+        None => "the agent, which has checked the rights of the caller".to_owned(),
     }
 }
 
-fn shows(cluster: &ClusterName, shown: &Shown) -> String {
-    let passing = |passing: &Passing| match passing {
+fn response(cluster: &ClusterName, shown: &Shown) -> String {
+    let included = |objects: &Passing| match objects {
         Passing::Everything => "everything",
         Passing::InNamespaces => "objects in its namespaces",
         Passing::Namespaces => "its own namespaces",
-        Passing::Claimed => "volumes that are claimed in its namespaces",
+        Passing::Claimed => "volumes that claims in its namespaces have bound",
         Passing::OfNodes => "objects that belong to its nodes",
         Passing::OfServices => "objects that belong to its Services",
         Passing::Autoupdated => "objects that Kubernetes itself maintains",
@@ -158,17 +158,17 @@ fn shows(cluster: &ClusterName, shown: &Shown) -> String {
         Passing::Shared => "its own objects, and those that the operator of the host created",
     };
     match shown {
-        Shown::Verbatim => "the unchanged response".to_owned(),
-        Shown::Object(None) => format!("the response, with names of {cluster}"),
+        Shown::Verbatim => "the response of the host, unchanged".to_owned(),
+        Shown::Object(None) => format!("the response of the host, with names of {cluster}"),
         Shown::Object(Some(only)) => {
-            format!("the response, with names of {cluster}, if it matches {only}; otherwise 404")
+            format!("the response of the host, with names of {cluster}, if it matches {only}; otherwise 404")
         }
-        Shown::Review => format!("the response, with names of {cluster} and with what only the agent knows"),
-        Shown::List(which) => format!("the list, with names of {cluster}: {}", passing(which)),
-        Shown::Watch(which) => format!("the events, with names of {cluster}: {}", passing(which)),
+        Shown::Review => format!("the response of the host, with names of {cluster}, completed by the agent"),
+        Shown::List(which) => format!("the list, with names of {cluster}: {}", included(which)),
+        Shown::Watch(which) => format!("the events, with names of {cluster}: {}", included(which)),
     }
 }
 
-fn line(out: &mut dyn Write, what: &str, text: &str) -> io::Result<()> {
-    writeln!(out, "  {:WIDTH$} {text}", format!("{what}:"))
+fn line(out: &mut dyn Write, label: &str, text: &str) -> io::Result<()> {
+    writeln!(out, "  {:WIDTH$} {text}", format!("{label}:"))
 }

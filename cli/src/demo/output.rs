@@ -1,4 +1,4 @@
-//! What a demo prints to standard output, for people and for scripts that wait for `ready`.
+//! The output of the demo, for people and for scripts that wait for `ready`.
 
 use std::io::Write;
 
@@ -8,31 +8,31 @@ use super::clusters::{CLUSTERS, DemoCluster};
 use super::files::{Files, Route};
 use super::host::Host;
 
-/// The host cluster runs.
+/// Describes the host cluster.
 pub(super) fn host(host: &Host, out: &mut dyn Write) -> anyhow::Result<()> {
     match host {
         Host::Given { kubeconfig, .. } => {
-            writeln!(out, "the host cluster is that of the current context in {}", kubeconfig.display())?;
+            writeln!(out, "using the host cluster of the current context in {}", kubeconfig.display())?;
         }
-        Host::Toy(toy) => {
-            writeln!(out, "WARNING: this is no real Kubernetes. {}", dev_apiserver::WARNING)?;
+        Host::Dev(dev) => {
+            writeln!(out, "WARNING: this is not a real Kubernetes cluster. {}", dev_apiserver::WARNING)?;
             writeln!(
                 out,
                 "No containers run: pods are simulated. To use a real cluster instead, set --kubeconfig FILE.\n"
             )?;
-            writeln!(out, "the host cluster is dev-apiserver, at https://{}", toy.address())?;
+            writeln!(out, "using dev-apiserver at https://{} as the host cluster", dev.address())?;
         }
     }
     Ok(())
 }
 
-/// Everything is written.
+/// Says where the files are.
 pub(super) fn prepared(files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "certificates, configurations and kubeconfigs are in {}", files.dir().display())?;
     Ok(())
 }
 
-/// Both halves listen.
+/// Lists the ports.
 pub(super) fn listening(files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let ports = files.ports;
     writeln!(
@@ -50,19 +50,19 @@ pub(super) fn listening(files: &Files, out: &mut dyn Write) -> anyhow::Result<()
     Ok(())
 }
 
-/// A cluster does not work yet.
+/// Says why a cluster does not work yet.
 pub(super) fn waiting(cluster: DemoCluster, why: &str, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "waiting for {}: {why}", cluster.name)?;
     Ok(())
 }
 
-/// A cluster works.
+/// Says that a cluster works.
 pub(super) fn works(cluster: DemoCluster, nodes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{} works; nodes with location={}: {nodes}", cluster.name, cluster.location)?;
     Ok(())
 }
 
-/// All work.
+/// Says that all clusters work, and what to try.
 pub(super) fn ready(
     host: &Host,
     files: &Files,
@@ -81,7 +81,7 @@ pub(super) fn ready(
             admin.display()
         )?;
     }
-    writeln!(out, "\nready\n\nTry, in another terminal:")?;
+    writeln!(out, "\nready\n\nIn another terminal, try:")?;
     for (cluster, _) in clusters {
         let kubeconfig = files.kubeconfig(*cluster, Route::Proxy);
         writeln!(out, "  kubectl --kubeconfig {} get nodes,namespaces", kubeconfig.display())?;
@@ -92,9 +92,9 @@ pub(super) fn ready(
     writeln!(out, "  kubectl --kubeconfig {} get pods -A -o wide    # on the host", admin.display())?;
     let kept = match host {
         Host::Given { .. } => "",
-        Host::Toy(_) => ", and deletes everything in the clusters",
+        Host::Dev(_) => ", and deletes everything in the clusters",
     };
-    writeln!(out, "\nCtrl-C stops the demo{kept}. Set RUST_LOG=info to log what both halves do.")?;
+    writeln!(out, "\nCtrl-C stops the demo{kept}. Set RUST_LOG=info for more log messages.")?;
     Ok(())
 }
 
@@ -110,31 +110,31 @@ fn table(files: &Files, clusters: &[(DemoCluster, usize)], out: &mut dyn Write) 
     Ok(())
 }
 
-/// The demo has ended.
+/// Says what the demo leaves behind.
 pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::Result<()> {
     let dir = files.dir().display();
     match host {
         Host::Given { .. } => {
             writeln!(
                 out,
-                "stopped; the objects of the clusters and the admission policies stay on the host, and the next demo \
-                 with --dir {dir} uses them again. To remove them (the policies only if no other proxy-agent serves \
-                 this host):"
+                "stopped. The objects of the virtual clusters and the admission policies stay on the host; the next demo \
+                 with --dir {dir} reuses them. To remove them, run these commands. Remove the policies only if no other \
+                 proxy-agent serves this host."
             )?;
             let host = files.host_kubeconfig().display().to_string();
             for cluster in &CLUSTERS {
                 writeln!(out, "  atoll namespaces remove --host-kubeconfig {host} --cluster {}", cluster.name)?;
             }
-            // The second command fails on a host without that kind.
+            // A host without one of these kinds refuses only its command.
             for kind in ["validatingadmissionpolic", "mutatingadmissionpolic"] {
                 let label = admission_policies::LABEL;
                 writeln!(out, "  kubectl --kubeconfig {host} delete {kind}ies,{kind}ybindings -l {label}")?;
             }
         }
-        Host::Toy(_) => {
+        Host::Dev(_) => {
             writeln!(
                 out,
-                "stopped; the host cluster is deleted, and the next demo starts a new one with the files in {dir}"
+                "stopped. The host cluster is deleted; the next demo starts a new one with the files in {dir}."
             )?;
         }
     }

@@ -1,7 +1,8 @@
-//! RoleBindings that outlived their namespace.
+//! RoleBindings whose namespace does not exist.
 //!
-//! When somebody finalizes a namespace by force, an object with a finalizer survives. Nobody sees it there, and it takes
-//! effect again when somebody creates a namespace of that name.
+//! If somebody removes the finalizers of a namespace, its objects with finalizers still exist after its deletion.
+//! kubectl does not show them in lists of namespaces, and they take effect when somebody creates a namespace with the
+//! same name.
 
 use host_client::api::Api;
 use kube_wire::name::SegmentName;
@@ -10,24 +11,24 @@ use ops::config::Location;
 use serde_json::Value;
 
 use super::namespaces::Namespaces;
-use crate::check::weakness::{Check, Weakness, some};
+use crate::check::weakness::{Check, Weakness, shorten};
 
-/// The weakness, from bindings that were listed before the namespaces.
+/// Finds such bindings. `bindings` must have been listed before `namespaces`.
 pub(super) async fn weakness(
     api: &Api,
     location: Option<Location>,
     bindings: &[Value],
     namespaces: &Namespaces,
 ) -> Option<Weakness> {
-    let mut left = Vec::new();
+    let mut orphans = Vec::new();
     for binding in bindings {
         let (name, namespace) = (binding["metadata"]["name"].as_str()?, binding["metadata"]["namespace"].as_str()?);
-        // It may have been deleted with its namespace since.
-        if !namespaces.has(namespace) && is_there(api, namespace, name).await {
-            left.push(format!("{namespace}/{name}"));
+        // The binding may have been deleted with its namespace in the meantime.
+        if !namespaces.has(namespace) && exists(api, namespace, name).await {
+            orphans.push(format!("{namespace}/{name}"));
         }
     }
-    if left.is_empty() {
+    if orphans.is_empty() {
         return None;
     }
     Some(Weakness::at(
@@ -36,16 +37,16 @@ pub(super) async fn weakness(
         format_args!(
             "host: RoleBindings exist in namespaces that do not exist, and take effect when somebody creates the \
              namespace: {}",
-            some(&left)
+            shorten(&orphans)
         ),
-        "run `kubectl delete rolebinding NAME -n NAMESPACE`; if a finalizer keeps it, create the namespace (no object \
-         of a missing namespace can be changed), remove the finalizer with `kubectl edit`, and delete the namespace \
+        "run `kubectl delete rolebinding NAME -n NAMESPACE`; if it has a finalizer, create the namespace (objects of a \
+         missing namespace cannot be changed), remove the finalizer with `kubectl edit`, and delete the namespace \
          again",
     ))
 }
 
-/// Whether it still exists. If the host does not answer, assume so: it did a moment ago.
-async fn is_there(api: &Api, namespace: &str, name: &str) -> bool {
+/// Whether the binding still exists. Without a response, assume that it does, because it was in the list.
+async fn exists(api: &Api, namespace: &str, name: &str) -> bool {
     let (Ok(namespace), Ok(name)) = (SegmentName::new(namespace), SegmentName::new(name)) else { return false };
     let path = ResourcePath {
         namespace: Some(namespace),
