@@ -7,7 +7,7 @@ import time
 
 from .processes import START_TIMEOUT, Failed, free_ports, memory
 
-# Each agent serves two virtual clusters, as the budget of its idle memory says. The first one is measured.
+# Each agent serves two virtual clusters, like the budget for its idle memory. The first one is measured.
 SITES = {"dev": ("ke-beijing", "ke-hangzhou"), "kube": ("kube-beijing", "kube-hangzhou")}
 NAMESPACE = "edge"
 PROGRAMS = ("proxy-server", "proxy-agent", "atoll")
@@ -25,7 +25,7 @@ clusters:
 CLUSTER = """\
 - {{name: {0}, agents: [{1}], clientCA: {{certificate: clusters/{0}/client-ca.crt, key: clusters/{0}/client-ca.key}}}}
 """
-# dev-apiserver enforces no admission policies, and what they cost is not on the measured paths.
+# dev-apiserver enforces no admission policies. They have no cost on the measured paths.
 AGENT = """\
 apiVersion: atoll.dev/v1alpha1
 kind: ProxyAgentConfiguration
@@ -68,11 +68,11 @@ class Atoll:
         return f"{self.name}-agent-{site}"
 
     def processes_of(self, site):
-        """Both proxies on the route to that host."""
+        """The processes on the route to this host."""
         return [self.server, self.agent(site)]
 
     def serve(self, site, host_kubeconfig):
-        """Starts the agent of that host, and waits until its first cluster has a namespace."""
+        """Starts the agent of this host, and waits until its first cluster has a namespace."""
         clusters = SITES[site]
         probes, admin = free_ports(2)
         config = self.folder / f"{site}.yaml"
@@ -84,19 +84,19 @@ class Atoll:
                        self.kubeconfig(site, cluster))
         namespace = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         deadline = time.monotonic() + START_TIMEOUT
-        # Readiness has no one sign that all builds share but this: a write succeeds.
+        # A successful write is the only sign of readiness that all builds have.
         while True:
             try:
                 return self.create(site, "/api/v1/namespaces", namespace)
             except Failed as error:
                 if self.processes.running[self.agent(site)].poll() is not None or time.monotonic() > deadline:
                     raise
-                if "409" in str(error):  # an earlier attempt succeeded after its client had given up
+                if "409" in str(error):  # an earlier attempt succeeded after its timeout
                     return None
             time.sleep(0.2)
 
     def kubeconfig(self, site, cluster=None):
-        """Of the administrator, who has a client certificate."""
+        """The kubeconfig of the administrator, with a client certificate."""
         return self.folder / f"{cluster or SITES[site][0]}.kubeconfig"
 
     def create(self, site, path, manifest):
@@ -126,7 +126,7 @@ class Atoll:
                 if name == self.server or name.startswith(f"{self.name}-agent-")}
 
     def description(self):
-        """What was measured: the version that the binaries tell, and a digest that tells two builds of it apart."""
+        """The measured build: the version of the binaries, and a digest that distinguishes two builds."""
         found = {"directory": str(self.binaries)}
         for program in PROGRAMS[:2]:
             found[program] = hashlib.sha256((self.binaries / program).read_bytes()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The budgets of DESIGN.md, section 13, beside what was measured."""
+"""Compares the measured figures with the budgets of DESIGN.md, section 13."""
 
 import dataclasses
 import operator
@@ -11,7 +11,7 @@ SIGNS = {AT_LEAST: ">=", AT_MOST: "<="}
 UNMEASURED = "-"
 NOT_SELECTED = "not selected"
 
-# These rows of the table need another rig: more agents, clusters or machines.
+# These rows of the table need more agents, clusters or machines.
 ELSEWHERE = ("not measured by bench/hops: memory of each further idle cluster and tunnel, 1,000 virtual clusters, one event "
              "among 500 clusters, 5,000 agents, an idle Karmada member, rolling restarts")
 ROUNDS_FOR_A_CLAIM = 10
@@ -29,7 +29,7 @@ class Row:
     target: float
     unit: str = "x"
     digits: int = 2
-    reason: str = ""  # why it is not measured, or does not count
+    reason: str = ""  # why there is no figure, or why it does not count
 
     def met(self):
         if self.measured is None:
@@ -131,7 +131,7 @@ class Budgets:
             yield Row(f"idle memory, {what}", max(found, default=None), AT_MOST, 25, 25, "MB", 1, reason)
 
     def doubts(self):
-        """Why the figures do not carry a claim yet."""
+        """The reason why the figures are not sufficient, or nothing."""
         measured = [*self.cases.values(), *([self.stalled] if self.stalled else [])]
         rounds = [len(figures.others) for figures in measured]
         others = [other for figures in measured for other in figures.others]

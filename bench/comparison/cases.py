@@ -1,4 +1,4 @@
-"""What is measured: the rows of the table of budgets in DESIGN.md (section 13) that one machine can measure."""
+"""The cases: the rows of the table of budgets in DESIGN.md (section 13) that one machine can measure."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from .routes import Path
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One request by all routes to one host. `metric` is what the routes are compared by."""
+    """One request on all routes to one host. The routes are compared by `metric`."""
 
     key: str
     title: str
@@ -59,8 +59,8 @@ KUBE = [
     Case("kube-list", "kube-apiserver: list of 300 ConfigMaps, 1.0 MB, HTTP/2, 4 workers on one connection", CONFIG_MAPS,
          ("--http", "2", "--concurrency", "4"), site="kube", metric="MB/s"),
 ]
-# Small GETs beside so many readers that open a log of 15.6 MB and stop reading. Not a list: a virtual cluster may have only
-# three of them open at a time, because they occupy seats at the host.
+# Small GETs with this number of readers that request a log of 15.6 MB and do not read it. Not a list: a virtual cluster
+# can have only three unread lists, because they occupy seats of the host.
 STALLED = (0, 1, 100)
 STALLED_TITLE = "small GET, HTTP/1.1, open loop, 1000/s, beside stalled readers"
 WATCHES_TITLE = "kube-apiserver: 100 watches of ConfigMaps, 20 changes a second"

@@ -1,4 +1,4 @@
-"""The host clusters: what agents need beside the paths that are measured."""
+"""The host clusters, which respond to all requests of agents."""
 
 import json
 import pathlib
@@ -14,8 +14,8 @@ CONFIG_MAPS = 300  # 3.5 KB each
 
 
 class DevHost:
-    """`dev-apiserver` behind `bench upstream`. The upstream answers the measured paths from memory, so it is never the
-    bottleneck; the toy answers everything else, and is idle while something is measured."""
+    """`dev-apiserver` behind `bench upstream`. The upstream responds to the measured paths from memory, so it is never the
+    bottleneck. dev-apiserver responds to all other requests, and is idle during measurements."""
 
     def __init__(self, name, binaries, folder, processes, client_ca):
         folder.mkdir()
@@ -54,13 +54,13 @@ class KubeHost:
 
 
 def kube_missing():
-    """Why kube-apiserver cannot be the host, or nothing."""
+    """The reason why kube-apiserver cannot be the host, or nothing."""
     missing = [name for name in KUBE_NEEDED if not (KUBE_BINARIES / name).exists()]
     return f"{', '.join(missing)} not in target/kube/bin; run tests/kube/build" if missing else ""
 
 
 def config_maps():
-    """The manifests of ConfigMaps, which a list of them makes 1.0 MB."""
+    """The manifests of ConfigMaps. Their list has 1.0 MB."""
     for number in range(CONFIG_MAPS):
         yield json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"bench-{number}"},
                           "data": {"text": f"{number:05} " * 500}})

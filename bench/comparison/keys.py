@@ -1,7 +1,7 @@
-"""Keys for the peers and for clients that do not go through Atoll: of the kind that Atoll itself issues."""
+"""Keys for the peers and for clients that do not use Atoll. They have the type of the keys of Atoll."""
 
-# ECDSA P-256 with SHA-256, and a leaf directly below its CA, as `atoll certs` makes them: a handshake with a peer must
-# cost the same signatures and verifications as one with a proxy-server.
+# ECDSA P-256 with SHA-256, and a leaf directly below its CA, like those of `atoll certs`: a handshake with a peer
+# must need the same signatures and verifications as one with a proxy-server.
 EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-sha256", "-nodes", "-days", "2"]
 NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"
 

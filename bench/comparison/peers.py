@@ -34,7 +34,7 @@ class Nginx:
 
 
 class Konnectivity:
-    """Both halves of apiserver-network-proxy, with http-connect over a Unix socket, which is its fastest frontend: over
+    """Server and agent of apiserver-network-proxy, with http-connect over a Unix socket, which is its fastest frontend: over
     TCP it requires mutual TLS between client and server, around the TLS of the request. TLS between the halves; nothing
     is logged."""
 
@@ -62,7 +62,7 @@ class Konnectivity:
 
 
 def require(nginx, without):
-    """Fails if a peer is missing that was not left out: a run without it would compare with less than it says."""
+    """Fails if a peer is missing, unless a flag leaves it out."""
     if "nginx" not in without and not nginx:
         raise Failed("nginx is not installed; install the package nginx, name the binary with --nginx, or set --without nginx")
     if "konnectivity" not in without and not (KONNECTIVITY / "konnectivity-agent").exists():

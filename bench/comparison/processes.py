@@ -1,4 +1,4 @@
-"""Starts, watches and ends processes, and reads from /proc what they use."""
+"""Starts, watches and ends processes, and reads their CPU time and memory from /proc."""
 
 import contextlib
 import os
@@ -9,13 +9,13 @@ import subprocess
 import time
 
 START_TIMEOUT = 60  # seconds until a started process must be ready
-END_TIMEOUT = 4  # seconds until a process is asked again to end, and then is killed
-COMMAND_TIMEOUT = 300  # seconds; no command of a benchmark takes as long
+END_TIMEOUT = 4  # seconds until a process gets a second signal, and then SIGKILL
+COMMAND_TIMEOUT = 300  # the time limit of a command in seconds
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Failed(Exception):
-    """The benchmark cannot go on; the text says why."""
+    """The benchmark cannot continue. The text has the reason."""
 
 
 class Processes:
@@ -26,7 +26,7 @@ class Processes:
         self.running = {}
 
     def run(self, *command, stdin=None):
-        """Runs a command to its end, and returns what it prints."""
+        """Runs a command, and returns its output."""
         words = [str(word) for word in command]
         try:
             done = subprocess.run(words, capture_output=True, text=True, input=stdin, timeout=COMMAND_TIMEOUT)
@@ -39,7 +39,7 @@ class Processes:
     def start(self, name, *command, until=None):
         """Starts a process with its output in NAME.log, and waits until this text is in it."""
         log = self.folder / f"{name}.log"
-        # A corporate proxy is not for loopback, and the default log level is part of what is measured.
+        # Do not use a proxy of the environment for loopback. Measure with the default log level.
         environment = {key: value for key, value in os.environ.items() if key.upper() not in ("HTTPS_PROXY", "RUST_LOG")}
         with open(log, "wb") as output:
             process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
@@ -112,7 +112,7 @@ class CpuTime:
         return machine_seconds(), own
 
     def others(self):
-        """The part of the time of all CPUs that other work took since then, between 0 and 1."""
+        """The part of the time of all CPUs that other work used since then, between 0 and 1."""
         (total, busy), own = self.before
         (total_now, busy_now), own_now = self.now()
         elapsed = max(total_now - total, 1e-9)

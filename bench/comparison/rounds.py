@@ -1,8 +1,8 @@
-"""Figures of one case: rounds in which the routes take turns, and what is read from them."""
+"""The figures of one case, from rounds in which the routes are measured in turns."""
 
 import statistics
 
-# For each metric, how it is read from a report of `bench load`, and which of two values is better.
+# For each metric, how to read it from a report of `bench load`, and which of two values is better.
 METRICS = {
     "requests/s": (lambda report: report["requestsPerSecond"], max),
     "MB/s": (lambda report: report["megabytesPerSecond"], max),
@@ -10,17 +10,17 @@ METRICS = {
     "p50 ms": (lambda report: report["latency"]["p50"], min),
     "p99 ms": (lambda report: report["latency"]["p99"], min),
 }
-GENERATOR = "bench"  # the load generator's name for itself in its reports
+GENERATOR = "bench"  # the name of the load generator in its reports
 
 
 def cpu(report):
-    """Per request, of all processes of the route with their descendants; None if there are none."""
+    """The CPU time of one request, of all processes of the route with their descendants, or None without processes."""
     spent = [process["cpuMicros"] for process in report["processes"] if process["name"] != GENERATOR]
     return sum(spent) if spent else None
 
 
 class Figures:
-    """The reports of each route, by name. The reports of one round are neighbours in time."""
+    """The reports of each route, by name. The reports of one round are close in time."""
 
     def __init__(self, metric="requests/s"):
         self.metric = metric
@@ -28,8 +28,8 @@ class Figures:
         self.others = []
 
     def measure(self, names, rounds, load, cpu_time):
-        """The order of the routes alternates, so that a steady drift of the machine favours none. `load(name)` returns a
-        report, or the text of a failure. What else the machine does is noted for each round."""
+        """The order of the routes alternates, so that a steady drift of the machine has the same effect on all. `load(name)` returns a
+        report, or the text of a failure. The result has the other work of the machine in each round."""
         self.reports = {name: [] for name in names}
         for number in range(rounds):
             time = cpu_time()
@@ -50,16 +50,16 @@ class Figures:
         return METRICS[metric][1](found) if found else None
 
     def ratios(self, name, other, metric):
-        """Of each round in which both were measured, one divided by the other."""
+        """The ratio of two routes for each round in which both were measured."""
         pairs = zip(self.values(name, metric), self.values(other, metric))
         return [one / two for one, two in pairs if one is not None and two]
 
     def ratio(self, name, other, metric=None):
-        """The median of the rounds' ratios: what slowed a whole round down is not in it."""
+        """The median of the ratios of all rounds. Other work that slows down a whole round has no effect on a ratio."""
         return median(self.ratios(name, other, metric or self.metric))
 
     def quartiles(self, name, other, metric=None):
-        """Half of the rounds lie between them."""
+        """The quartiles of the ratios."""
         found = self.ratios(name, other, metric or self.metric)
         if len(found) < 2:
             return None
@@ -70,7 +70,7 @@ class Figures:
         return sum(report[key] for report in self.reports[name] if not isinstance(report, str))
 
     def failures(self, name):
-        """What went wrong, in words: whole rounds, and requests."""
+        """The failures as text: failed rounds and failed requests."""
         words = []
         for report in self.reports.get(name, []):
             if isinstance(report, str):
@@ -80,12 +80,12 @@ class Figures:
         return words
 
     def tls(self, name):
-        """What the client and the other end of its TLS agreed on."""
+        """The parameters of the TLS connection of the client."""
         found = {report.get("tls") for report in self.reports.get(name, []) if not isinstance(report, str)}
         return " or ".join(sorted(text for text in found if text))
 
     def json(self):
-        """Everything: for each route its reports, and the medians and best values of all metrics."""
+        """All figures: for each route its reports, and the medians and best values of all metrics."""
         def summary(name):
             return {metric: {"median": self.median(name, metric), "best": self.best(name, metric)} for metric in METRICS}
         return {"metric": self.metric, "otherWork": self.others,

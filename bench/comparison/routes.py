@@ -1,4 +1,4 @@
-"""The routes from a client to an API server, and what each of them does for a request."""
+"""The routes from a client to an API server."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ NGINX, KONNECTIVITY, DIRECT, ATOLL, OTHER = "nginx", "konnectivity", "direct", "
 
 @dataclasses.dataclass
 class Route:
-    """`flags(path, credential)` are the flags of `bench load` that take a request there; `processes` are what carries it."""
+    """`flags(path, credential)` are the flags of `bench load` for a request on this route. `processes` forward it."""
 
     name: str
     flags: object
@@ -16,14 +16,14 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class Path:
-    """One object, by its name at the host and by its name in the virtual cluster."""
+    """One object, with its path on the host and in the virtual cluster."""
 
     host: str
     virtual: str
 
 
 def url_route(name, url, ca, client, token, *more, processes=()):
-    """By a URL: the credential is a client certificate, or a token that nobody on the way looks at."""
+    """A route with a URL. The credential is a client certificate, or a token that nothing on the route verifies."""
     def flags(path, credential):
         shown = ["--header", f"Authorization: Bearer {token}"] if credential == "token" else \
             ["--certificate", client[0], "--key", client[1]]
@@ -36,7 +36,7 @@ def atoll_route(name, files, processes):
     return Route(name, lambda path, credential: ["--kubeconfig", files[credential], "--path", path.virtual], processes)
 
 
-# What remains different when the same client sends the same request; printed with the results.
+# The differences between the routes for the same request. They are printed with the results.
 DIFFERENCES = {
     DIRECT: ("-", "the upstream", "not looked at", "nothing between client and upstream"),
     NGINX: ("-", "nginx", "not looked at", "HTTP/1.1 to the upstream over kept TLS connections; rewrites and logs nothing"),

@@ -1,4 +1,4 @@
-"""The order of a run: what is measured, printed and written."""
+"""The order of a run: measures, prints and writes."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from .routes import ATOLL, DIFFERENCES, DIRECT, KONNECTIVITY, NGINX
 from .world import World
 
 WARM_UP = "500ms"
-# What a run of `bench load` takes beside the measured time, in seconds: its warm-up, its start and its end.
+# The time of a run of `bench load` in addition to the measurement, in seconds: warm-up, start and end.
 OVERHEAD = 0.9
 IDLE_SECONDS = 5
 
@@ -52,7 +52,7 @@ class Comparison:
             self.case(case)
         if watches:
             self.watches()
-        # The rest is measured without a control plane beside it.
+        # No control plane runs during the other measurements.
         self.world.end_kube()
         for case in chosen:
             self.case(case)
@@ -72,10 +72,10 @@ class Comparison:
         seconds = (routes * number + stalled) * self.args.rounds * (self.args.seconds + OVERHEAD)
         print(f"measuring takes about {max(seconds / 60, 1):.0f} minutes; starting", flush=True)
 
-    # -- one thing each
+    # -- single measurements
 
     def load(self, route, case, *more):
-        """A report of `bench load`, or the text of its failure."""
+        """The report of `bench load`, or the text of its failure."""
         try:
             return json.loads(self.processes.run(
                 self.bench, "load", *route.flags(case.path, case.credential), *case.flags, *more,
@@ -94,7 +94,7 @@ class Comparison:
         self.write()
 
     def stalled_readers(self):
-        """Small GETs of one client while others open a long log and stop reading; through Atoll only."""
+        """Small GETs of one client while others request a long log and do not read it, through Atoll only."""
         steady = next(case for case in cases.SYNTHETIC if case.key == "steady")
         names = [f"{number} reader" + ("" if number == 1 else "s") for number in cases.STALLED]
         found = {}
@@ -110,7 +110,7 @@ class Comparison:
         self.write()
 
     def watches(self):
-        """Once for each route: a figure is a quantile of thousands of deliveries."""
+        """Measures each route once, because a figure is a quantile of thousands of deliveries."""
         routes = {DIRECT: ["--kubeconfig", self.world.kube_hosts[ATOLL].admin_kubeconfig, "--namespace",
                            f"{NAMESPACE}-{SITES['kube'][0]}"]}
         for name, build in self.world.builds.items():
@@ -133,7 +133,7 @@ class Comparison:
         return found
 
     def micro(self):
-        """The fastest of seven rounds; the engine of the other build is not measured."""
+        """The fastest of seven rounds. Measures only the engine of this build."""
         self.engine = json.loads(self.processes.run(self.bench, "micro", "--pods", 500, "--pods", 5000, "--json"))
         print(f"\n{cases.ENGINE_TITLE}: see the budgets", flush=True)
         self.results["engine"] = self.engine

@@ -1,4 +1,4 @@
-"""Results in plain text."""
+"""The results as text."""
 
 import statistics
 
@@ -16,10 +16,10 @@ def show_title(title, figures):
 
 
 def show_case(title, figures):
-    """Each route with its ratios: to nginx first, which moves less from run to run than konnectivity."""
+    """Each route with its ratios. The ratio to nginx comes first, because it varies less than that to konnectivity."""
     show_title(title, figures)
     compared = [name for name in (NGINX, KONNECTIVITY, DIRECT, OTHER) if name in figures.reports]
-    # A quantile has a column of its own anyway, and its rate is that of the open loop.
+    # A quantile has a separate column, and its rate is that of the open loop.
     is_rate = figures.metric not in QUANTILES
     head = f"  {'':<{WIDTH}}" + "".join(
         f"{'x ' + short(name):>9}" + (f"{'quartiles':>12}" if name == NGINX else "") for name in compared)
@@ -74,7 +74,7 @@ def show_memory(title, found):
 
 
 def show_differences(cases):
-    """What differs between routes, and what TLS they agreed on: ratios mean nothing without it."""
+    """The differences between the routes and the parameters of TLS, which are necessary to interpret the ratios."""
     print("\nWhat the routes do")
     for name, (connect, certificate, token, between) in DIFFERENCES.items():
         if not any(name in figures.reports for figures in cases.values()):

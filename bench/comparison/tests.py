@@ -1,4 +1,4 @@
-"""Tests of what is computed. Run: python3 -m unittest comparison.tests, in the folder bench."""
+"""Tests of the computations. Run: python3 -m unittest comparison.tests, in the directory bench."""
 
 import unittest
 

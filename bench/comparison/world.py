@@ -1,4 +1,4 @@
-"""Everything that one run starts, and the routes through it."""
+"""All processes of a run, and the routes through them."""
 
 import os
 import time
@@ -12,8 +12,8 @@ from .routes import ATOLL, DIRECT, KONNECTIVITY, NGINX, OTHER, atoll_route, url_
 
 
 class World:
-    """`routes` are those to each host, by name and in the order of the tables. Atoll and the peers run all the time; a
-    control plane runs only while something is measured through it."""
+    """`routes` has the routes to each host, by name and in the order of the tables. Atoll and the peers run all the time. A
+    control plane runs only during its measurements."""
 
     def __init__(self, args):
         self.args, self.folder, self.bench = args, args.dir, args.bin / "bench"
@@ -40,7 +40,7 @@ class World:
         self.open_routes("dev", SMALL, host.url, host.ca, self.keys.client, tokens[0], files)
 
     def start_kube(self):
-        """A control plane for each build: two versions of the agent must not share a host."""
+        """A control plane for each build, because two versions of the agent must not share a host."""
         files = {}
         for name, build in self.builds.items():
             host = self.kube_hosts[name] = hosts.KubeHost(self.folder / f"{build.name}-kube", os.getpid())
@@ -52,7 +52,7 @@ class World:
         self.open_routes("kube", CONFIG_MAP, host.url, host.ca, host.client, "", files, host.client)
 
     def open_routes(self, site, path, url, ca, client, token, files, credential=()):
-        """`credential` is that of nginx at a host that requires one. Each route must carry a request for `path`."""
+        """`credential` is that of nginx for a host that requires one. Each route must forward a request for `path`."""
         routes = [url_route(DIRECT, url, ca, client, token)]
         if NGINX not in self.args.without:
             nginx = self.peers[NGINX] = peers.Nginx(f"nginx-{site}", self.args.nginx, self.folder / f"nginx-{site}",
@@ -82,7 +82,7 @@ class World:
         return [word for name in names for word in ("--process", f"{name}={self.processes.pid(name)}")]
 
     def cpu_time(self):
-        """What this run started is not other work."""
+        """Work of the started processes is not other work."""
         return CpuTime(lambda: [process.pid for process in self.processes.running.values()]
                        + [pid for host in self.kube_hosts.values() for pid in host.pids()])
 

@@ -1,7 +1,7 @@
-//! How often and how much a piece of code allocates.
+//! The number and size of the allocations of a piece of code.
 //!
-//! The allocator of the whole program, which passes everything on to the system's and counts only while it is asked to:
-//! a count that were always kept would slow down what allocates most, and flatter what it is compared with.
+//! The program's allocator forwards all calls to the system allocator. It counts only when requested, because counting
+//! would slow down the code that allocates most, and distort comparisons.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,25 +11,25 @@ use serde::Serialize;
 /// The allocator.
 pub(crate) struct Counting;
 
-/// What was allocated, whether or not it was freed again.
+/// The allocations of a piece of code, including those that it freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Allocations {
-    /// How many times; growing counts as one.
+    /// The number of allocations. A reallocation counts as one.
     pub(crate) count: u64,
-    /// How much in all.
+    /// The total size.
     pub(crate) bytes: u64,
 }
 
 thread_local! {
-    /// What this thread has allocated since it was asked to count.
+    /// The allocations of this thread since [`count`] was called.
     static COUNTED: Cell<Option<Allocations>> = const { Cell::new(None) };
 }
 
-/// What `run` allocates on this thread. Calls do not nest.
+/// Counts what `run` allocates on this thread. Calls cannot be nested.
 pub(crate) fn count(run: impl FnOnce()) -> Allocations {
     COUNTED.set(Some(Allocations { count: 0, bytes: 0 }));
     run();
-    COUNTED.take().expect("it was set above, and calls do not nest")
+    COUNTED.take().expect("it is set above, and calls are not nested")
 }
 
 fn note(size: usize) {
@@ -40,10 +40,10 @@ fn note(size: usize) {
 
 // === impl Counting ===
 
-#[expect(unsafe_code, reason = "an allocator can be written in no other way; every call is passed on as it came")]
-// SAFETY: each method gives its arguments to the same method of `System`, and returns what that returns, so the
-// contract that the caller keeps is `System`'s and what it gets is `System`'s. `note` touches a thread-local that is
-// there from the beginning and has nothing to drop: it neither allocates nor panics.
+#[expect(unsafe_code, reason = "GlobalAlloc is an unsafe trait; every call is forwarded unchanged")]
+// SAFETY: each method passes its arguments to the same method of `System` and returns its result, so the contract is
+// that of `System`. `note` uses a thread-local with a constant initializer and without a destructor, so it neither
+// allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_closure_allocates_is_counted() {
+    fn allocations_of_a_closure_are_counted() {
         let counted = count(|| {
             for _ in 0..100 {
                 black_box(Vec::<u8>::with_capacity(1_000));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn growing_counts_as_one() {
+    fn a_reallocation_counts_as_one() {
         let mut bytes = vec![0_u8; 10];
         assert_eq!(count(|| bytes.reserve_exact(90)), Allocations { count: 1, bytes: 100 });
         assert_eq!(count(|| drop(black_box(bytes))), Allocations { count: 0, bytes: 0 });

@@ -1,4 +1,4 @@
-//! A connection that takes requests, over either version of HTTP.
+//! A connection for requests, with HTTP/1.1 or HTTP/2.
 
 use bytes::Bytes;
 use http::{Request, Response, header};
@@ -8,7 +8,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use ops::drain::Tasks;
 
-use crate::target::{Failed, Target, Version};
+use crate::target::{DialError, Target, Version};
 
 /// An open connection. HTTP/1.1 carries one request at a time.
 pub(crate) enum Connection<B> {
@@ -16,7 +16,8 @@ pub(crate) enum Connection<B> {
     Http2(http2::SendRequest<B>),
 }
 
-/// What one stream and what the connection may have unread: enough that the loopback is never waited for.
+/// The windows of a stream and of a connection, in bytes. They are so large that the client never limits the
+/// throughput.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 const FRAME: u32 = 64 << 10;
@@ -28,13 +29,13 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// Connects. `tasks` carry the connection to its end, which is when nobody holds it.
-    pub(crate) async fn open(target: &Target, tasks: &Tasks) -> Result<Self, Failed> {
+    /// Connects. A task of `tasks` drives the connection until all handles are dropped.
+    pub(crate) async fn open(target: &Target, tasks: &Tasks) -> Result<Self, DialError> {
         let io = TokioIo::new(target.dial().await?);
         match target.version {
             Version::Http1 => {
-                let (handle, connection) = http1::handshake(io).await.map_err(Failed::Http)?;
-                // Its error is also that of the request that it hits.
+                let (handle, connection) = http1::handshake(io).await.map_err(DialError::Http)?;
+                // The request that fails reports the error.
                 tasks.spawn("http1", async move { drop(connection.await) });
                 Ok(Self::Http1(handle))
             }
@@ -46,14 +47,14 @@ where
                     .max_frame_size(FRAME)
                     .handshake(io)
                     .await
-                    .map_err(Failed::Http)?;
+                    .map_err(DialError::Http)?;
                 tasks.spawn("http2", async move { drop(connection.await) });
                 Ok(Self::Http2(handle))
             }
         }
     }
 
-    /// Sends a request, and waits for the head of the answer.
+    /// Sends a request, and waits for the head of the response.
     pub(crate) async fn send(&mut self, request: Request<B>) -> hyper::Result<Response<Incoming>> {
         match self {
             Self::Http1(handle) => {
@@ -64,7 +65,7 @@ where
         }
     }
 
-    /// Whether it can still be used.
+    /// Whether the connection is open.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Http1(handle) => !handle.is_closed(),
@@ -72,7 +73,7 @@ where
         }
     }
 
-    /// The same connection for somebody else; HTTP/1.1 cannot be shared.
+    /// Another handle of the same connection. `None` for HTTP/1.1, which cannot be shared.
     pub(crate) fn share(&self) -> Option<Self> {
         match self {
             Self::Http1(_) => None,
@@ -80,15 +81,15 @@ where
         }
     }
 
-    /// The same connection for several; one of HTTP/1.1 is for one.
-    pub(crate) fn several(self, number: u32) -> Vec<Self> {
+    /// This many handles of the same connection, or one for HTTP/1.1.
+    pub(crate) fn handles(self, number: u32) -> Vec<Self> {
         let mut all: Vec<Self> = (1..number).filter_map(|_| self.share()).collect();
         all.push(self);
         all
     }
 }
 
-/// A request to the target with its headers; `Host` too where HTTP wants it.
+/// A request with the headers of the target, and with `Host` in HTTP/1.1.
 pub(crate) fn request<B>(target: &Target, method: http::Method, uri: http::Uri, body: B) -> Request<B> {
     let mut request = Request::new(body);
     *request.method_mut() = method;

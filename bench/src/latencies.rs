@@ -1,11 +1,12 @@
-//! How long things took: a histogram, and the few numbers of it that people read.
+//! A histogram of durations, and its summary.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Any number of durations in about 200 KB. Each is kept to three digits, between a microsecond and an hour.
+/// Any number of durations, in about 200 KB of memory. Each has three significant digits, between a microsecond and an
+/// hour.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     micros: Histogram<u64>,
@@ -21,31 +22,33 @@ pub(crate) struct Summary {
     pub(crate) max: f64,
 }
 
-const LONGEST: u64 = 3_600_000_000;
+/// In microseconds: one hour.
+const MAX_MICROS: u64 = 3_600_000_000;
 const DIGITS: u8 = 3;
 
 // === impl Latencies ===
 
 impl Latencies {
     pub(crate) fn new() -> Self {
-        let micros = Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("1 < LONGEST, and no more than 5 digits");
+        let micros =
+            Histogram::new_with_bounds(1, MAX_MICROS, DIGITS).expect("1 < MAX_MICROS, and there are at most 5 digits");
         Self { micros }
     }
 
     pub(crate) fn record(&mut self, latency: Duration) {
-        let micros = u64::try_from(latency.as_micros()).unwrap_or(LONGEST);
+        let micros = u64::try_from(latency.as_micros()).unwrap_or(MAX_MICROS);
         self.micros.saturating_record(micros.max(1));
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.micros.add(&other.micros).expect("all have the same bounds");
+        self.micros.add(&other.micros).expect("all histograms have the same bounds");
     }
 
     pub(crate) fn count(&self) -> u64 {
         self.micros.len()
     }
 
-    /// All zero if nothing was recorded.
+    /// The summary. All values are zero if nothing was recorded.
     pub(crate) fn summary(&self) -> Summary {
         if self.micros.is_empty() {
             return Summary::default();
@@ -61,7 +64,7 @@ impl Latencies {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is far below 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "an hour in microseconds is less than 2^52")]
 fn millis(micros: u64) -> f64 {
     micros as f64 / 1e3
 }
@@ -92,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_bounds_counts_as_the_bound() {
+    fn durations_outside_the_bounds_count_as_the_bound() {
         let mut latencies = Latencies::new();
         latencies.record(Duration::ZERO);
         latencies.record(Duration::from_secs(1 << 40));
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_add_up() {
+    fn histograms_can_be_added() {
         let (mut one, mut other) = (Latencies::new(), Latencies::new());
         one.record(Duration::from_millis(1));
         other.record(Duration::from_millis(9));
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_zero() {
+    fn an_empty_histogram_has_zeros() {
         assert_eq!(Latencies::new().summary(), Summary::default());
     }
 }

@@ -1,12 +1,13 @@
-//! Requests in number: how many a second, how long each takes, what they cost.
+//! Sends many requests, and measures their rate, their latency and their cost.
 //!
-//! *Closed loop*: each of `--concurrency` workers sends the next request when it has the whole answer to the last one.
-//! What is slow is then asked less often, and a pause of the server's counts once (coordinated omission). *Open loop*
-//! (`--rate`): requests have their times, whatever the server does, and latency counts from the intended time on. Up to
-//! a millisecond of that is our own timer's; `service` is what each request took once it was sent.
+//! *Closed loop*: each of `--concurrency` workers sends the next request after the complete response to the previous one. So a
+//! slow server gets fewer requests, and a pause of the server affects only one request of each worker (coordinated
+//! omission).
+//! *Open loop* (`--rate`): the schedule of the requests does not depend on the server, and a latency counts from the scheduled
+//! time. Up to a millisecond of it is the delay of this program's timer. `service` is the time from sending a request.
 //!
-//! Reading order: `schedule` (when), `pace` (the loops), `exchange` (one request), `stalled` (who is in the way
-//! meanwhile), `report`.
+//! Reading order: `schedule` (when to send), `pace` (the loops), `exchange` (one request), `stalled` (readers that do
+//! not read), `report`.
 
 mod exchange;
 pub(crate) mod pace;
@@ -29,8 +30,13 @@ pub(crate) use pace::{Limits, Pace};
 use report::Report;
 use stalled::Stalled;
 
-/// Send GET requests to one target, and report the rate of responses, latencies, and the cost.
+/// Send GET requests to one target, and report the rate of responses, the latencies and the cost.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    # Send requests with 32 workers for 10 seconds\n  \
+    bench load --url https://127.0.0.1:8443/version --ca ca.crt\n\n  \
+    # Send 100 requests per second to the cluster of a kubeconfig\n  \
+    bench load --kubeconfig ke-beijing.kubeconfig --path /api/v1/nodes --rate 100")]
 pub(crate) struct Args {
     #[command(flatten)]
     target: TargetArgs,
@@ -40,13 +46,13 @@ pub(crate) struct Args {
     /// The number of HTTP/2 connections that share them. With HTTP/1.1, each concurrent request has its own connection.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=4096))]
     connections: u32,
-    /// The time in which new requests are sent. Requests in flight may end later.
+    /// The time in which the command sends new requests. Requests in flight may end later.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     duration: Duration,
     /// The maximum number of requests.
     #[arg(long, value_name = "N", default_value = "100000000")]
     requests: u64,
-    /// Open loop: the number of requests per second, whatever the server does.
+    /// Open loop: the number of requests per second, independent of the responses.
     #[arg(long, value_name = "N")]
     rate: Option<NonZeroU32>,
     /// Open a new connection for each request.
@@ -64,7 +70,8 @@ pub(crate) struct Args {
     /// The number of threads of this program.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: Option<u8>,
-    /// The number of readers that first request `--stalled-path`, each over its own connection, and never read the response.
+    /// The number of readers that first request `--stalled-path`, each over its own connection, and never read the
+    /// response.
     #[arg(long, value_name = "N", default_value = "0", requires = "stalled_path")]
     stalled: u32,
     /// The path of an object that is larger than all buffers on the route.
@@ -97,7 +104,7 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
 
     let tasks = Tasks::new();
     let connections = if target.version == Version::Http2 { args.connections } else { args.concurrency };
-    let exchanges = HttpExchange::several(&target, &tasks, args.concurrency, connections, args.fresh)?;
+    let exchanges = HttpExchange::new(&target, &tasks, args.concurrency, connections, args.fresh)?;
     let pace = args.rate.map_or(Pace::Closed, Pace::Open);
     let limits = |duration| Limits { duration, requests: args.requests, timeout: args.timeout };
 
@@ -105,9 +112,9 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     let stalled = Stalled::open(&target, path, args.stalled, &tasks).await?;
     let (warm, exchanges) = pace::run(exchanges, pace, limits(args.warmup)).await;
     ensure!(
-        args.warmup.is_zero() || warm.answered() > 0,
-        "no request of the warm-up was answered: {}",
-        warm.failures_in_words()
+        args.warmup.is_zero() || warm.succeeded() > 0,
+        "the warm-up got no successful response: {}",
+        warm.describe_failures()
     );
     let before = usages(&processes)?;
     let (outcome, exchanges) = pace::run(exchanges, pace, limits(args.duration)).await;
@@ -124,9 +131,9 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
         write!(out, "{report}")?;
     }
     if let Some(baseline) = baseline.filter(|_| !args.json) {
-        write!(out, "{}", report.beside(&baseline))?;
+        write!(out, "{}", report.compare(&baseline))?;
     }
-    ensure!(outcome.answered() > 0, "no request was answered: {}", outcome.failures_in_words());
+    ensure!(outcome.succeeded() > 0, "no successful response: {}", outcome.describe_failures());
     Ok(())
 }
 
@@ -134,10 +141,10 @@ fn usages(processes: &[NamedProcess]) -> anyhow::Result<Vec<Usage>> {
     processes.iter().map(NamedProcess::usage).collect()
 }
 
-/// A duration as in configuration files, of at most an hour.
+/// Parses a duration as in configuration files, of at most an hour.
 pub(crate) fn time(text: &str) -> anyhow::Result<Duration> {
     let time = text.parse::<ops::config::Duration>()?.get();
-    ensure!(time <= Duration::from_secs(3_600), "an hour is the most");
+    ensure!(time <= Duration::from_secs(3_600), "must be at most 1h");
     Ok(time)
 }
 

@@ -1,11 +1,11 @@
-//! Measures Atoll: the engine beside `serde_json` and `memcpy`, and requests and watches through both hops beside the
-//! direct way.
+//! Measures Atoll: the rewriting engine against `serde_json` and `memcpy`, and requests and watches through Atoll
+//! against direct access.
 //!
-//! Only ratios of one run on one machine mean anything; absolute figures are printed as information. What is *not* here:
-//! starting clusters and proxies (`bench/hops` does it, with what an operator has), and judging the figures.
+//! Compare only ratios of one run on one machine. Absolute figures depend on the machine. What is *not* here: starting
+//! clusters and proxies (`bench/hops` does this, with the files of an operator), and limits for the figures.
 //!
-//! Reading order: [`target`] and [`client`] (what is asked, and how), [`latencies`] and [`process`] (what is noted),
-//! [`load`], [`watch`], [`upstream`], [`send`], [`micro`] ([`pods`]: what is listed).
+//! Reading order: [`target`] and [`client`] (sending requests), [`latencies`] and [`process`] (measuring), [`load`],
+//! [`watch`], [`upstream`], [`send`], [`micro`] ([`pods`]: the objects).
 
 mod allocations;
 mod client;
@@ -30,7 +30,7 @@ use allocations::Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Measures Atoll. Exits with 0 on success, with 1 on failure, and with 2 if the flags are invalid.
+/// Measure Atoll. Exits with 0 on success, with 1 on failure, and with 2 if the flags are invalid.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version)]
 struct Cli {
@@ -50,7 +50,7 @@ enum Command {
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
-        // `bench ... | head`: who reads has seen enough.
+        // `bench ... | head`: the reader needs no more output.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }
@@ -68,7 +68,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// `threads`: the default is the number of processors.
+/// Starts a runtime. The default number of threads is the number of processors.
 fn runtime(threads: Option<usize>) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = threads {
@@ -81,7 +81,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-#[expect(clippy::print_stderr, reason = "the message is for the person at the terminal")]
+#[expect(clippy::print_stderr, reason = "standard error is for the user")]
 fn fail(error: &anyhow::Error) -> ExitCode {
     eprintln!("bench: {error:#}");
     ExitCode::FAILURE

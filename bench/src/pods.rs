@@ -1,13 +1,13 @@
-//! Pods as an API server writes them.
+//! Pods, encoded like those of an API server.
 
 use std::fmt::Write as _;
 
 pub(crate) const CLUSTERS: [&str; 2] = ["ke-beijing", "ke-hangzhou"];
 pub(crate) const NAMESPACES: [&str; 3] = ["default", "edge", "monitoring"];
 
-/// A `PodList` in which the virtual clusters take turns.
+/// A `PodList` whose pods belong to the virtual clusters in turns.
 pub(crate) fn list(pods: usize) -> String {
-    list_of(pods, of_list)
+    list_of(pods, pod_of_list)
 }
 
 /// A `PodList` of one namespace of the host.
@@ -15,7 +15,7 @@ pub(crate) fn list_in(pods: usize, namespace: &str) -> String {
     list_of(pods, |out, number| pod(out, &format!("frontend-{number:05}"), namespace, "beijing", number))
 }
 
-/// One pod of this name, as the answer to a GET.
+/// One pod with this name, as the response to a GET.
 pub(crate) fn small(name: &str, namespace: &str) -> String {
     let mut out = String::new();
     pod(&mut out, name, namespace, "beijing", 7);
@@ -37,7 +37,7 @@ fn list_of(pods: usize, write: impl Fn(&mut String, usize)) -> String {
     out
 }
 
-/// What a controller sends to have a pod made: no status, no managed fields, nothing of the host.
+/// A pod as a controller creates it: without status, managed fields and names of the host.
 pub(crate) fn pod_to_create() -> String {
     let mut pod: serde_json::Value = serde_json::from_str(&small("frontend", NAMESPACES[1])).expect("it is JSON");
     let object = pod.as_object_mut().expect("a pod is an object");
@@ -52,7 +52,7 @@ pub(crate) fn pod_to_create() -> String {
     pod.to_string()
 }
 
-fn of_list(out: &mut String, number: usize) {
+fn pod_of_list(out: &mut String, number: usize) {
     let cluster = CLUSTERS[number % CLUSTERS.len()];
     let namespace = NAMESPACES[number / CLUSTERS.len() % NAMESPACES.len()];
     let name = format!("frontend-{number:05}");

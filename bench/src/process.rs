@@ -1,6 +1,7 @@
-//! What processes use, as `/proc` tells it (proc_pid_stat(5), proc_pid_status(5)).
+//! The CPU time and memory of processes, from `/proc` (proc_pid_stat(5), proc_pid_status(5)).
 //!
-//! A process counts with all its descendants: the master process of nginx forwards nothing, its workers do.
+//! The figures of a process include all its descendants. For example, the workers of nginx forward requests, and its
+//! master process does not.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,55 +12,55 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-/// A process with the name that the report gives it.
+/// A process, and its name in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedProcess {
     pub(crate) name: String,
     pub(crate) pid: u32,
 }
 
-/// What a process and its descendants have used up to a moment.
+/// The CPU time of a process and its descendants so far, and their memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) cpu: Duration,
     pub(crate) memory: Memory,
 }
 
-/// Resident memory, in KB of 1,024 bytes as `/proc` has it.
+/// Resident memory, in units of 1,024 bytes, like `/proc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Memory {
     pub(crate) rss_kb: u64,
-    /// The most there ever was; of several processes, the sum.
+    /// The peak. For several processes, the sum of their peaks.
     pub(crate) peak_kb: u64,
 }
 
-/// What `/proc/PID/stat` says.
+/// The contents of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// User and system time of all threads, and of the descendants that have ended and were waited for.
+    /// The user and system time of all threads, and of descendants that have ended and were waited for.
     cpu: Duration,
 }
 
-/// What a process spent on something that was done so many times.
+/// The cost of a process for a number of operations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cost {
     pub(crate) name: String,
     pub(crate) cpu_seconds: f64,
-    /// For each time.
+    /// The CPU time of one operation.
     pub(crate) cpu_micros: f64,
     pub(crate) before: Memory,
     pub(crate) after: Memory,
 }
 
-/// Not `NAME=PID`.
+/// The value is not `NAME=PID`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write NAME=PID, for example agent=4711")]
-pub(crate) struct NotNamed;
+#[error("must be NAME=PID, for example agent=4711")]
+pub(crate) struct InvalidProcess;
 
-/// The unit of times in `/proc`: `USER_HZ`, which is 100 on every architecture that we build for
+/// The unit of times in `/proc`: `USER_HZ`, which is 100 on all supported architectures
 /// (include/asm-generic/param.h).
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -73,7 +74,7 @@ impl NamedProcess {
 
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
         let all = stats().context("cannot read /proc")?;
-        let own = all.get(&self.pid).with_context(|| format!("{}: there is no process {}", self.name, self.pid))?;
+        let own = all.get(&self.pid).with_context(|| format!("{}: process {} does not exist", self.name, self.pid))?;
         let mut usage = Usage { cpu: own.cpu, memory: memory(self.pid) };
         for pid in descendants(self.pid, &all) {
             usage.cpu += all[&pid].cpu;
@@ -86,25 +87,25 @@ impl NamedProcess {
 }
 
 impl FromStr for NamedProcess {
-    type Err = NotNamed;
+    type Err = InvalidProcess;
 
-    fn from_str(text: &str) -> Result<Self, NotNamed> {
-        let (name, pid) = text.split_once('=').ok_or(NotNamed)?;
-        let pid = pid.parse().map_err(|_| NotNamed)?;
-        if name.is_empty() || pid == 0 { Err(NotNamed) } else { Ok(Self { name: name.to_owned(), pid }) }
+    fn from_str(text: &str) -> Result<Self, InvalidProcess> {
+        let (name, pid) = text.split_once('=').ok_or(InvalidProcess)?;
+        let pid = pid.parse().map_err(|_| InvalidProcess)?;
+        if name.is_empty() || pid == 0 { Err(InvalidProcess) } else { Ok(Self { name: name.to_owned(), pid }) }
     }
 }
 
 // === impl Cost ===
 
 impl Cost {
-    #[expect(clippy::cast_precision_loss, reason = "counts of a run are far below 2^52")]
-    pub(crate) fn new(process: &NamedProcess, before: Usage, after: Usage, times: u64) -> Self {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run are less than 2^52")]
+    pub(crate) fn new(process: &NamedProcess, before: Usage, after: Usage, operations: u64) -> Self {
         let cpu_seconds = after.cpu.saturating_sub(before.cpu).as_secs_f64();
         Self {
             name: process.name.clone(),
             cpu_seconds,
-            cpu_micros: cpu_seconds * 1e6 / times.max(1) as f64,
+            cpu_micros: cpu_seconds * 1e6 / operations.max(1) as f64,
             before: before.memory,
             after: after.memory,
         }
@@ -122,10 +123,10 @@ impl fmt::Display for Cost {
 // === impl Stat ===
 
 impl Stat {
-    /// Field 4 is the parent. Fields 14 to 17 are the user and system time of the process, and those of its children that
-    /// were waited for.
+    /// Field 4 is the parent. Fields 14 to 17 are the user and system time of the process, and those of its children
+    /// that were waited for.
     fn parse(stat: &str) -> Option<Self> {
-        // Field 2 is the program's name in brackets, which may hold brackets and spaces.
+        // Field 2 is the name of the program in parentheses. The name can contain parentheses and spaces.
         let after_name = &stat[stat.rfind(')')? + 1..];
         let mut fields = after_name.split_ascii_whitespace().skip(1);
         let parent = fields.next()?.parse().ok()?;
@@ -135,7 +136,7 @@ impl Stat {
     }
 }
 
-/// All processes of this machine. One that ends meanwhile is left out.
+/// All processes of this machine, except those that end in the meantime.
 fn stats() -> std::io::Result<BTreeMap<u32, Stat>> {
     let stat = |entry: fs::DirEntry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
@@ -148,7 +149,7 @@ fn descendants(of: u32, all: &BTreeMap<u32, Stat>) -> Vec<u32> {
     let mut found = vec![of];
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
-        // Nobody is its own ancestor, but `/proc` is not read in one moment.
+        // A process cannot be its own ancestor, but the files in `/proc` are read one after the other.
         let children = all.iter().filter(|(_, stat)| stat.parent == parent).map(|(pid, _)| *pid);
         let new: Vec<u32> = children.filter(|pid| !found.contains(pid)).collect();
         found.extend(new);
@@ -157,13 +158,13 @@ fn descendants(of: u32, all: &BTreeMap<u32, Stat>) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Nothing, of a process that is ending.
+/// The memory of a process. Zero if it is ending.
 fn memory(pid: u32) -> Memory {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     Memory { rss_kb: kb(&status, "VmRSS"), peak_kb: kb(&status, "VmHWM") }
 }
 
-/// 0 if there is no such line: a process that is ending has no memory.
+/// The value of a line, or 0 without such a line: a process that is ending has no memory.
 fn kb(status: &str, key: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok()).unwrap_or_default()
@@ -178,7 +179,7 @@ mod tests {
         let process: NamedProcess = "agent=4711".parse().unwrap();
         assert_eq!(process, NamedProcess { name: "agent".to_owned(), pid: 4711 });
         for wrong in ["", "agent", "=1", "agent=", "agent=x", "agent=0", "agent=-1"] {
-            assert_eq!(wrong.parse::<NamedProcess>(), Err(NotNamed), "{wrong}");
+            assert_eq!(wrong.parse::<NamedProcess>(), Err(InvalidProcess), "{wrong}");
         }
     }
 
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_child_counts() {
-        // It waits for an input that never comes.
+        // It waits for input, and gets none.
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let found = descendants(std::process::id(), &stats().unwrap()).contains(&child.id());
         child.kill().unwrap();

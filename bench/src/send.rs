@@ -1,4 +1,4 @@
-//! One request with a body: what a benchmark prepares a cluster with, where there is no kubectl.
+//! Sends one request. Benchmarks prepare clusters with it, so that they do not need kubectl.
 
 use std::io::{Read as _, Write};
 use std::time::Duration;
@@ -18,31 +18,32 @@ use crate::target::TargetArgs;
 pub(crate) struct Args {
     #[command(flatten)]
     target: TargetArgs,
-    /// The method. With GET, nothing is read from standard input.
+    /// The method. With GET, the command does not read standard input.
     #[arg(long, default_value = "GET")]
     method: Method,
 }
 
-const TIMEOUT: Duration = Duration::from_secs(20);
-const LONGEST: usize = 64 << 20;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// The maximum size of a response, in bytes.
+const MAX_RESPONSE: usize = 64 << 20;
 
 /// Fails unless the response is a success.
 pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> {
     let target = args.target.resolve()?;
     let mut body = Vec::new();
     if args.method != Method::GET {
-        std::io::stdin().read_to_end(&mut body).context("standard input")?;
+        std::io::stdin().read_to_end(&mut body).context("cannot read standard input")?;
     }
     let tasks = Tasks::new();
-    let answer = async {
+    let exchange = async {
         let mut connection = Connection::open(&target, &tasks).await?;
         let mut request = client::request(&target, args.method, target.own_uri()?, Full::new(Bytes::from(body)));
         request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let (head, body) = connection.send(request).await?.into_parts();
-        let body = Limited::new(body, LONGEST).collect().await.map_err(anyhow::Error::from_boxed)?;
+        let body = Limited::new(body, MAX_RESPONSE).collect().await.map_err(anyhow::Error::from_boxed)?;
         anyhow::Ok((head.status, body.to_bytes()))
     };
-    let (status, body) = timeout(TIMEOUT, answer).await.context("no response in time")??;
+    let (status, body) = timeout(REQUEST_TIMEOUT, exchange).await.context("no response in time")??;
     ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
     out.write_all(&body)?;
     Ok(())

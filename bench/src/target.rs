@@ -1,8 +1,8 @@
-//! What is measured, and the way there.
+//! The server that is measured, and the route to it.
 //!
-//! A [`Target`] is complete: where to connect, through which proxy, who the server must be, who we are, what to ask for.
-//! Load on a machine of somebody else's is an attack, so what is connected to must be on loopback unless a flag says
-//! otherwise. A proxy on loopback may lead elsewhere; a name behind it is the proxy's to resolve.
+//! A [`Target`] has everything that a request needs: address, proxy, CA, credential and path. Because load on a machine
+//! of another owner is an attack, the program connects only to loopback addresses unless a flag allows others. A proxy
+//! on loopback may forward connections to other machines: it resolves the names of servers.
 //!
 //! Reading order: [`TargetArgs`], `address`, `kubeconfig`, `route`, `dial`.
 
@@ -20,12 +20,12 @@ use http::Uri;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) use address::{HostPort, Proxy};
-pub(crate) use dial::{BoxIo, Failed};
+pub(crate) use dial::{BoxIo, DialError};
 use kubeconfig::Kubeconfig;
 pub(crate) use route::Version;
 use route::{Route, Tls};
 
-/// The target of requests, and the credential.
+/// The flags for the target of requests, and for the credential.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TargetArgs {
     /// The URL to request: https://HOST:PORT/PATH (the default port is 443), or http:// without TLS.
@@ -46,7 +46,7 @@ pub(crate) struct TargetArgs {
     /// PEM: the client certificate.
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "kubeconfig")]
     certificate: Option<PathBuf>,
-    /// PEM: its key.
+    /// PEM: the key of the client certificate.
     #[arg(long, value_name = "FILE", requires = "certificate", conflicts_with = "kubeconfig")]
     key: Option<PathBuf>,
     /// Send this header with every request. Can be given several times.
@@ -55,7 +55,7 @@ pub(crate) struct TargetArgs {
     /// HTTP/1.1 or HTTP/2.
     #[arg(long, default_value = "1", value_parser = ["1", "2"])]
     http: String,
-    /// Allow connections to other machines. Ask their owner first.
+    /// Allow connections to other machines. Get the permission of their owner first.
     #[arg(long)]
     allow_remote: bool,
 }
@@ -83,9 +83,9 @@ impl TargetArgs {
             (None, Some(file)) => {
                 let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
                 let given = Kubeconfig::parse(&text).with_context(|| file.display().to_string())?;
-                (given.server.parse().context("`server` is no URL")?, self.path.clone(), given)
+                (given.server.parse().context("`server` is not a URL")?, self.path.clone(), given)
             }
-            (None, None) => bail!("give --url or --kubeconfig"),
+            (None, None) => bail!("set --url or --kubeconfig"),
         };
         self.target(&uri, path, given)
     }
@@ -136,7 +136,7 @@ impl TargetArgs {
 // === impl Target ===
 
 impl Target {
-    /// A server on this machine, with the settings of a kubeconfig.
+    /// A server on this machine, from a kubeconfig.
     pub(crate) fn of_kubeconfig(file: &Path, version: Version) -> anyhow::Result<Self> {
         let args = TargetArgs {
             url: None,
@@ -153,7 +153,7 @@ impl Target {
         args.resolve()
     }
 
-    /// The request target of the flags.
+    /// The URI of the flags.
     pub(crate) fn own_uri(&self) -> anyhow::Result<Uri> {
         self.uri(&self.path)
     }
@@ -169,7 +169,7 @@ impl Target {
                 format!("{scheme}://{}{path}", self.authority()).parse()
             }
         };
-        uri.with_context(|| format!("{path:?} is no path"))
+        uri.with_context(|| format!("{path:?} is not a path"))
     }
 
     /// The value of `Host` and `:authority`.
@@ -177,13 +177,13 @@ impl Target {
         self.route.server.to_string()
     }
 
-    /// Version, cipher suite and key exchange that the first TLS handshake agreed on; `None` before it, and without TLS.
+    /// The version, cipher suite and key exchange of the first TLS handshake. `None` before it, and without TLS.
     pub(crate) fn agreed_tls(&self) -> Option<&str> {
         self.route.tls.as_ref()?.agreed.get().map(String::as_str)
     }
 
-    /// A connection, ready for the first byte of HTTP.
-    pub(crate) async fn dial(&self) -> Result<BoxIo, Failed> {
+    /// Connects, up to the first byte of HTTP.
+    pub(crate) async fn dial(&self) -> Result<BoxIo, DialError> {
         dial::dial(&self.route, self.version).await
     }
 }

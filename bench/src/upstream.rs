@@ -1,21 +1,21 @@
-//! An API server that is never the bottleneck: it serves one pod of 3.9 KB and lists of megabytes from memory, over TLS
-//! and either version of HTTP, and passes everything else on to a host cluster, so that a proxy-agent can work with it.
-//! What is measured through it is the proxies.
+//! A fast API server, so that measurements show the cost of the proxies. It serves one pod of 3.9 KB and lists of
+//! megabytes from memory, over TLS with HTTP/1.1 or HTTP/2. It forwards all other requests to a host cluster, so that a
+//! proxy-agent can work with it.
 //!
-//! It treats client certificates as kube-apiserver does (`--client-ca-file`): it requests one and verifies what it gets,
-//! so that a new connection costs the direct route and the peers what it costs Atoll. It never looks at tokens.
+//! Like kube-apiserver with `--client-ca-file`, it requests a client certificate and verifies it, so that new
+//! connections cost the same on all routes. It ignores tokens.
 //!
-//! | asked for | answer |
+//! | request | response |
 //! |---|---|
 //! | the pod `bench-small` in any namespace | 3.9 KB, in that namespace |
-//! | its log | 15.6 MB of text: what readers open that stall |
+//! | its log | 15.6 MB of text, for readers that do not read |
 //! | pods by label `app=frontend` in a namespace | `--pods` of them, 15.6 MB if there are 4,000, all in that namespace |
-//! | the same in all namespaces | as many, of two virtual clusters in turn |
+//! | the same in all namespaces | the same number, of two virtual clusters in turns |
 //!
-//! Reading order: `answer` (what is served from memory), `host` (what is not).
+//! Reading order: `memory` (responses from memory), `host` (forwarded requests).
 
-mod answer;
 mod host;
+mod memory;
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -41,8 +41,8 @@ use rustls::sign::SingleCertAndKey;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio_rustls::TlsAcceptor;
 
-use answer::{Answer, Answers};
 use host::HostCluster;
+use memory::{MemoryResponse, MemoryResponses};
 
 /// Serve pods from memory until Ctrl-C, and forward all other requests to a host cluster.
 #[derive(Debug, clap::Args)]
@@ -66,13 +66,14 @@ pub(crate) struct Args {
 
 type Body = Either<Full<Bytes>, Incoming>;
 
-/// What all connections share.
+/// The shared state of all connections.
 struct Upstream {
-    answers: Answers,
+    memory: MemoryResponses,
     host: Option<HostCluster>,
     client_ca: Option<ClientCa>,
 }
 
+/// The lifetime of certificates.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000).expect("it is not zero");
 
@@ -83,13 +84,13 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     out.flush()?;
     tokio::select! {
         () = accepting => {}
-        signal = ops::drain::signal() => drop(signal.context("signals")?),
+        signal = ops::drain::signal() => drop(signal.context("cannot handle signals")?),
     }
     tasks.drain(Duration::from_secs(1), std::future::pending::<()>()).await;
     Ok(())
 }
 
-/// Binds, and writes the files for clients. Connections are accepted while the future is polled.
+/// Binds the listener, and writes the files for clients. The future accepts connections.
 pub(crate) async fn open(
     args: &Args,
     tasks: &Tasks,
@@ -112,7 +113,7 @@ pub(crate) async fn open(
         let kubeconfig = host.kubeconfig(&url, ca);
         write(&args.dir.join("upstream.kubeconfig"), kubeconfig.as_bytes(), Secrecy::Secret, Existing::Replace)?;
     }
-    let shared = Arc::new(Upstream { answers: Answers::new(args.pods as usize), host, client_ca });
+    let shared = Arc::new(Upstream { memory: MemoryResponses::new(args.pods as usize), host, client_ca });
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let serve = move |connection| serve(Arc::clone(&shared), acceptor.clone(), connection);
     Ok((url, listener.run(tasks.clone(), "upstream", serve)))
@@ -125,7 +126,7 @@ fn client_ca(file: &Path) -> anyhow::Result<ClientCa> {
 
 async fn serve(shared: Arc<Upstream>, acceptor: TlsAcceptor, connection: Connection) {
     let Connection { stream, slot: _slot, .. } = connection;
-    // A client that goes away, here and below, is no news: it counts its own errors.
+    // Ignore errors of connections, because the client counts its errors.
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -135,7 +136,7 @@ async fn serve(shared: Arc<Upstream>, acceptor: TlsAcceptor, connection: Connect
     }
     let service = service_fn(|request| {
         let shared = Arc::clone(&shared);
-        async move { Ok::<_, Infallible>(shared.answer(request).await) }
+        async move { Ok::<_, Infallible>(shared.respond(request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -150,7 +151,7 @@ async fn serve(shared: Arc<Upstream>, acceptor: TlsAcceptor, connection: Connect
 // === impl Upstream ===
 
 impl Upstream {
-    /// Whether a client may have this certificate, or none.
+    /// Whether the client CA has signed this certificate. A client without a certificate is accepted.
     fn accepts(&self, chain: Option<&[CertificateDer<'_>]>) -> bool {
         match (&self.client_ca, chain) {
             (Some(ca), Some(chain)) => ca.verify(chain, SystemTime::now()).is_ok(),
@@ -158,8 +159,8 @@ impl Upstream {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        if let Some(Answer { body, media_type }) = self.answers.of(request.method(), request.uri()) {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
+        if let Some(MemoryResponse { body, media_type }) = self.memory.get(request.method(), request.uri()) {
             return respond(StatusCode::OK, body, media_type);
         }
         let Some(host) = &self.host else {

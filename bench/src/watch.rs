@@ -1,7 +1,7 @@
-//! Fan-out: many watches on the ConfigMaps of one namespace, and a writer that changes some of them so many times a
-//! second. How long a change takes to reach each watcher, from the moment at which it is sent, and whether one is lost.
+//! Fan-out: many watches on the ConfigMaps of one namespace, and a writer that changes some of them at a fixed rate.
+//! Measures the time from sending a change to its arrival at each watcher, and counts lost changes.
 //!
-//! Reading order: `deliveries` (what came and what did not), `stamp` (the sending time inside the object), `writer`,
+//! Reading order: `deliveries` (received and lost changes), `stamp` (the sending time inside an object), `writer`,
 //! `watcher`, `report`.
 
 mod deliveries;
@@ -28,15 +28,15 @@ use crate::target::{Target, Version};
 use deliveries::Written;
 use report::Report;
 use watcher::Watcher;
-use writer::{Desk, Writer};
+use writer::{ConfigMaps, Writer};
 
-/// Watch ConfigMaps many times while they change, and report the delay of the changes and which are lost.
+/// Watch ConfigMaps many times while they change, and report the delay of changes and the number of lost changes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The kubeconfig of the watchers: server, proxy-url, CA and credential of its current context, all inline.
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
-    /// The kubeconfig of the writer, if it is another one: the same ConfigMaps by another route.
+    /// The kubeconfig of the writer, if it uses another route to the same ConfigMaps.
     #[arg(long, value_name = "FILE")]
     writer_kubeconfig: Option<PathBuf>,
     /// The namespace for the watchers. It must exist.
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// The time in which changes are written.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     duration: Duration,
-    /// The time after which a missing change counts as lost at the end.
+    /// The time after the last change in which all changes must arrive. Others count as lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     grace: Duration,
     /// HTTP/1.1 or HTTP/2.
@@ -71,16 +71,16 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The number of ConfigMaps that change. Each has its own worker, because writes of one object wait for each other.
+/// The number of ConfigMaps that change. Each has its own worker, because concurrent writes of one object would wait.
 const OBJECTS: u32 = 16;
-/// The timeout for all watches to begin.
+/// The time limit until all watches have begun.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum number of stored changes.
-const MOST_CHANGES: u64 = 1_000_000;
+/// The maximum number of changes.
+const MAX_CHANGES: u64 = 1_000_000;
 
 pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> {
     let changes = args.duration.as_secs().max(1) * u64::from(args.rate.get());
-    ensure!(changes <= MOST_CHANGES, "{changes} changes are too many; {MOST_CHANGES} is the most");
+    ensure!(changes <= MAX_CHANGES, "{changes} changes are more than the maximum of {MAX_CHANGES}");
     let version = if args.http == "2" { Version::Http2 } else { Version::Http1 };
     let watching = Target::of_kubeconfig(&args.kubeconfig, version)?;
     let writer = args.writer_kubeconfig.as_ref().unwrap_or(&args.kubeconfig);
@@ -90,10 +90,10 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     processes.push(NamedProcess::own());
 
     let tasks = Tasks::new();
-    let desk = Desk::open(writing, tasks.clone(), namespace).await?;
-    let result = measure(&args, &watching, &desk, &tasks, &processes).await;
-    // What was made is taken away whether or not it went well.
-    let cleared = desk.clear(OBJECTS).await;
+    let config_maps = ConfigMaps::open(writing, tasks.clone(), namespace).await?;
+    let result = measure(&args, &watching, &config_maps, &tasks, &processes).await;
+    // Delete the objects even if the measurement failed.
+    let cleared = config_maps.delete(OBJECTS).await;
     tasks.drain(Duration::from_secs(1), std::future::pending::<()>()).await;
     let report = result?;
     cleared?;
@@ -109,12 +109,12 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
 async fn measure(
     args: &Args,
     watching: &Target,
-    desk: &Arc<Desk>,
+    config_maps: &Arc<ConfigMaps>,
     tasks: &Tasks,
     processes: &[NamedProcess],
 ) -> anyhow::Result<Report> {
     let epoch = Instant::now();
-    desk.set_out(OBJECTS).await?;
+    config_maps.create(OBJECTS).await?;
     let path = format!("/api/v1/namespaces/{}/configmaps", args.namespace);
     let version = watcher::resource_version(watching, tasks, &path).await?;
     let longest = args.duration + args.grace + Duration::from_secs(60);
@@ -130,19 +130,19 @@ async fn measure(
     let mut watchers = JoinSet::new();
     for number in (0..args.watchers).step_by(shared as usize) {
         let connection = watcher::connect(watching, tasks).await?;
-        for connection in connection.several(shared.min(args.watchers - number)) {
+        for connection in connection.handles(shared.min(args.watchers - number)) {
             let watcher = Watcher { target: watching.clone(), uri: uri.clone(), epoch, grace: args.grace };
             watchers.spawn(watcher.run(connection, Arc::clone(&written), opened.clone()));
         }
     }
     drop(opened);
     for _ in 0..args.watchers {
-        let begun = timeout(BEGIN_TIMEOUT, open.recv()).await.context("the watches do not begin")?;
+        let begun = timeout(BEGIN_TIMEOUT, open.recv()).await.context("the watches have not begun in time")?;
         if begun.is_none() {
-            // One that cannot begin drops its end; its error is the result.
+            // A watcher has ended. Report its error.
             written.close();
             while let Some(joined) = watchers.join_next().await {
-                joined.context("a watcher")??;
+                joined.context("a watcher failed")??;
             }
             bail!("a watch did not begin");
         }
@@ -150,13 +150,13 @@ async fn measure(
 
     let before = usages(processes)?;
     let writers =
-        (0..OBJECTS).map(|object| Writer::new(Arc::clone(desk), object, Arc::clone(&written), epoch)).collect();
-    let limits = Limits { duration: args.duration, requests: MOST_CHANGES, timeout: Duration::from_secs(20) };
+        (0..OBJECTS).map(|object| Writer::new(Arc::clone(config_maps), object, Arc::clone(&written), epoch)).collect();
+    let limits = Limits { duration: args.duration, requests: MAX_CHANGES, timeout: Duration::from_secs(20) };
     let (writes, _) = pace::run(writers, Pace::Open(args.rate), limits).await;
     written.close();
     let mut reports = Vec::new();
     while let Some(joined) = watchers.join_next().await {
-        reports.push(joined.context("a watcher")??);
+        reports.push(joined.context("a watcher failed")??);
     }
     let after = usages(processes)?;
     let usages = processes.iter().zip(before.into_iter().zip(after));

@@ -1,4 +1,4 @@
-//! One GET and its whole answer, over a connection of its own, a shared one, or a new one each time.
+//! One GET request and its complete response, on a separate connection, a shared one, or a new one for each request.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::target::Target;
 
 type Open = Connection<Empty<Bytes>>;
 
-/// A worker's way to the target.
+/// Sends the requests of one worker.
 pub(super) struct HttpExchange {
     target: Target,
     uri: Uri,
     tasks: Tasks,
     reuse: Reuse,
-    /// What is kept between requests.
+    /// The connection between two requests.
     open: Option<Open>,
 }
 
@@ -30,15 +30,15 @@ pub(super) struct HttpExchange {
 enum Reuse {
     Never,
     Own,
-    /// Whoever finds the connection closed opens the next one for all.
+    /// A worker that finds the connection closed opens a new one for all workers.
     Shared(Arc<Mutex<Option<Open>>>),
 }
 
 // === impl HttpExchange ===
 
 impl HttpExchange {
-    /// `workers` of them over `connections`, which are opened when they are needed.
-    pub(super) fn several(
+    /// The exchanges of `workers` on this number of connections. Each connection opens with the first request.
+    pub(super) fn new(
         target: &Target,
         tasks: &Tasks,
         workers: u32,
@@ -75,7 +75,10 @@ impl HttpExchange {
             *shared = Some(Open::open(&self.target, &self.tasks).await.map_err(|error| connect(&error))?);
         }
         let handle = shared.as_ref().and_then(Connection::share);
-        handle.ok_or_else(|| Failure { kind: FailureKind::Connect, example: "not shareable".to_owned() })
+        handle.ok_or_else(|| Failure {
+            kind: FailureKind::Connect,
+            example: "the connection cannot be shared".to_owned(),
+        })
     }
 
     async fn receive(&self, open: &mut Open) -> Result<u64, Failure> {
@@ -104,9 +107,9 @@ impl Exchange for HttpExchange {
         let mut open = self.connection().await?;
         let result = self.receive(&mut open).await;
         let is_fresh = matches!(self.reuse, Reuse::Never);
-        let is_whole = !matches!(&result, Err(Failure { kind: FailureKind::Broken, .. }));
-        // Dropped while an answer is under way (a timeout), an HTTP/1.1 connection is not used again.
-        self.open = (is_whole && !is_fresh).then_some(open);
+        let is_complete = !matches!(&result, Err(Failure { kind: FailureKind::Broken, .. }));
+        // If a timeout drops this future, it also drops an HTTP/1.1 connection.
+        self.open = (is_complete && !is_fresh).then_some(open);
         result
     }
 }

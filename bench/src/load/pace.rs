@@ -1,4 +1,4 @@
-//! The loops, over anything that can be done again and again.
+//! The loops, for any repeatable operation.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::schedule::Schedule;
 use crate::latencies::Latencies;
 
-/// Something that is done again and again, one after the other.
+/// A repeatable operation. One worker performs it sequentially.
 pub(crate) trait Exchange: Send + 'static {
-    /// Does it once; the number of bytes that came.
+    /// Performs it once. Returns the number of received bytes.
     fn exchange(&mut self) -> impl Future<Output = Result<u64, Failure>> + Send;
 }
 
-/// How one of them failed, and what is said of the first of its kind.
+/// A failed operation. The report shows the example of the first failure of each kind.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
@@ -33,40 +33,40 @@ pub(crate) enum FailureKind {
     Timeout,
 }
 
-/// When the next one is begun.
+/// When the next operation begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// When the last one is done.
+    /// When the previous one has ended.
     Closed,
-    /// So many times a second.
+    /// This number of times per second.
     Open(NonZeroU32),
 }
 
-/// What ends a run.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) duration: Duration,
     pub(crate) requests: u64,
-    /// For one.
+    /// For one operation.
     pub(crate) timeout: Duration,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// From the intended beginning to the end, of those that were answered.
+    /// From the scheduled time to the end, for successful operations.
     pub(crate) latency: Latencies,
-    /// From the real beginning: what is shorter here was waited for before it was sent.
+    /// From the actual start to the end, for successful operations.
     pub(crate) service: Latencies,
     pub(crate) bytes: u64,
     pub(crate) failures: BTreeMap<FailureKind, (u64, String)>,
-    /// Due and never begun.
+    /// The number of scheduled operations that did not begin.
     pub(crate) missed: u64,
-    /// Until the last one was done.
+    /// Until the last operation ended.
     pub(crate) elapsed: Duration,
 }
 
-/// Does it with every exchange at once until a limit is reached, and gives the exchanges back.
+/// Runs all exchanges concurrently until a limit is reached. Returns the result and the exchanges.
 pub(crate) async fn run<E: Exchange>(exchanges: Vec<E>, pace: Pace, limits: Limits) -> (Outcome, Vec<E>) {
     let start = Instant::now();
     let rate = match pace {
@@ -74,7 +74,8 @@ pub(crate) async fn run<E: Exchange>(exchanges: Vec<E>, pace: Pace, limits: Limi
         Pace::Open(rate) => Some(rate),
     };
     let schedule = Arc::new(Schedule::new(start, limits.duration, limits.requests, rate));
-    // One lock for all: it is held for less than a microsecond, and a histogram for each worker would take megabytes.
+    // All workers share one lock. They hold it for less than a microsecond, and a histogram for each worker would need
+    // megabytes.
     let outcome = Arc::new(Mutex::new(Outcome::new()));
     let mut workers = JoinSet::new();
     for exchange in exchanges {
@@ -97,14 +98,14 @@ async fn work<E: Exchange>(
     outcome: Arc<Mutex<Outcome>>,
 ) -> E {
     while let Some(intended) = schedule.take(Instant::now()) {
-        // The timer's ticks are a millisecond apart, and even a time that has passed waits for the next one.
+        // The timer has a resolution of a millisecond, and waits for the next tick even if the time has passed.
         if intended > Instant::now() {
             sleep_until(intended).await;
         }
         let sent = Instant::now();
         let result = timeout(limit, exchange.exchange()).await.unwrap_or_else(|_| Err(Failure::timeout(limit)));
         let done = Instant::now();
-        lock(&outcome).note(result, done - intended, done - sent);
+        lock(&outcome).record(result, done - intended, done - sent);
     }
     exchange
 }
@@ -117,7 +118,7 @@ fn lock(outcome: &Mutex<Outcome>) -> std::sync::MutexGuard<'_, Outcome> {
 
 impl Failure {
     fn timeout(limit: Duration) -> Self {
-        Self { kind: FailureKind::Timeout, example: format!("no answer within {limit:?}") }
+        Self { kind: FailureKind::Timeout, example: format!("no response within {limit:?}") }
     }
 }
 
@@ -135,7 +136,7 @@ impl Outcome {
         }
     }
 
-    fn note(&mut self, result: Result<u64, Failure>, latency: Duration, service: Duration) {
+    fn record(&mut self, result: Result<u64, Failure>, latency: Duration, service: Duration) {
         match result {
             Ok(bytes) => {
                 self.bytes += bytes;
@@ -146,7 +147,7 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn answered(&self) -> u64 {
+    pub(crate) fn succeeded(&self) -> u64 {
         self.latency.count()
     }
 
@@ -154,9 +155,9 @@ impl Outcome {
         self.failures.values().map(|(count, _)| count).sum()
     }
 
-    pub(crate) fn failures_in_words(&self) -> String {
-        let words = self.failures.iter().map(|(kind, (count, example))| format!("{count} x {kind:?}: {example}"));
-        words.collect::<Vec<_>>().join("; ")
+    pub(crate) fn describe_failures(&self) -> String {
+        let failures = self.failures.iter().map(|(kind, (count, example))| format!("{count} x {kind:?}: {example}"));
+        failures.collect::<Vec<_>>().join("; ")
     }
 }
 

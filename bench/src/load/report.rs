@@ -1,4 +1,4 @@
-//! What a run came to, for people and for programs.
+//! The report of a run, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,27 +16,27 @@ use crate::process::{Cost, NamedProcess, Usage};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
     label: String,
-    /// What the first handshake agreed on.
+    /// The parameters of the first TLS handshake.
     #[serde(default)]
     tls: Option<String>,
     seconds: f64,
     requests: u64,
     requests_per_second: f64,
     megabytes_per_second: f64,
-    /// In milliseconds, from the intended time on.
+    /// In milliseconds, from the scheduled time.
     latency: Summary,
-    /// In milliseconds, from the time of sending on.
+    /// In milliseconds, from the time of sending.
     service: Summary,
     errors: u64,
-    /// By kind, with an example.
+    /// The number of failures of each kind, with an example.
     failures: BTreeMap<String, String>,
-    /// Due in open loop, and never sent.
+    /// The number of scheduled requests that were not sent (open loop).
     missed: u64,
     processes: Vec<Cost>,
 }
 
-/// One run beside another.
-pub(super) struct Beside<'a>(&'a Report, &'a Report);
+/// The ratios of two runs.
+pub(super) struct Comparison<'a>(&'a Report, &'a Report);
 
 // === impl Report ===
 
@@ -48,7 +48,7 @@ impl Report {
         usages: impl Iterator<Item = (&'a NamedProcess, (Usage, Usage))>,
     ) -> Self {
         let seconds = outcome.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        let (requests, bytes) = (figure(outcome.answered()), figure(outcome.bytes));
+        let (requests, bytes) = (figure(outcome.succeeded()), figure(outcome.bytes));
         let failures = outcome
             .failures
             .iter()
@@ -57,7 +57,7 @@ impl Report {
             label: label.to_owned(),
             tls: tls.map(str::to_owned),
             seconds,
-            requests: outcome.answered(),
+            requests: outcome.succeeded(),
             requests_per_second: requests / seconds,
             megabytes_per_second: bytes / 1e6 / seconds,
             latency: outcome.latency.summary(),
@@ -66,20 +66,20 @@ impl Report {
             failures: failures.collect(),
             missed: outcome.missed,
             processes: usages
-                .map(|(process, (before, after))| Cost::new(process, before, after, outcome.answered()))
+                .map(|(process, (before, after))| Cost::new(process, before, after, outcome.succeeded()))
                 .collect(),
         }
     }
 
-    /// What `--json` printed.
+    /// Reads the output of `--json`.
     pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("{} is no report of this program", file.display()))
+        serde_json::from_slice(&text).with_context(|| format!("{} is not a report of `bench load`", file.display()))
     }
 
     /// The ratios to another run.
-    pub(super) fn beside<'a>(&'a self, other: &'a Self) -> Beside<'a> {
-        Beside(self, other)
+    pub(super) fn compare<'a>(&'a self, other: &'a Self) -> Comparison<'a> {
+        Comparison(self, other)
     }
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Report {
             writeln!(f, "  {tls}")?;
         }
         let Self { requests, seconds, errors, missed, .. } = self;
-        writeln!(f, "  {requests} requests in {seconds:.1} s, {errors} errors, {missed} due and not sent")?;
+        writeln!(f, "  {requests} requests in {seconds:.1} s, {errors} errors, {missed} scheduled but not sent")?;
         writeln!(f, "  {:.0} requests/s, {:.1} MB/s", self.requests_per_second, self.megabytes_per_second)?;
         writeln!(f, "  ms        {:>9}{:>9}{:>9}{:>9}{:>9}", "mean", "p50", "p90", "p99", "max")?;
         for (name, Summary { mean, p50, p90, p99, max }) in [("latency", self.latency), ("service", self.service)] {
@@ -103,12 +103,12 @@ impl fmt::Display for Report {
     }
 }
 
-// === impl Beside ===
+// === impl Comparison ===
 
-impl fmt::Display for Beside<'_> {
+impl fmt::Display for Comparison<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(this, other) = self;
-        writeln!(f, "  beside {}:", if other.label.is_empty() { "the baseline" } else { &other.label })?;
+        writeln!(f, "  compared with {}:", if other.label.is_empty() { "the baseline" } else { &other.label })?;
         let ratios = [
             ("requests/s", this.requests_per_second / other.requests_per_second),
             ("MB/s", this.megabytes_per_second / other.megabytes_per_second),
@@ -119,7 +119,7 @@ impl fmt::Display for Beside<'_> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of a run are far below 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "counts of a run are less than 2^52")]
 fn figure(number: u64) -> f64 {
     number as f64
 }

@@ -1,4 +1,4 @@
-//! When requests are to be sent. Knows no clock: it is told the time.
+//! The times at which requests are sent. The caller passes the current time.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The turns of one run, shared by its workers.
+/// The schedule of one run, shared by its workers.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     start: Instant,
     end: Instant,
-    /// No more than this.
-    most: u64,
-    /// Requests a second; as fast as workers come where there is none.
+    /// The maximum number of requests.
+    max_requests: u64,
+    /// Requests per second. Without a rate, a request is due when a worker asks for it.
     rate: Option<NonZeroU32>,
     next: AtomicU64,
 }
@@ -21,31 +21,31 @@ pub(crate) struct Schedule {
 // === impl Schedule ===
 
 impl Schedule {
-    pub(crate) fn new(start: Instant, duration: Duration, most: u64, rate: Option<NonZeroU32>) -> Self {
-        Self { start, end: start + duration, most, rate, next: AtomicU64::new(0) }
+    pub(crate) fn new(start: Instant, duration: Duration, max_requests: u64, rate: Option<NonZeroU32>) -> Self {
+        Self { start, end: start + duration, max_requests, rate, next: AtomicU64::new(0) }
     }
 
-    /// When the next request is to be sent, which may be long ago; nothing once time or number are used up.
+    /// The time of the next request, which may have passed. `None` after the end of the run.
     pub(crate) fn take(&self, now: Instant) -> Option<Instant> {
         if now >= self.end {
             return None;
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let intended = self.rate.map_or(now, |rate| self.start + offset(number, rate));
-        (number < self.most && intended < self.end).then_some(intended)
+        (number < self.max_requests && intended < self.end).then_some(intended)
     }
 
-    /// How many should have been sent by now and were never taken: the server, or this machine, was too slow.
+    /// The number of due requests that no worker took, because the server or this machine was too slow.
     pub(crate) fn missed(&self) -> u64 {
         let Some(rate) = self.rate else { return 0 };
         let duration = self.end - self.start;
         let due = (duration.as_nanos() * u128::from(rate.get())).div_ceil(1_000_000_000);
-        let due = u64::try_from(due).unwrap_or(u64::MAX).min(self.most);
+        let due = u64::try_from(due).unwrap_or(u64::MAX).min(self.max_requests);
         due.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 }
 
-/// The time of request `number`, without the error that adding up intervals would have.
+/// The time of request `number`. It is not a sum of intervals, so rounding errors do not accumulate.
 fn offset(number: u64, rate: NonZeroU32) -> Duration {
     let nanos = u128::from(number) * 1_000_000_000 / u128::from(rate.get());
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_have_their_times_whatever_the_time_is() {
+    async fn late_requests_keep_their_scheduled_times() {
         let start = Instant::now();
         let schedule = Schedule::new(start, SECOND, u64::MAX, rate(3));
         let late = start + SECOND * 9 / 10;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_due_and_not_taken_was_missed() {
+    async fn due_requests_that_nobody_took_are_missed() {
         let start = Instant::now();
         let schedule = Schedule::new(start, 2 * SECOND, u64::MAX, rate(100));
         for _ in 0..50 {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_rate_it_is_always_now() {
+    async fn without_a_rate_requests_are_due_now() {
         let start = Instant::now();
         let schedule = Schedule::new(start, SECOND, 2, None);
         assert_eq!(schedule.take(start), Some(start));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_adds_up() {
+    fn rounding_errors_do_not_accumulate() {
         let rate = NonZeroU32::new(7).unwrap();
         assert_eq!(offset(7 * 3_600, rate), 3_600 * SECOND);
         assert_eq!(offset(u64::MAX, NonZeroU32::MIN), Duration::from_nanos(u64::MAX));

@@ -1,4 +1,4 @@
-//! Readers that open something large and then read no more: what they cost the others is the question.
+//! Readers that request a large response and do not read it, to measure their effect on other requests.
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use ops::drain::Tasks;
 use crate::client::{self, Connection};
 use crate::target::Target;
 
-/// Connections with an answer each that nobody reads. Dropping them lets go.
+/// Connections, each with an unread response. Dropping this closes them.
 pub(super) struct Stalled {
     _readers: Vec<(Connection<Empty<Bytes>>, Response<Incoming>)>,
 }
@@ -18,8 +18,8 @@ pub(super) struct Stalled {
 // === impl Stalled ===
 
 impl Stalled {
-    /// Opens so many, one after the other, each over a connection of its own. The answer to `path` has to be larger than
-    /// what lies in buffers on the way.
+    /// Opens this number of readers one after the other, each on a separate connection. The response for `path` must be
+    /// larger than all buffers on the route.
     pub(super) async fn open(target: &Target, path: &str, number: u32, tasks: &Tasks) -> anyhow::Result<Self> {
         let mut readers = Vec::new();
         for reader in 0..number {
@@ -27,7 +27,7 @@ impl Stalled {
                 let mut connection = Connection::open(target, tasks).await?;
                 let request = client::request(target, Method::GET, target.uri(path)?, Empty::new());
                 let response = connection.send(request).await?;
-                ensure!(response.status().is_success(), "the answer is {}", response.status());
+                ensure!(response.status().is_success(), "the response is {}", response.status());
                 Ok((connection, response))
             };
             readers.push(open.await.with_context(|| format!("stalled reader {reader}"))?);

@@ -16,7 +16,7 @@ struct Upstream {
     args: upstream::Args,
 }
 
-/// An upstream on loopback, and where it is.
+/// An upstream on loopback.
 struct World {
     dir: TempDir,
     url: String,
@@ -45,7 +45,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn every_kind_of_connection_gets_whole_answers() {
+async fn every_kind_of_connection_gets_complete_responses() {
     let world = World::new().await;
     for flags in [
         &["--http", "1"][..],
@@ -65,14 +65,14 @@ async fn every_kind_of_connection_gets_whole_answers() {
 }
 
 #[tokio::test]
-async fn refusals_are_errors_and_fail_the_run() {
+async fn error_statuses_fail_the_run() {
     let world = World::new().await;
     let error = world.load("/version", &["--requests", "3"]).await.unwrap_err();
-    assert_eq!(error.to_string(), "no request was answered: 3 x Status(404): {}");
+    assert_eq!(error.to_string(), "no successful response: 3 x Status(404): {}");
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_trusted_is_not_asked() {
+async fn a_server_with_an_untrusted_certificate_gets_no_request() {
     let (world, other) = (World::new().await, World::new().await);
     std::fs::copy(other.dir.path().join("upstream-ca.crt"), world.dir.path().join("upstream-ca.crt")).unwrap();
     let error = world.load(SMALL, &["--requests", "1"]).await.unwrap_err();

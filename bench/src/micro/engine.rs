@@ -1,4 +1,5 @@
-//! What the agent has the engine do: show a list to one of two virtual clusters, map the body of a request.
+//! The operations of the agent: filter and rewrite a list for one of two virtual clusters, and rewrite the body of a
+//! request.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use rewrite::{Guard, Index, Mapping, Program, ProtoProgram, Request, schema};
 use crate::allocations::{Allocations, count};
 use crate::pods::{self, CLUSTERS, NAMESPACES};
 
-/// Counts what a list is cut into.
+/// Counts the pieces of a rewritten list.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     pub(super) pieces: usize,
     pub(super) bytes: usize,
 }
 
-/// The body of a request, and how it is mapped.
+/// The body of a request, and how it is rewritten.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) name: String,
@@ -37,31 +38,31 @@ enum Form {
     Protobuf(ProtoProgram),
 }
 
-/// Objects as the serialisers of Kubernetes write them, in both encodings.
+/// Objects in both encodings, written by the serializers of Kubernetes.
 const SAMPLES: &str = include_str!("../../../rewrite/testdata/protobuf.json");
-/// Some of them that are long.
-const NAMED: [&str; 3] = ["pod, everything set", "deployment", "config map"];
+/// The names of long samples.
+const SAMPLE_NAMES: [&str; 3] = ["pod, everything set", "deployment", "config map"];
 
-/// Shows a list to the first of its virtual clusters.
-pub(super) fn show<S: Sink>(list: &Bytes, chunk: usize, mut sink: S) -> S {
+/// Filters and rewrites a list for the first of its virtual clusters.
+pub(super) fn rewrite_list<S: Sink>(list: &Bytes, chunk: usize, mut sink: S) -> S {
     let view = View::new(mapping(CLUSTERS[0])).with_guard(Arc::new(guard()));
     let mut stream = ListStream::new(view, schema::program_for("", "v1", "pods"), Filter::ByNamespace);
     let mut rest = list.clone();
     while !rest.is_empty() {
-        stream.push(&rest.split_to(chunk.min(rest.len())), &mut sink).expect("we wrote it");
+        stream.push(&rest.split_to(chunk.min(rest.len())), &mut sink).expect("the list is valid");
     }
-    stream.finish().expect("it is whole");
+    stream.finish().expect("the list is complete");
     sink
 }
 
-/// What showing a list allocates that comes in one chunk.
+/// The allocations for a list in one chunk.
 pub(super) fn allocations(list: &Bytes) -> Allocations {
     count(|| {
-        show(list, usize::MAX, Count::default());
+        rewrite_list(list, usize::MAX, Count::default());
     })
 }
 
-/// A pod of our own in JSON, and the samples in both encodings.
+/// A pod in JSON, and the samples in both encodings.
 pub(super) fn bodies() -> anyhow::Result<Vec<Body>> {
     let pod = Bytes::from(pods::pod_to_create());
     let request = Request::new(mapping(CLUSTERS[0])).in_namespace(NAMESPACES[1].parse()?).with_guard(Arc::new(guard()));
@@ -70,13 +71,13 @@ pub(super) fn bodies() -> anyhow::Result<Vec<Body>> {
     let mut bodies = vec![Body { name, bytes: pod.clone(), json: pod, program: Form::Json(program), request }];
 
     let samples: Vec<serde_json::Value> = serde_json::from_str(SAMPLES)?;
-    for name in NAMED {
-        let sample = samples.iter().find(|sample| sample["Name"] == name).context("a sample is missing")?;
+    for name in SAMPLE_NAMES {
+        let sample = samples.iter().find(|sample| sample["Name"] == name).context("a sample does not exist")?;
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let [group, version, kind] = ["Group", "Version", "Kind"].map(|key| text(&sample[key]));
         let json = Bytes::from(text(&sample["Virtual"]["Json"]));
         let protobuf = Bytes::from(STANDARD.decode(text(&sample["Virtual"]["Protobuf"]))?);
-        let of_protobuf = schema::proto_program_for(&group, &version, &kind).context("a kind without a schema")?;
+        let of_protobuf = schema::proto_program_for(&group, &version, &kind).context("the kind has no schema")?;
         let of_json = schema::program_for(&group, &version, &kind);
         for (form, bytes, program) in
             [("JSON", json.clone(), Form::Json(of_json)), ("protobuf", protobuf, Form::Protobuf(of_protobuf))]
@@ -94,7 +95,7 @@ fn mapping(cluster: &str) -> Mapping {
         for namespace in NAMESPACES {
             let host = format!("{namespace}-{cluster}").parse().expect("a label");
             let cluster = cluster.parse().expect("a label");
-            index.insert(host, cluster, namespace.parse().expect("a label")).expect("each is there once");
+            index.insert(host, cluster, namespace.parse().expect("a label")).expect("all host names differ");
         }
     }
     Mapping::new(cluster.parse().expect("a label"), Arc::new(index))
@@ -116,7 +117,7 @@ impl Sink for Count {
 // === impl Body ===
 
 impl Body {
-    /// The pieces that the host gets.
+    /// The pieces of the rewritten body.
     pub(super) fn map(&self) -> Vec<Bytes> {
         let mut out = Vec::new();
         let mapped = match &self.program {
@@ -129,10 +130,10 @@ impl Body {
         out
     }
 
-    /// A refused body would be a fast one.
+    /// Fails if the engine refuses or does not change the body, because the measurement would be wrong.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let mapped = self.map().concat();
-        ensure!(!mapped.is_empty() && mapped != self.bytes, "{}: it is not mapped", self.name);
+        ensure!(!mapped.is_empty() && mapped != self.bytes, "{}: the engine does not rewrite it", self.name);
         Ok(())
     }
 }
@@ -142,16 +143,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_body_is_mapped() {
+    fn every_body_is_rewritten() {
         for body in bodies().unwrap() {
             body.check().unwrap();
         }
     }
 
     #[test]
-    fn half_of_the_pods_are_shown_whatever_the_chunks_are() {
+    fn half_of_the_pods_are_shown_for_any_chunk_size() {
         let list = Bytes::from(pods::list(10));
-        let shown = |chunk| show(&list, chunk, Vec::<Bytes>::new()).concat();
+        let shown = |chunk| rewrite_list(&list, chunk, Vec::<Bytes>::new()).concat();
         let list_shown: serde_json::Value = serde_json::from_slice(&shown(usize::MAX)).unwrap();
         let namespaces: Vec<_> =
             list_shown["items"].as_array().unwrap().iter().map(|pod| &pod["metadata"]["namespace"]).collect();
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn allocations_do_not_depend_on_the_length_of_the_list() {
         let of = |pods| allocations(&pods::list(pods).into());
-        // The first list of a process also builds what all lists share.
+        // The first list of a process also initializes shared data.
         of(1);
         assert_eq!(of(100), of(1_000));
     }

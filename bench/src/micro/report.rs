@@ -1,4 +1,4 @@
-//! What the engine's figures are, for people and for programs.
+//! The report about the engine, as text and as JSON.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use serde::Serialize;
 use super::speed::Speed;
 use crate::allocations::Allocations;
 
-/// All of it.
+/// The report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) lists: Vec<ListReport>,
     pub(super) bodies: Vec<BodyReport>,
 }
 
-/// One length of list.
+/// The figures for a list of one length.
 #[derive(Debug, Serialize)]
 pub(super) struct ListReport {
     pub(super) pods: u32,
     pub(super) bytes: usize,
     #[serde(serialize_with = "rows")]
     pub(super) rows: Vec<Row>,
-    /// What the list is cut into, at 64 KiB.
+    /// The number of pieces of the rewritten list, with chunks of 64 KiB.
     pub(super) pieces: usize,
     pub(super) shown: usize,
-    /// Of the engine, at 64 KiB: what is cut by the end of a chunk is put together in a buffer.
+    /// Of the engine, with chunks of 64 KiB. A buffer assembles tokens that end in the next chunk.
     pub(super) allocations: Allocations,
-    /// Of the engine, if the list comes in one chunk: nothing is left that could grow but what is done for each item.
+    /// Of the engine, with one chunk. Only allocations for each item could grow with the list.
     pub(super) in_one: Allocations,
     /// Of `serde_json`.
     pub(super) of_dom: Allocations,
 }
 
-/// One body of a request.
+/// The figures for the body of a request.
 #[derive(Debug, Serialize)]
 pub(super) struct BodyReport {
     pub(super) name: String,
@@ -43,14 +43,14 @@ pub(super) struct BodyReport {
     pub(super) of_dom: Allocations,
 }
 
-/// One way of doing it. The first row is `memcpy`, the second `serde_json`.
+/// A measurement. The first row is `memcpy`, and the second one `serde_json`.
 #[derive(Debug)]
 pub(super) struct Row {
     name: String,
     speed: Speed,
 }
 
-/// A row with its ratios.
+/// A row with its ratios, as it is printed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Figures<'a> {
@@ -72,8 +72,8 @@ fn figures(rows: &[Row]) -> impl Iterator<Item = Figures<'_>> {
     rows.iter().map(|Row { name, speed }| Figures {
         name,
         megabytes_per_second: speed.megabytes_per_second(),
-        times_serde_json: speed.beside(rows[1].speed),
-        of_memcpy: speed.beside(rows[0].speed),
+        times_serde_json: speed.ratio_to(rows[1].speed),
+        of_memcpy: speed.ratio_to(rows[0].speed),
     })
 }
 

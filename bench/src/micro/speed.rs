@@ -1,10 +1,10 @@
-//! How long the fastest of several rounds took.
+//! The duration of the fastest of several rounds.
 
-#![expect(clippy::disallowed_types, reason = "real time is what is measured")]
+#![expect(clippy::disallowed_types, reason = "it measures real time")]
 
 use std::time::{Duration, Instant};
 
-/// So many bytes in so much time.
+/// The time for a number of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
     pub(super) bytes: usize,
@@ -14,7 +14,7 @@ pub(super) struct Speed {
 // === impl Speed ===
 
 impl Speed {
-    /// The fastest of `rounds`: whatever else the machine does only ever makes one slower.
+    /// Measures the fastest of `rounds`. Other work of the machine can only make a round slower.
     pub(super) fn of(bytes: usize, rounds: u32, mut run: impl FnMut()) -> Self {
         let times = (0..rounds.max(1)).map(|_| {
             let start = Instant::now();
@@ -24,13 +24,13 @@ impl Speed {
         Self { bytes, time: times.min().unwrap_or_default().max(Duration::from_nanos(1)) }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "for reading")]
+    #[expect(clippy::cast_precision_loss, reason = "the result is only displayed")]
     pub(super) fn megabytes_per_second(self) -> f64 {
         self.bytes as f64 / 1e6 / self.time.as_secs_f64()
     }
 
     /// How many times as fast as the other one.
-    pub(super) fn beside(self, other: Self) -> f64 {
+    pub(super) fn ratio_to(self, other: Self) -> f64 {
         other.time.as_secs_f64() / self.time.as_secs_f64()
     }
 }
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn half_the_time_is_twice_as_fast() {
         let speed = |millis| Speed { bytes: 1_000_000, time: Duration::from_millis(millis) };
-        assert!((speed(500).beside(speed(1_000)) - 2.0).abs() < 1e-9);
+        assert!((speed(500).ratio_to(speed(1_000)) - 2.0).abs() < 1e-9);
         assert!((speed(500).megabytes_per_second() - 2.0).abs() < 1e-9);
     }
 

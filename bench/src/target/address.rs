@@ -1,4 +1,4 @@
-//! Hosts with ports, and proxies, as flags and kubeconfigs write them.
+//! Hosts with ports, and proxies, in the notation of flags and kubeconfigs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,29 +6,29 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// Something to connect to by TCP. An IPv6 address stands without its brackets.
+/// The address of a TCP server. An IPv6 address has no brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPort {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// A proxy that takes CONNECT (RFC 9110 section 9.3.6).
+/// A proxy for CONNECT (RFC 9110 section 9.3.6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Proxy {
     Tcp(HostPort),
     Unix(PathBuf),
 }
 
-/// Not a proxy.
+/// The text is not a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a proxy is http://HOST:PORT or unix:PATH")]
+#[error("must be http://HOST:PORT or unix:PATH")]
 pub(crate) struct InvalidProxy;
 
 // === impl HostPort ===
 
 impl HostPort {
-    /// `host` as it stands in a URL.
+    /// `host` can have the brackets of a URL.
     pub(crate) fn new(host: &str, port: u16) -> Self {
         Self { host: host.trim_matches(['[', ']']).to_owned(), port }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proxies_are_read() {
+    fn proxies_are_parsed() {
         let tcp = |host, port| Ok(Proxy::Tcp(HostPort::new(host, port)));
         assert_eq!("http://127.0.0.1:8090".parse(), tcp("127.0.0.1", 8090));
         assert_eq!("http://[::1]:8090/".parse(), tcp("::1", 8090));

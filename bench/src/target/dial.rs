@@ -1,4 +1,4 @@
-//! From a target to bytes that go both ways: TCP or a socket file, CONNECT, TLS.
+//! Connects to a target: TCP or a Unix socket, CONNECT, TLS.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,55 +14,55 @@ use tokio_rustls::TlsConnector;
 use super::address::{HostPort, Proxy};
 use super::route::{Route, Version};
 
-/// What HTTP runs on.
+/// A byte stream for HTTP.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
-/// One dynamic call per read: nothing beside TLS.
+/// A dynamic call for each read costs little compared with TLS.
 pub(crate) type BoxIo = Box<dyn Io>;
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failed {
-    #[error("{0} is not on this machine; --allow-remote would connect to it")]
+pub(crate) enum DialError {
+    #[error("{0} is not on this machine; set --allow-remote to connect to it")]
     Remote(String),
     #[error("cannot connect to {0}")]
     Connect(String, #[source] io::Error),
-    #[error("the proxy did not answer CONNECT")]
+    #[error("the proxy did not respond to CONNECT")]
     Connecting(#[source] io::Error),
-    #[error("the proxy answered CONNECT with {0:?}")]
+    #[error("the proxy responded to CONNECT with {0:?}")]
     Refused(String),
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),
-    #[error("the server does not speak this version of HTTP over TLS")]
+    #[error("the server does not support this version of HTTP over TLS")]
     Alpn,
     #[error("the HTTP handshake failed")]
     Http(#[source] hyper::Error),
-    #[error("no connection within {} s", LIMIT.as_secs())]
+    #[error("no connection within {} s", CONNECT_TIMEOUT.as_secs())]
     Slow,
 }
 
-/// For everything up to the first byte of HTTP.
-const LIMIT: Duration = Duration::from_secs(20);
-/// The head of an answer to CONNECT.
-const LONGEST_HEAD: usize = 8 << 10;
+/// The time limit up to the first byte of HTTP.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// The maximum size of the head of a response to CONNECT, in bytes.
+const MAX_HEAD: usize = 8 << 10;
 
-pub(super) async fn dial(route: &Route, version: Version) -> Result<BoxIo, Failed> {
-    timeout(LIMIT, dial_unbounded(route, version)).await.map_err(|_| Failed::Slow)?
+pub(super) async fn dial(route: &Route, version: Version) -> Result<BoxIo, DialError> {
+    timeout(CONNECT_TIMEOUT, dial_unbounded(route, version)).await.map_err(|_| DialError::Slow)?
 }
 
-async fn dial_unbounded(route: &Route, version: Version) -> Result<BoxIo, Failed> {
+async fn dial_unbounded(route: &Route, version: Version) -> Result<BoxIo, DialError> {
     let mut io: BoxIo = match &route.proxy {
         Some(Proxy::Tcp(proxy)) => Box::new(tcp(proxy, route.allow_remote).await?),
         Some(Proxy::Unix(path)) => {
-            let failed = |error| Failed::Connect(path.display().to_string(), error);
+            let failed = |error| DialError::Connect(path.display().to_string(), error);
             Box::new(UnixStream::connect(path).await.map_err(failed)?)
         }
         None => Box::new(tcp(&route.server, route.allow_remote).await?),
     };
     if route.proxy.is_some() {
-        // A name is the proxy's to resolve; an address can be judged here.
+        // The proxy resolves names, so only addresses can be checked here.
         if let Ok(ip) = route.server.host.parse() {
             local(ip, route.allow_remote)?;
         }
@@ -70,30 +70,30 @@ async fn dial_unbounded(route: &Route, version: Version) -> Result<BoxIo, Failed
     }
     let Some(tls) = &route.tls else { return Ok(io) };
     let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), io);
-    let stream = connecting.await.map_err(Failed::Tls)?;
-    // RFC 9113 section 3.2: over TLS, HTTP/2 is agreed upon by ALPN or not spoken.
+    let stream = connecting.await.map_err(DialError::Tls)?;
+    // RFC 9113 section 3.2: over TLS, HTTP/2 requires ALPN.
     let session = stream.get_ref().1;
     if version == Version::Http2 && session.alpn_protocol() != Some(ops::tls::ALPN_H2) {
-        return Err(Failed::Alpn);
+        return Err(DialError::Alpn);
     }
     tls.agreed.get_or_init(|| agreed(session));
     Ok(Box::new(stream))
 }
 
-/// A handshake that needed a second `ClientHello` costs a round trip more (RFC 8446 section 4.1.4), so it is told.
+/// Describes the handshake. A second `ClientHello` costs one more round trip (RFC 8446 section 4.1.4).
 fn agreed(session: &ClientConnection) -> String {
     let version = session.protocol_version().and_then(|version| version.as_str());
     let suite = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
     let exchange = session.negotiated_key_exchange_group().and_then(|group| group.name().as_str());
-    let mut words: Vec<&str> = [version, suite, exchange].into_iter().flatten().collect();
+    let mut parts: Vec<&str> = [version, suite, exchange].into_iter().flatten().collect();
     if session.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest) {
-        words.push("with HelloRetryRequest");
+        parts.push("with HelloRetryRequest");
     }
-    words.join(" ")
+    parts.join(" ")
 }
 
-async fn tcp(to: &HostPort, allow_remote: bool) -> Result<TcpStream, Failed> {
-    let failed = |error| Failed::Connect(to.to_string(), error);
+async fn tcp(to: &HostPort, allow_remote: bool) -> Result<TcpStream, DialError> {
+    let failed = |error| DialError::Connect(to.to_string(), error);
     let found: Vec<SocketAddr> = tokio::net::lookup_host((to.host.as_str(), to.port)).await.map_err(failed)?.collect();
     for address in &found {
         local(address.ip(), allow_remote)?;
@@ -103,27 +103,27 @@ async fn tcp(to: &HostPort, allow_remote: bool) -> Result<TcpStream, Failed> {
     Ok(stream)
 }
 
-fn local(ip: IpAddr, allow_remote: bool) -> Result<(), Failed> {
-    if ip.is_loopback() || allow_remote { Ok(()) } else { Err(Failed::Remote(ip.to_string())) }
+fn local(ip: IpAddr, allow_remote: bool) -> Result<(), DialError> {
+    if ip.is_loopback() || allow_remote { Ok(()) } else { Err(DialError::Remote(ip.to_string())) }
 }
 
-async fn connect(io: &mut BoxIo, to: &HostPort) -> Result<(), Failed> {
+async fn connect(io: &mut BoxIo, to: &HostPort) -> Result<(), DialError> {
     let request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n");
-    io.write_all(request.as_bytes()).await.map_err(Failed::Connecting)?;
+    io.write_all(request.as_bytes()).await.map_err(DialError::Connecting)?;
     let mut head = Vec::with_capacity(256);
-    // What follows the head would be the server's, and no server speaks first: neither TLS nor HTTP.
+    // No bytes follow the head, because clients send the first bytes of TLS and HTTP.
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() > LONGEST_HEAD {
-            return Err(Failed::Refused("a head without an end".to_owned()));
+        if head.len() > MAX_HEAD {
+            return Err(DialError::Refused("a head that is too long".to_owned()));
         }
-        let read = io.read_buf(&mut head).await.map_err(Failed::Connecting)?;
+        let read = io.read_buf(&mut head).await.map_err(DialError::Connecting)?;
         let first_line = || String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
         let refused = head.len() > 12 && !head.starts_with(b"HTTP/1.1 200") && !head.starts_with(b"HTTP/1.0 200");
         if refused {
-            return Err(Failed::Refused(first_line()));
+            return Err(DialError::Refused(first_line()));
         }
         if read == 0 {
-            return Err(Failed::Connecting(io::ErrorKind::UnexpectedEof.into()));
+            return Err(DialError::Connecting(io::ErrorKind::UnexpectedEof.into()));
         }
     }
     Ok(())
@@ -133,32 +133,32 @@ async fn connect(io: &mut BoxIo, to: &HostPort) -> Result<(), Failed> {
 mod tests {
     use super::*;
 
-    async fn answered(answer: &[u8]) -> Result<(), Failed> {
+    async fn connect_with(response: &[u8]) -> Result<(), DialError> {
         let (ours, mut theirs) = tokio::io::duplex(16 << 10);
-        theirs.write_all(answer).await.unwrap();
+        theirs.write_all(response).await.unwrap();
         theirs.shutdown().await.unwrap();
         let mut io: BoxIo = Box::new(ours);
         let result = connect(&mut io, &HostPort::new("ke-beijing.atoll.internal", 443)).await;
         drop(io);
-        let mut asked = String::new();
-        theirs.read_to_string(&mut asked).await.unwrap();
+        let mut request = String::new();
+        theirs.read_to_string(&mut request).await.unwrap();
         let host = "ke-beijing.atoll.internal:443";
-        assert_eq!(asked, format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(request, format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         result
     }
 
     #[tokio::test]
-    async fn the_proxy_has_to_agree() {
-        assert!(answered(b"HTTP/1.1 200 Connection Established\r\nx: y\r\n\r\n").await.is_ok());
-        let refused = answered(b"HTTP/1.1 404 no cluster\r\n\r\n").await.unwrap_err();
-        assert_eq!(refused.to_string(), r#"the proxy answered CONNECT with "HTTP/1.1 404 no cluster""#);
-        assert!(matches!(answered(b"HTTP/1.1 200 OK\r\n").await, Err(Failed::Connecting(_))));
+    async fn a_proxy_must_respond_with_200() {
+        assert!(connect_with(b"HTTP/1.1 200 Connection Established\r\nx: y\r\n\r\n").await.is_ok());
+        let refused = connect_with(b"HTTP/1.1 404 no cluster\r\n\r\n").await.unwrap_err();
+        assert_eq!(refused.to_string(), r#"the proxy responded to CONNECT with "HTTP/1.1 404 no cluster""#);
+        assert!(matches!(connect_with(b"HTTP/1.1 200 OK\r\n").await, Err(DialError::Connecting(_))));
         let endless = [b"HTTP/1.1 200 OK\r\n".as_slice(), &[b'x'; 9_000]].concat();
-        assert!(matches!(answered(&endless).await, Err(Failed::Refused(_))));
+        assert!(matches!(connect_with(&endless).await, Err(DialError::Refused(_))));
     }
 
     #[test]
-    fn other_machines_want_permission() {
+    fn other_machines_require_a_flag() {
         for ip in ["127.0.0.1", "127.9.9.9", "::1"] {
             assert!(local(ip.parse().unwrap(), false).is_ok(), "{ip}");
         }

@@ -1,5 +1,5 @@
-//! What a kubeconfig says of its current context, as `atoll kubeconfig` writes it: everything inline. Anything else is
-//! refused rather than passed over, for a run without the credential would measure refusals.
+//! Reads the current context of a kubeconfig with inline data, like those of `atoll kubeconfig`. It refuses other
+//! kubeconfigs, because a run without a credential would measure error responses.
 
 use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use ops::secret::Secret;
 use serde::Deserialize;
 
-use super::Proxy;
+use super::address::Proxy;
 
-/// A server, and who we are to it.
+/// A server, and the credential for it.
 #[derive(Debug, Default)]
 pub(super) struct Kubeconfig {
     pub(super) server: String,
@@ -21,7 +21,7 @@ pub(super) struct Kubeconfig {
     pub(super) token: Option<Secret>,
 }
 
-/// The keys that decide something here (client-go's `tools/clientcmd/api/v1/types.go`).
+/// The keys that this program supports (client-go's `tools/clientcmd/api/v1/types.go`).
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Document {
@@ -69,7 +69,7 @@ struct User {
 impl Kubeconfig {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let options = serde_saphyr::options! {
-            // Errors carry a place only; a cropped copy of the file could carry a key to the terminal.
+            // A snippet of the file in an error could contain a key.
             with_snippet: false,
         };
         let document: Document =
@@ -138,7 +138,7 @@ users:
     }
 
     #[test]
-    fn what_is_not_done_is_refused() {
+    fn unsupported_kubeconfigs_are_refused() {
         for (from, to) in [
             ("current-context: one", "current-context: two"),
             (", client-key-data: a2V5", ""),

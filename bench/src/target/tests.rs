@@ -13,7 +13,7 @@ fn target(flags: &[&str]) -> anyhow::Result<Target> {
 }
 
 #[test]
-fn a_url_says_host_port_and_path() {
+fn a_url_has_host_port_and_path() {
     let one = target(&["--url", "http://localhost:8001/api/v1/nodes?limit=1"]).unwrap();
     assert_eq!(one.own_uri().unwrap(), "/api/v1/nodes?limit=1");
     assert_eq!(one.authority(), "localhost:8001");
@@ -30,7 +30,7 @@ fn headers_are_added_and_replaced() {
 }
 
 #[test]
-fn flags_that_make_no_sense_are_refused() {
+fn invalid_flags_are_refused() {
     for wrong in [
         &[][..],
         &["--url", "/version"],
@@ -46,8 +46,8 @@ fn flags_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn other_machines_are_not_connected_to() {
-    // An address for documentation (RFC 5737): nobody is there, and nobody is asked.
+async fn connections_to_other_machines_are_refused() {
+    // An address for documentation (RFC 5737).
     let error = target(&["--url", "http://192.0.2.1:1/"]).unwrap().dial().await.err().unwrap();
-    assert!(matches!(error, Failed::Remote(_)), "{error}");
+    assert!(matches!(error, DialError::Remote(_)), "{error}");
 }

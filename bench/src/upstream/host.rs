@@ -1,5 +1,5 @@
-//! The host cluster behind: what is not served from memory goes there over one HTTP/2 connection. The credential of the
-//! kubeconfig counts there: a token of it is passed through, and a certificate is used on this connection.
+//! Forwards requests to the host cluster on one HTTP/2 connection, with the credential of a kubeconfig: clients send
+//! its token, or the connection uses its certificate.
 
 use std::path::Path;
 
@@ -18,14 +18,14 @@ use crate::target::{self, Target};
 /// A host cluster.
 pub(super) struct HostCluster {
     target: Target,
-    /// Of the kubeconfig.
+    /// The token of the kubeconfig.
     token: Option<String>,
     tasks: Tasks,
     open: Mutex<Option<Connection<Incoming>>>,
 }
 
-/// The bytes of a made-up token, before base64. Tokens of service accounts have about 900 characters, and agents send theirs
-/// with every request.
+/// The size of a placeholder token before base64. Tokens of service accounts have about 900 characters, and agents send
+/// theirs with each request.
 const TOKEN_BYTES: usize = 675;
 
 // === impl HostCluster ===
@@ -38,7 +38,7 @@ impl HostCluster {
         Ok(Self { target, token, tasks, open: Mutex::default() })
     }
 
-    /// Sends a request with the token that it came with, or as the user of our certificate.
+    /// Forwards a request with its token, or as the user of the certificate.
     pub(super) async fn forward(&self, mut request: Request<Incoming>) -> anyhow::Result<Response<Incoming>> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = self.target.uri(path)?;
@@ -59,13 +59,14 @@ impl HostCluster {
         if open.as_ref().is_none_or(|open| !open.is_open()) {
             *open = Some(Connection::open(&self.target, &self.tasks).await.context("the host cluster")?);
         }
-        open.as_ref().and_then(Connection::share).context("an HTTP/2 connection can be shared")
+        open.as_ref().and_then(Connection::share).context("the connection cannot be shared")
     }
 
-    /// A kubeconfig that leads here with a token: that for there, or a made-up one. JSON is YAML.
+    /// A kubeconfig for this upstream with the token of the host, or with a placeholder. It is JSON, which is valid
+    /// YAML.
     pub(super) fn kubeconfig(&self, url: &str, authority: &str) -> String {
-        let made_up = || URL_SAFE_NO_PAD.encode((0..=u8::MAX).cycle().take(TOKEN_BYTES).collect::<Vec<u8>>());
-        let token = self.token.clone().unwrap_or_else(made_up);
+        let placeholder = || URL_SAFE_NO_PAD.encode((0..=u8::MAX).cycle().take(TOKEN_BYTES).collect::<Vec<u8>>());
+        let token = self.token.clone().unwrap_or_else(placeholder);
         let cluster = json!({"server": url, "certificate-authority-data": STANDARD.encode(authority)});
         let name = "upstream";
         let kubeconfig = json!({

@@ -1,4 +1,4 @@
-//! Which changes were written, and which of them came to a watcher.
+//! The changes that were written, and those that a watcher received.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,15 +7,15 @@ use tokio::sync::watch;
 
 use crate::latencies::Latencies;
 
-/// The changes that the API server has confirmed. One that failed may have been made all the same: it is not expected
-/// of anybody, and welcome if it comes.
+/// The changes that the API server has confirmed. A watcher may receive other changes too, because a write can succeed
+/// without a response.
 #[derive(Debug)]
 pub(super) struct Written {
     confirmed: Mutex<BTreeSet<u32>>,
     closed: watch::Sender<bool>,
 }
 
-/// What one watcher got.
+/// The changes that one watcher received.
 #[derive(Debug)]
 pub(super) struct Deliveries {
     numbers: BTreeSet<u32>,
@@ -38,14 +38,14 @@ impl Written {
         self.lock().len()
     }
 
-    /// Nothing more will be written.
+    /// Ends the writes.
     pub(super) fn close(&self) {
         self.closed.send_replace(true);
     }
 
     /// Waits for [`Written::close`].
     pub(super) async fn closed(&self) {
-        // The sender is in `self`, so it is there as long as anybody waits.
+        // There is no error, because `self` owns the sender.
         drop(self.closed.subscribe().wait_for(|closed| *closed).await);
     }
 
@@ -61,7 +61,7 @@ impl Deliveries {
         Self { numbers: BTreeSet::new(), latencies: Latencies::new(), twice: 0 }
     }
 
-    pub(super) fn note(&mut self, number: u32, latency: std::time::Duration) {
+    pub(super) fn record(&mut self, number: u32, latency: std::time::Duration) {
         if self.numbers.insert(number) {
             self.latencies.record(latency);
         } else {
@@ -69,7 +69,7 @@ impl Deliveries {
         }
     }
 
-    /// How many of what was written have not come.
+    /// The number of confirmed changes that the watcher has not received.
     pub(super) fn lost(&self, written: &Written) -> usize {
         written.lock().difference(&self.numbers).count()
     }
@@ -82,20 +82,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_confirmed_and_did_not_come_is_lost() {
+    fn confirmed_changes_that_do_not_arrive_are_lost() {
         let written = Written::new();
         let mut deliveries = Deliveries::new();
         for number in [1, 2, 3] {
             written.confirm(number);
         }
         for number in [1, 1, 3, 9] {
-            deliveries.note(number, Duration::from_millis(1));
+            deliveries.record(number, Duration::from_millis(1));
         }
         assert_eq!((deliveries.lost(&written), deliveries.twice, deliveries.latencies.count()), (1, 1, 3));
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_the_end_is_told_even_afterwards() {
+    async fn waiting_for_the_end_works_before_and_after_it() {
         let written = Written::new();
         let (waited, ()) = tokio::join!(
             async {

@@ -1,4 +1,4 @@
-//! What a fan-out came to, for people and for programs.
+//! The report of a fan-out, as text and as JSON.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::latencies::{Latencies, Summary};
 use crate::load::pace::Outcome;
 use crate::process::{Cost, NamedProcess, Usage};
 
-/// All of it. Times are in milliseconds.
+/// The report. Times are in milliseconds.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
@@ -20,7 +20,7 @@ pub(super) struct Report {
     /// From sending a change to its arrival at each watcher.
     delivery: Summary,
     delivered: u64,
-    /// Confirmed to the writer, and never seen by a watcher; counted for each watcher.
+    /// Confirmed changes that a watcher did not receive, summed over all watchers.
     lost: usize,
     twice: u64,
     ended_early: usize,
@@ -54,7 +54,7 @@ impl Report {
             twice: watched.iter().map(|one| one.deliveries.twice).sum(),
             ended_early: watched.iter().filter(|one| one.ended_early).count(),
             write: writes.service.summary(),
-            failed_writes: writes.failures_in_words(),
+            failed_writes: writes.describe_failures(),
             processes: usages.map(|(process, (before, after))| Cost::new(process, before, after, delivered)).collect(),
         }
     }

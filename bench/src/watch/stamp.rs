@@ -1,4 +1,4 @@
-//! The number and the sending time of a change, inside the object: an annotation that watchers find without parsing.
+//! The number and the sending time of a change, in an annotation that watchers find without parsing the object.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use memchr::memmem;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) number: u32,
-    /// Since the beginning of the run.
+    /// The time since the beginning of the run.
     pub(super) sent: Duration,
 }
 
 const KEY: &str = "bench/sent";
-/// As an API server prints it. Managed fields name the key with `f:` before it, and so are another text.
+/// The key as an API server encodes it. Managed fields do not match, because they have `f:` before the key.
 const PRINTED: &[u8] = br#""bench/sent":""#;
 
 // === impl Stamp ===
 
 impl Stamp {
-    /// A merge patch (RFC 7396) that puts it into an object.
+    /// A merge patch (RFC 7396) that writes the annotation.
     pub(super) fn patch(self) -> String {
         format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{} {}"}}}}}}"#, self.number, self.sent.as_micros())
     }
 
-    /// The stamp of the object in a watch frame. Bookmarks and the objects of before have none.
+    /// The stamp of the object in a watch frame. Bookmarks and unchanged objects have none.
     pub(super) fn find(frame: &[u8]) -> Option<Self> {
         let begin = memmem::find(frame, PRINTED)? + PRINTED.len();
         let length = memchr::memchr(b'"', &frame[begin..])?;
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_found() {
+    fn a_written_stamp_is_found() {
         let stamp = Stamp { number: 7, sent: Duration::from_micros(1_234_567) };
         let fields = r#""managedFields":[{"fieldsV1":{"f:metadata":{"f:annotations":{"f:bench/sent":{}}}}}]"#;
         let frame = format!(r#"{{"type":"MODIFIED","object":{{{fields},{}}}}}"#, &stamp.patch()[1..]);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn other_frames_have_none() {
+    fn other_frames_have_no_stamp() {
         for frame in
             ["", r#"{"type":"BOOKMARK"}"#, r#"{"bench/sent":"#, r#"{"bench/sent":"x"}"#, r#"{"bench/sent":"1 x"}"#]
         {

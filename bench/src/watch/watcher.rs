@@ -1,4 +1,4 @@
-//! One watch: what comes on it, and when.
+//! One watch: the changes that it receives, and when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +21,21 @@ use crate::target::Target;
 
 pub(super) type Open = Connection<Full<Bytes>>;
 
-/// What a watch is asked for, and what its times count from.
+/// The request of a watch, and its limits.
 pub(super) struct Watcher {
     pub(super) target: Target,
     pub(super) uri: Uri,
     pub(super) epoch: Instant,
-    /// How long after the last change everything must be there.
+    /// The time after the last write in which all changes must arrive.
     pub(super) grace: Duration,
 }
 
-/// What came of a watch.
+/// The result of a watch.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) deliveries: Deliveries,
     pub(super) lost: usize,
-    /// It was over before it was due.
+    /// The API server ended it before the run ended.
     pub(super) ended_early: bool,
 }
 
@@ -47,21 +47,21 @@ struct Stream<B> {
     deliveries: Deliveries,
 }
 
-/// A change of a ConfigMap is a few KB.
-const LARGEST_FRAME: usize = 4 << 20;
+/// The maximum size of an event, in bytes. An event of a ConfigMap has a few KB.
+const MAX_FRAME: usize = 4 << 20;
 
 pub(super) async fn connect(target: &Target, tasks: &Tasks) -> anyhow::Result<Open> {
     Open::open(target, tasks).await.context("cannot connect for a watch")
 }
 
-/// Where a watch has to begin so that it sees every change from now on.
+/// The resource version from which a watch receives all future changes.
 pub(super) async fn resource_version(target: &Target, tasks: &Tasks, path: &str) -> anyhow::Result<String> {
     let uri = target.uri(&format!("{path}?labelSelector={SELECTOR}"))?;
     let mut connection = connect(target, tasks).await?;
     let response = connection.send(client::request(target, Method::GET, uri, Full::default())).await?;
     let status = response.status();
     let body = response.into_body().collect().await?.to_bytes();
-    ensure!(status.is_success(), "listing: {status}: {}", String::from_utf8_lossy(&body));
+    ensure!(status.is_success(), "cannot list ConfigMaps: {status}: {}", String::from_utf8_lossy(&body));
     let list: serde_json::Value = serde_json::from_slice(&body).context("the list is not JSON")?;
     Ok(list["metadata"]["resourceVersion"].as_str().context("the list has no resourceVersion")?.to_owned())
 }
@@ -69,7 +69,8 @@ pub(super) async fn resource_version(target: &Target, tasks: &Tasks, path: &str)
 // === impl Watcher ===
 
 impl Watcher {
-    /// Watches until all that was written is there, or the grace is over. Says on `opened` that it has begun.
+    /// Watches until all written changes have arrived, or the grace period is over. Sends a message to `opened` when
+    /// the watch has begun.
     pub(super) async fn run(
         self,
         mut connection: Open,
@@ -77,13 +78,13 @@ impl Watcher {
         opened: mpsc::Sender<()>,
     ) -> anyhow::Result<Watched> {
         let request = client::request(&self.target, Method::GET, self.uri.clone(), Full::default());
-        let response = connection.send(request).await.context("a watch")?;
+        let response = connection.send(request).await.context("cannot watch")?;
         let (status, body) = (response.status(), response.into_body());
         if !status.is_success() {
             let body = body.collect().await?.to_bytes();
-            anyhow::bail!("a watch: {status}: {}", String::from_utf8_lossy(&body));
+            anyhow::bail!("cannot watch: {status}: {}", String::from_utf8_lossy(&body));
         }
-        // The receiver goes only if another watch could not begin, and then nothing counts.
+        // The receiver is gone only if another watch could not begin. Then the run fails.
         opened.send(()).await.ok();
         drop(opened);
 
@@ -118,18 +119,18 @@ where
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     fn new(body: B, epoch: Instant) -> Self {
-        Self { body, frames: JsonFrames::new(LARGEST_FRAME), epoch, deliveries: Deliveries::new() }
+        Self { body, frames: JsonFrames::new(MAX_FRAME), epoch, deliveries: Deliveries::new() }
     }
 
-    /// Takes what comes next; `false` if nothing will. Dropping it while it waits loses nothing.
+    /// Receives the next chunk. Returns `false` at the end. It is cancel safe.
     async fn more(&mut self) -> anyhow::Result<bool> {
         let Some(frame) = self.body.frame().await else { return Ok(false) };
-        let Ok(chunk) = frame.context("a watch broke off")?.into_data() else { return Ok(true) };
-        let came = self.epoch.elapsed();
+        let Ok(chunk) = frame.context("the connection of a watch was closed")?.into_data() else { return Ok(true) };
+        let received = self.epoch.elapsed();
         self.frames.push(&chunk)?;
         while let Some(frame) = self.frames.next_frame()? {
             if let Some(stamp) = Stamp::find(frame) {
-                self.deliveries.note(stamp.number, came.saturating_sub(stamp.sent));
+                self.deliveries.record(stamp.number, received.saturating_sub(stamp.sent));
             }
         }
         Ok(true)
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn changes_are_found_wherever_the_chunks_are_cut() {
+    async fn changes_are_found_for_any_chunk_size() {
         let epoch = Instant::now();
         let event = |number| {
             let stamp = Stamp { number, sent: Duration::from_millis(40) };

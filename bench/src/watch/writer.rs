@@ -1,4 +1,4 @@
-//! Whoever changes the ConfigMaps.
+//! Writes the ConfigMaps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,8 +17,8 @@ use crate::client::{self, Connection};
 use crate::load::pace::{Exchange, Failure, FailureKind};
 use crate::target::Target;
 
-/// What all writers share: the connection, and the number of the next change.
-pub(super) struct Desk {
+/// The shared state of all writers: the connection, and the number of the next change.
+pub(super) struct ConfigMaps {
     target: Target,
     tasks: Tasks,
     path: String,
@@ -26,30 +26,30 @@ pub(super) struct Desk {
     next: AtomicU32,
 }
 
-/// Changes one ConfigMap again and again.
+/// Changes one ConfigMap repeatedly.
 pub(super) struct Writer {
-    desk: Arc<Desk>,
+    config_maps: Arc<ConfigMaps>,
     object: u32,
     written: Arc<Written>,
     epoch: Instant,
 }
 
-/// What all of them have, as it stands in a query.
+/// The label selector of all ConfigMaps, encoded for a query.
 pub(super) const SELECTOR: &str = "bench%3Dwatch";
-/// More than that of an error is not shown.
-const LONGEST_ERROR: usize = 300;
+/// The maximum number of characters of an error message.
+const MAX_ERROR: usize = 300;
 
-// === impl Desk ===
+// === impl ConfigMaps ===
 
-impl Desk {
+impl ConfigMaps {
     pub(super) async fn open(target: Target, tasks: Tasks, namespace: &str) -> anyhow::Result<Arc<Self>> {
-        let open = Connection::open(&target, &tasks).await.context("cannot connect to write")?;
+        let open = Connection::open(&target, &tasks).await.context("cannot connect for writes")?;
         let path = format!("/api/v1/namespaces/{namespace}/configmaps");
         Ok(Arc::new(Self { target, tasks, path, open: Mutex::new(open), next: AtomicU32::new(0) }))
     }
 
-    /// Makes the objects; what an earlier run left is used.
-    pub(super) async fn set_out(&self, objects: u32) -> anyhow::Result<()> {
+    /// Creates the objects. Objects of an earlier run are reused.
+    pub(super) async fn create(&self, objects: u32) -> anyhow::Result<()> {
         for object in 0..objects {
             let name = name(object);
             let body = format!(
@@ -57,19 +57,19 @@ impl Desk {
             );
             let (status, body) = self.send(Method::POST, &self.path, "application/json", body).await?;
             if !status.is_success() && status != StatusCode::CONFLICT {
-                bail!("cannot make the ConfigMap {name}: {status}: {}", readable(&body));
+                bail!("cannot create ConfigMap {name}: {status}: {}", excerpt(&body));
             }
         }
         Ok(())
     }
 
-    /// Takes the objects away.
-    pub(super) async fn clear(&self, objects: u32) -> anyhow::Result<()> {
+    /// Deletes the objects.
+    pub(super) async fn delete(&self, objects: u32) -> anyhow::Result<()> {
         for object in 0..objects {
             let path = format!("{}/{}", self.path, name(object));
             let (status, body) = self.send(Method::DELETE, &path, "application/json", String::new()).await?;
             if !status.is_success() && status != StatusCode::NOT_FOUND {
-                bail!("cannot delete the ConfigMap {}: {status}: {}", name(object), readable(&body));
+                bail!("cannot delete ConfigMap {}: {status}: {}", name(object), excerpt(&body));
             }
         }
         Ok(())
@@ -95,30 +95,30 @@ impl Desk {
         if !open.is_open() {
             *open = Connection::open(&self.target, &self.tasks).await?;
         }
-        open.share().context("an HTTP/2 connection can be shared")
+        open.share().context("the connection cannot be shared")
     }
 }
 
 // === impl Writer ===
 
 impl Writer {
-    pub(super) fn new(desk: Arc<Desk>, object: u32, written: Arc<Written>, epoch: Instant) -> Self {
-        Self { desk, object, written, epoch }
+    pub(super) fn new(config_maps: Arc<ConfigMaps>, object: u32, written: Arc<Written>, epoch: Instant) -> Self {
+        Self { config_maps, object, written, epoch }
     }
 }
 
 impl Exchange for Writer {
     async fn exchange(&mut self) -> Result<u64, Failure> {
-        let number = self.desk.next.fetch_add(1, Ordering::Relaxed);
-        let path = format!("{}/{}", self.desk.path, name(self.object));
+        let number = self.config_maps.next.fetch_add(1, Ordering::Relaxed);
+        let path = format!("{}/{}", self.config_maps.path, name(self.object));
         let patch = Stamp { number, sent: self.epoch.elapsed() }.patch();
-        let sent = self.desk.send(Method::PATCH, &path, "application/merge-patch+json", patch).await;
+        let sent = self.config_maps.send(Method::PATCH, &path, "application/merge-patch+json", patch).await;
         match sent {
             Ok((status, body)) if status.is_success() => {
                 self.written.confirm(number);
                 Ok(body.len() as u64)
             }
-            Ok((status, body)) => Err(Failure { kind: FailureKind::Status(status.as_u16()), example: readable(&body) }),
+            Ok((status, body)) => Err(Failure { kind: FailureKind::Status(status.as_u16()), example: excerpt(&body) }),
             Err(error) => Err(Failure { kind: FailureKind::Broken, example: format!("{error:#}") }),
         }
     }
@@ -128,6 +128,6 @@ fn name(object: u32) -> String {
     format!("bench-watch-{object}")
 }
 
-fn readable(body: &[u8]) -> String {
-    String::from_utf8_lossy(body).chars().take(LONGEST_ERROR).collect()
+fn excerpt(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).chars().take(MAX_ERROR).collect()
 }

@@ -1,4 +1,4 @@
-//! What is served from memory.
+//! The responses from memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,53 +11,54 @@ use crate::pods;
 
 /// The body of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct MemoryResponse {
     pub(super) body: Bytes,
     pub(super) media_type: &'static str,
 }
 
-/// The answers that were made so far.
+/// Creates responses, and keeps them.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct MemoryResponses {
     pods: usize,
-    everywhere: Bytes,
+    /// The list of all namespaces.
+    all: Bytes,
     /// By namespace.
-    made: Mutex<BTreeMap<String, Made>>,
+    namespaces: Mutex<BTreeMap<String, NamespaceResponses>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Made {
+struct NamespaceResponses {
     small: Option<Bytes>,
     list: Option<Bytes>,
 }
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
-/// The object that is small.
+/// The name of the small pod.
 const SMALL: &str = "bench-small";
-/// What the selector of the lists has in it, however it is written.
+/// A part of the label selector of lists.
 const LABEL: &str = "frontend";
-/// Namespaces that are remembered; a list is 15.7 MB.
-const MOST_NAMESPACES: usize = 8;
+/// The maximum number of namespaces with kept responses. A list has 15.7 MB.
+const MAX_NAMESPACES: usize = 8;
 
-// === impl Answers ===
+// === impl MemoryResponses ===
 
-impl Answers {
+impl MemoryResponses {
     pub(super) fn new(pods: usize) -> Self {
-        Self { pods, everywhere: pods::list(pods).into(), made: Mutex::default() }
+        Self { pods, all: pods::list(pods).into(), namespaces: Mutex::default() }
     }
 
-    /// Nothing if it is the host's to answer.
-    pub(super) fn of(&self, method: &Method, uri: &Uri) -> Option<Answer> {
+    /// The response from memory. `None` if the host must respond.
+    pub(super) fn get(&self, method: &Method, uri: &Uri) -> Option<MemoryResponse> {
         let info = RequestInfo::parse(method, uri.path(), uri.query()).ok()?;
         let Target::Resource(request) = info.target() else { return None };
         if request.resource() != "pods" || !request.group().is_empty() {
             return None;
         }
         match request.subresource() {
-            None => Some(Answer { body: self.pods(&info, request)?, media_type: JSON }),
+            None => Some(MemoryResponse { body: self.pods(&info, request)?, media_type: JSON }),
             Some("log") if request.name() == Some(SMALL) => {
-                Some(Answer { body: self.list(request.namespace()?), media_type: TEXT })
+                Some(MemoryResponse { body: self.list(request.namespace()?), media_type: TEXT })
             }
             Some(_) => None,
         }
@@ -68,7 +69,7 @@ impl Answers {
             Verb::Get if request.name() == Some(SMALL) => self.small(request),
             Verb::List if info.query().all("labelSelector").flatten().any(|selector| selector.contains(LABEL)) => {
                 match request.namespace() {
-                    None => Some(self.everywhere.clone()),
+                    None => Some(self.all.clone()),
                     Some(namespace) => Some(self.list(namespace)),
                 }
             }
@@ -78,21 +79,21 @@ impl Answers {
 
     fn small(&self, request: &ResourceRequest<'_>) -> Option<Bytes> {
         let namespace = request.namespace()?;
-        let make = || pods::small(SMALL, namespace).into();
-        Some(self.made(namespace, |made| made.small.get_or_insert_with(make).clone()))
+        let create = || pods::small(SMALL, namespace).into();
+        Some(self.cached(namespace, |cached| cached.small.get_or_insert_with(create).clone()))
     }
 
     fn list(&self, namespace: &str) -> Bytes {
-        let make = || pods::list_in(self.pods, namespace).into();
-        self.made(namespace, |made| made.list.get_or_insert_with(make).clone())
+        let create = || pods::list_in(self.pods, namespace).into();
+        self.cached(namespace, |cached| cached.list.get_or_insert_with(create).clone())
     }
 
-    fn made(&self, namespace: &str, make: impl FnOnce(&mut Made) -> Bytes) -> Bytes {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.len() >= MOST_NAMESPACES && !made.contains_key(namespace) {
-            made.clear();
+    fn cached(&self, namespace: &str, create: impl FnOnce(&mut NamespaceResponses) -> Bytes) -> Bytes {
+        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if namespaces.len() >= MAX_NAMESPACES && !namespaces.contains_key(namespace) {
+            namespaces.clear();
         }
-        make(made.entry(namespace.to_owned()).or_default())
+        create(namespaces.entry(namespace.to_owned()).or_default())
     }
 }
 
@@ -102,11 +103,11 @@ mod tests {
 
     use super::*;
 
-    fn ask(target: &str) -> Option<Value> {
-        let answers = Answers::new(4);
-        let answer = answers.of(&Method::GET, &target.parse().unwrap())?;
-        assert_eq!(answers.of(&Method::GET, &target.parse().unwrap()).as_ref(), Some(&answer));
-        Some(serde_json::from_slice(&answer.body).unwrap())
+    fn get(target: &str) -> Option<Value> {
+        let responses = MemoryResponses::new(4);
+        let response = responses.get(&Method::GET, &target.parse().unwrap())?;
+        assert_eq!(responses.get(&Method::GET, &target.parse().unwrap()).as_ref(), Some(&response));
+        Some(serde_json::from_slice(&response.body).unwrap())
     }
 
     fn namespaces(list: &Value) -> Vec<&str> {
@@ -114,33 +115,33 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_in_the_namespace_that_was_asked_for() {
-        let pod = ask("/api/v1/namespaces/edge-ke-beijing/pods/bench-small").unwrap();
+    fn pods_are_in_the_requested_namespace() {
+        let pod = get("/api/v1/namespaces/edge-ke-beijing/pods/bench-small").unwrap();
         assert_eq!((&pod["kind"], &pod["metadata"]["name"]), (&"Pod".into(), &"bench-small".into()));
         assert_eq!(pod["metadata"]["namespace"], "edge-ke-beijing");
-        let list = ask("/api/v1/namespaces/x/pods?labelSelector=app%3Dfrontend").unwrap();
+        let list = get("/api/v1/namespaces/x/pods?labelSelector=app%3Dfrontend").unwrap();
         assert_eq!(namespaces(&list), ["x"; 4]);
-        let list = ask("/api/v1/pods?labelSelector=app%3Dfrontend&limit=500").unwrap();
+        let list = get("/api/v1/pods?labelSelector=app%3Dfrontend&limit=500").unwrap();
         assert_eq!(namespaces(&list)[..2], ["default-ke-beijing", "default-ke-hangzhou"]);
     }
 
     #[test]
     fn the_log_of_the_small_pod_is_as_long_as_a_list() {
-        let answers = Answers::new(4);
-        let of = |target: &str| answers.of(&Method::GET, &target.parse().unwrap()).unwrap();
-        let log = of("/api/v1/namespaces/x/pods/bench-small/log");
-        assert_eq!(log.body, of("/api/v1/namespaces/x/pods?labelSelector=app%3Dfrontend").body);
+        let responses = MemoryResponses::new(4);
+        let get = |target: &str| responses.get(&Method::GET, &target.parse().unwrap()).unwrap();
+        let log = get("/api/v1/namespaces/x/pods/bench-small/log");
+        assert_eq!(log.body, get("/api/v1/namespaces/x/pods?labelSelector=app%3Dfrontend").body);
         assert_eq!(log.media_type, "text/plain");
     }
 
     #[test]
-    fn the_small_pod_is_as_large_as_it_is_said_to_be() {
+    fn the_small_pod_has_the_documented_size() {
         let small = pods::small(SMALL, "edge-ke-beijing");
         assert!((3_700..4_000).contains(&small.len()), "{}", small.len());
     }
 
     #[test]
-    fn everything_else_is_the_hosts() {
+    fn the_host_responds_to_all_other_requests() {
         for target in [
             "/api/v1/pods",
             "/api/v1/pods?labelSelector=app%3Dfrontend&watch=true",
@@ -151,7 +152,7 @@ mod tests {
             "/apis/metrics.k8s.io/v1beta1/namespaces/x/pods/bench-small",
             "/version",
         ] {
-            assert_eq!(ask(target), None, "{target}");
+            assert_eq!(get(target), None, "{target}");
         }
     }
 }
