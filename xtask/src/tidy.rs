@@ -3,7 +3,7 @@
 //! Every rule is a function from the files to [`Finding`]s. No rule uses the file system or runs a program, so a few
 //! lines of text can test it. What is *not* here: licences, sources and bans of dependencies, which cargo-deny checks.
 //!
-//! Reading order: [`finding`]; [`tree`], [`lexis`] and [`source`] (files, and what of them is code, comment or test),
+//! Reading order: [`finding`]; [`tree`], [`lexer`] and [`source`] (files, and what of them is code, comment or test),
 //! [`words`], [`shape`], [`clock`], [`frame`], [`walkthrough`], [`mapped_modules`], [`refusals`] (rules on text); [`graph`]
 //! (what depends on what), [`layers`] (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`],
 //! [`shares`] (rules on structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that
@@ -16,7 +16,7 @@ mod frame;
 mod graph;
 mod known;
 mod layers;
-mod lexis;
+mod lexer;
 mod mapped_modules;
 mod methods;
 mod modules;

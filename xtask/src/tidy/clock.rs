@@ -3,7 +3,7 @@
 //! The rule does not apply to a paused clock (`#[tokio::test(start_paused = true)]`), which a sleep only advances.
 
 use super::finding::Finding;
-use super::lexis::in_name;
+use super::lexer::in_name;
 use super::source::Source;
 
 pub(crate) fn check(source: &Source<'_>) -> Vec<Finding> {

@@ -6,10 +6,10 @@
 //! not part of a cycle. If an `impl Type` block is outside of the module that defines the type, that module depends on
 //! the block's module, because whoever uses the type has all its methods.
 //!
-//! Reading order: [`level`] (dependencies), [`ring`] (cycles).
+//! Reading order: [`level`] (dependencies), [`components`] (cycles).
 
+mod components;
 mod level;
-mod ring;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,8 +17,8 @@ use std::fmt::Write as _;
 use super::finding::Finding;
 use super::known::{Known, Violation};
 use super::modules::Unit;
+use components::{components, shortest_cycle};
 use level::{Level, levels};
-use ring::{knots, ring_through};
 
 const REMEDY: &str = "move what both sides need into a module below them, or pass it as an argument";
 
@@ -34,7 +34,7 @@ pub(crate) struct Cycle {
 pub(crate) fn measure(unit: &Unit) -> Vec<Cycle> {
     let mut cycles = Vec::new();
     for level in levels(unit) {
-        for members in knots(&level) {
+        for members in components(&level) {
             let level = level.within(&members);
             cycles.push(Cycle { unit: unit.name.clone(), members, level });
         }
@@ -51,27 +51,28 @@ impl Cycle {
 
     /// Shows a shortest cycle that is not part of a known one, with a use for each of its edges.
     pub(crate) fn finding(&self, known: &Known) -> Finding {
-        let rings: Vec<_> = self.level.edges().filter_map(|(from, to)| ring_through(&self.level, from, to)).collect();
-        let is_new = |ring: &&Vec<&str>| {
-            let members = ring.iter().map(|&name| name.to_owned()).collect();
+        let candidates: Vec<_> =
+            self.level.edges().filter_map(|(from, to)| shortest_cycle(&self.level, from, to)).collect();
+        let is_new = |cycle: &&Vec<&str>| {
+            let members = cycle.iter().map(|&name| name.to_owned()).collect();
             !known.covers(&Violation::Cycle { unit: self.unit.clone(), members })
         };
-        let ring = rings.iter().filter(is_new).min_by_key(|ring| ring.len());
-        let ring = ring.expect("some edge joins what no known cycle joins, or a known one would cover this");
+        let cycle = candidates.iter().filter(is_new).min_by_key(|cycle| cycle.len());
+        let cycle = cycle.expect("otherwise, a known cycle would cover this one");
 
         let mut problem = match self.members.len() {
-            n if n == ring.len() => "these modules form a cycle:".to_owned(),
+            n if n == cycle.len() => "these modules form a cycle:".to_owned(),
             n => format!("{n} modules form cycles, such as:"),
         };
-        let uses: Vec<_> = ring
+        let uses: Vec<_> = cycle
             .iter()
-            .zip(ring.iter().cycle().skip(1))
+            .zip(cycle.iter().cycle().skip(1))
             .filter_map(|(from, to)| Some((from, to, self.level.place(from, to)?)))
             .collect();
         for (from, to, place) in &uses {
             let _ = write!(problem, "\n    {from} -> {to}  {place}");
         }
-        if self.members.len() > ring.len() {
+        if self.members.len() > cycle.len() {
             let members: Vec<_> = self.members.iter().map(String::as_str).collect();
             let _ = write!(problem, "\n    all {}: {}", members.len(), members.join(", "));
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use super::graph::{Graph, Use, arrows};
-use super::lexis::in_name;
+use super::lexer::in_name;
 use super::source::Source;
 use super::tree::Tree;
 

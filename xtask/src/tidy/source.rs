@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::finding::line_at;
-use super::lexis::{self, Views};
+use super::lexer::{self, Views};
 
 /// A file, its text, and which parts of it are code, comments and tests.
 pub(crate) struct Source<'a> {
@@ -20,7 +20,7 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(crate) fn new(path: &'a Path, text: &'a str) -> Self {
-        let views = lexis::views(text);
+        let views = lexer::views(text);
         let tests = test_items(&views.code);
         Self { path, text, views, tests }
     }

@@ -1,7 +1,7 @@
 //! Forbidden words, and names without meaning.
 
 use super::finding::Finding;
-use super::lexis::in_name;
+use super::lexer::in_name;
 use super::source::Source;
 
 /// A word, and what to do instead. It does not match a part of a longer name.

@@ -17,7 +17,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_points_down_is_accepted() {
+fn dependencies_without_cycles_are_accepted() {
     check("mod a { use super::b::B; use super::c::C; } mod b { use super::c::C; } mod c {}", &[]);
     check("mod a { fn f() {} } fn x() { a::f() }", &[]);
     check("mod a { fn x() { super::f() } } mod b { fn x() { super::f() } } fn f() {}", &[]);
@@ -55,9 +55,9 @@ fn what_is_inside_a_child_counts_as_the_child() {
 
 #[test]
 fn a_parent_takes_part_with_its_own_code() {
-    let knot = ["cycle x of 2: crate::a crate::a::b"];
-    check("mod a { struct Own; mod b { use super::Own; fn f() {} } fn x() { b::f() } }", &knot);
-    check("mod a { struct Own; mod b { use super::Own; struct B; } use b::B; }", &knot);
+    let cycle = ["cycle x of 2: crate::a crate::a::b"];
+    check("mod a { struct Own; mod b { use super::Own; fn f() {} } fn x() { b::f() } }", &cycle);
+    check("mod a { struct Own; mod b { use super::Own; struct B; } use b::B; }", &cycle);
     check("struct Own; mod b { use crate::Own; fn f() {} } fn main() { b::f() }", &["cycle x of 2: crate crate::b"]);
     // There is no cycle if it only declares and re-exports, or if only one of the two uses the other.
     check("mod a { pub use b::*; mod b { use super::c::C; pub struct B; } mod c { pub struct C; } pub use c::C; }", &[]);
