@@ -7,7 +7,7 @@ use crate::traffic::Traffic;
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// What the attacker's administrator creates before the attack. Its memory counts, but its time does not.
+    /// Creates objects before the attack. The measurement includes their memory, but not the time of their creation.
     pub(crate) prepare: fn(&AttackSite) -> anyhow::Result<()>,
     pub(crate) traffic: fn() -> Traffic,
 }
@@ -15,10 +15,12 @@ pub(crate) struct Attack {
 // === impl Attack ===
 
 impl Attack {
+    /// An attack without a preparation.
     pub(crate) const fn new(name: &'static str, about: &'static str, traffic: fn() -> Traffic) -> Self {
         Self { name, about, prepare: |_| Ok(()), traffic }
     }
 
+    /// Adds a preparation.
     pub(crate) const fn after(self, prepare: fn(&AttackSite) -> anyhow::Result<()>) -> Self {
         Self { prepare, ..self }
     }

@@ -18,9 +18,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use crate::traffic::{CONFIG_MAPS, NUMBER, Sent, Traffic, VERSION, Who};
+use crate::traffic::{CONFIG_MAPS, Credential, NUMBER, RequestTemplate, Traffic, VERSION};
 
-/// The first line of the process's output.
+/// The process prints this line when it begins.
 pub(crate) const BEGUN: &str = "begun";
 
 /// The maximum number of concurrent requests, and of streams on one connection.
@@ -30,10 +30,10 @@ const AT_ONCE: usize = 100;
 const CONNECTIONS: usize = 4;
 
 /// The time limit for responses after the last request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The result for a stream or connection that is still open at the end.
-const HELD: &str = "held to the end";
+/// The result for a stream or connection that is open until the end.
+const HELD: &str = "open until the end";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -59,10 +59,10 @@ struct Attacker {
     proxy: u16,
     cluster: String,
     end: Instant,
-    clients: HashMap<Who, Http2>,
-    /// The sessions, used in turns.
-    sessions: tokio::sync::Mutex<HashMap<(Who, usize), Arc<Session>>>,
-    answers: Mutex<BTreeMap<String, u64>>,
+    clients: HashMap<Credential, Http2>,
+    /// The connections. Requests use them in turns.
+    sessions: tokio::sync::Mutex<HashMap<(Credential, usize), Arc<Session>>>,
+    responses: Mutex<BTreeMap<String, u64>>,
 }
 
 // === impl Args ===
@@ -89,18 +89,18 @@ impl Args {
 /// Prints [`BEGUN`], sends this traffic, and prints how often it got each response.
 pub(crate) fn perform(args: &Args, mut traffic: Traffic) -> anyhow::Result<()> {
     if let (true, Traffic::Requests(_, requests)) = (args.control, &mut traffic) {
-        *requests = vec![Sent::harmless()];
+        *requests = vec![RequestTemplate::harmless()];
     }
     let [admin, user] = [&args.admin, &args.user].map(|file| Credentials::of(&Kubectl::new(file.clone())));
     let (admin, user) = (admin?, user?);
     let mut clients = HashMap::new();
-    for (who, client) in [
-        (Who::Nobody, Http2::anonymous(&admin.authority)?),
-        (Who::Token, Http2::anonymous(&admin.authority)?),
-        (Who::Admin, Http2::with(&admin)?),
-        (Who::User, Http2::with(&user)?),
+    for (credential, client) in [
+        (Credential::None, Http2::anonymous(&admin.authority)?),
+        (Credential::InvalidToken, Http2::anonymous(&admin.authority)?),
+        (Credential::Admin, Http2::with(&admin)?),
+        (Credential::User, Http2::with(&user)?),
     ] {
-        clients.insert(who, client.from(Ipv4Addr::new(127, 0, 0, 2)));
+        clients.insert(credential, client.from(Ipv4Addr::new(127, 0, 0, 2)));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let attacker = Arc::new(Attacker {
@@ -110,17 +110,17 @@ pub(crate) fn perform(args: &Args, mut traffic: Traffic) -> anyhow::Result<()> {
         end: Instant::now() + Duration::from_secs(args.seconds),
         clients,
         sessions: tokio::sync::Mutex::default(),
-        answers: Mutex::default(),
+        responses: Mutex::default(),
     });
     let mut out = std::io::stdout();
     writeln!(out, "{BEGUN}")?;
     out.flush()?;
     runtime.block_on(Attacker::attack(&attacker, traffic));
-    for (answer, times) in &*attacker.answers() {
-        writeln!(out, "{times} {answer}")?;
+    for (response, times) in &*attacker.responses() {
+        writeln!(out, "{times} {response}")?;
     }
     out.flush()?;
-    // Open requests hold runtimes of their own, which tasks of this runtime must not drop.
+    // Open requests own runtimes, which tasks of this runtime must not drop.
     std::process::exit(0);
 }
 
@@ -131,34 +131,32 @@ impl Attacker {
         match traffic {
             Traffic::Requests(rate, requests) => Self::request_all(attacker, rate, requests).await,
             Traffic::Held { rate, window, sent } => Self::hold_all(attacker, rate, None, window, sent).await,
-            Traffic::Watched { rate, most, watch, changes: (changes, change) } => match attacker.version().await {
+            Traffic::Watched { rate, max_watches, watch, changes: (changes, change) } => match attacker.version().await
+            {
                 Ok(version) => {
-                    let watch = Sent { path: watch.path.replace(VERSION, &version), ..watch };
+                    let watch = RequestTemplate { path: watch.path.replace(VERSION, &version), ..watch };
                     tokio::join!(
-                        Self::hold_all(attacker, rate, Some(most), 0, watch),
+                        Self::hold_all(attacker, rate, Some(max_watches), 0, watch),
                         Self::request_all(attacker, changes, change)
                     );
                 }
-                Err(error) => attacker.note(Ok(Err(error))),
+                Err(error) => attacker.count(Ok(Err(error))),
             },
             Traffic::Resets(rate) => {
                 Self::at(attacker, rate, Some(AT_ONCE), |attacker, number| async move { attacker.reset(number).await })
                     .await;
             }
-            Traffic::Connections { rate, kept } => {
-                Self::at(
-                    attacker,
-                    rate,
-                    None,
-                    move |attacker, number| async move { attacker.connect(number, kept).await },
-                )
+            Traffic::Connections { rate, keep_open } => {
+                Self::at(attacker, rate, None, move |attacker, number| async move {
+                    attacker.connect(number, keep_open).await
+                })
                 .await;
             }
         }
     }
 
-    async fn request_all(attacker: &Arc<Self>, rate: u32, requests: Vec<Sent>) {
-        let requests: Arc<[Sent]> = requests.into();
+    async fn request_all(attacker: &Arc<Self>, rate: u32, requests: Vec<RequestTemplate>) {
+        let requests: Arc<[RequestTemplate]> = requests.into();
         Self::at(attacker, rate, Some(AT_ONCE), move |attacker, number| {
             let requests = Arc::clone(&requests);
             async move { attacker.request(number, &requests[number % requests.len()]).await }
@@ -166,17 +164,23 @@ impl Attacker {
         .await;
     }
 
-    async fn hold_all(attacker: &Arc<Self>, rate: u32, most: Option<usize>, window: u32, sent: Sent) {
+    async fn hold_all(
+        attacker: &Arc<Self>,
+        rate: u32,
+        max_concurrent: Option<usize>,
+        window: u32,
+        sent: RequestTemplate,
+    ) {
         let sent = Arc::new(sent);
-        Self::at(attacker, rate, most, move |attacker, number| {
+        Self::at(attacker, rate, max_concurrent, move |attacker, number| {
             let sent = Arc::clone(&sent);
             async move { attacker.hold(number, window, &sent).await }
         })
         .await;
     }
 
-    /// Acts so many times per second until the end, regardless of the results, with a maximum of concurrent acts.
-    async fn at<F>(attacker: &Arc<Self>, rate: u32, most: Option<usize>, act: impl Fn(Arc<Self>, usize) -> F)
+    /// Calls `act` at this rate until the end, with a maximum of concurrent calls. Does not wait for the results.
+    async fn at<F>(attacker: &Arc<Self>, rate: u32, max_concurrent: Option<usize>, act: impl Fn(Arc<Self>, usize) -> F)
     where
         F: Future<Output = anyhow::Result<String>> + Send + 'static,
     {
@@ -186,38 +190,38 @@ impl Attacker {
         let mut number = 0;
         while ticks.tick().await < attacker.end {
             while let Some(done) = running.try_join_next() {
-                attacker.note(done);
+                attacker.count(done);
             }
-            if most.is_some_and(|most| running.len() >= most) {
+            if max_concurrent.is_some_and(|max| running.len() >= max) {
                 continue;
             }
             running.spawn(act(Arc::clone(attacker), number));
             number += 1;
         }
-        while let Ok(Some(done)) = timeout_at(attacker.end + PATIENCE, running.join_next()).await {
-            attacker.note(done);
+        while let Ok(Some(done)) = timeout_at(attacker.end + RESPONSE_TIMEOUT, running.join_next()).await {
+            attacker.count(done);
         }
         if !running.is_empty() {
-            *attacker.answers().entry("no answer".to_owned()).or_default() += running.len() as u64;
+            *attacker.responses().entry("no response".to_owned()).or_default() += running.len() as u64;
         }
     }
 
-    fn note(&self, done: Result<anyhow::Result<String>, tokio::task::JoinError>) {
-        let answer = match done {
-            Ok(Ok(answer)) => answer,
+    fn count(&self, done: Result<anyhow::Result<String>, tokio::task::JoinError>) {
+        let response = match done {
+            Ok(Ok(response)) => response,
             Ok(Err(error)) => format!("{error:#}").chars().take(60).collect(),
             Err(error) => error.to_string(),
         };
-        *self.answers().entry(answer).or_default() += 1;
+        *self.responses().entry(response).or_default() += 1;
     }
 
-    fn answers(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u64>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn responses(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, u64>> {
+        self.responses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn request(&self, number: usize, sent: &Sent) -> anyhow::Result<String> {
+    async fn request(&self, number: usize, sent: &RequestTemplate) -> anyhow::Result<String> {
         let (request, body) = self.head(number, sent)?;
-        let place = (sent.who, number % CONNECTIONS);
+        let place = (sent.credential, number % CONNECTIONS);
         let session = self.session(place, 1 << 20).await?;
         let result = session.exchange(request.map(|()| body)).await;
         if result.is_err() {
@@ -228,26 +232,26 @@ impl Attacker {
 
     /// The latest resource version.
     async fn version(&self) -> anyhow::Result<String> {
-        let (request, _) = self.head(0, &Sent::new(Who::Admin, "GET", CONFIG_MAPS))?;
-        let session = self.session((Who::Admin, 0), 1 << 20).await?;
+        let (request, _) = self.head(0, &RequestTemplate::new(Credential::Admin, "GET", CONFIG_MAPS))?;
+        let session = self.session((Credential::Admin, 0), 1 << 20).await?;
         let mut body = session.send(request, true).await?.0.await?.into_body();
         let mut list = Vec::new();
         while let Some(chunk) = body.data().await {
             list.extend_from_slice(&chunk?);
         }
         let list: Value = serde_json::from_slice(&list)?;
-        Ok(list["metadata"]["resourceVersion"].as_str().context("a list has a version")?.to_owned())
+        Ok(list["metadata"]["resourceVersion"].as_str().context("the list has no resourceVersion")?.to_owned())
     }
 
-    /// Never ends the body, and does not read the response.
-    async fn hold(&self, number: usize, window: u32, sent: &Sent) -> anyhow::Result<String> {
+    /// Sends a request whose body does not end, and does not read the response.
+    async fn hold(&self, number: usize, window: u32, sent: &RequestTemplate) -> anyhow::Result<String> {
         let (request, body) = self.head(number, sent)?;
-        let session = self.session((sent.who, number / AT_ONCE), window).await?;
-        let (answer, mut stream) = session.send(request, sent.method == "GET").await?;
+        let session = self.session((sent.credential, number / AT_ONCE), window).await?;
+        let (response, mut stream) = session.send(request, sent.method == "GET").await?;
         let held = async {
             tokio::join!(upload(&mut stream, body, false), async {
-                let answer = answer.await?;
-                self.note(Ok(Ok(answer.status().as_u16().to_string())));
+                let response = response.await?;
+                self.count(Ok(Ok(response.status().as_u16().to_string())));
                 pending::<anyhow::Result<()>>().await
             })
         };
@@ -259,8 +263,8 @@ impl Attacker {
 
     /// Resets a request at once (CVE-2023-44487).
     async fn reset(&self, number: usize) -> anyhow::Result<String> {
-        let sent = Sent::harmless();
-        let place = (sent.who, number % CONNECTIONS);
+        let sent = RequestTemplate::harmless();
+        let place = (sent.credential, number % CONNECTIONS);
         let session = self.session(place, 1 << 20).await?;
         match session.send(self.head(number, &sent)?.0, true).await {
             Ok(stream) => drop(stream),
@@ -272,33 +276,33 @@ impl Attacker {
         Ok("reset".to_owned())
     }
 
-    /// In turns: nothing, the beginning of a TLS handshake, TLS with the beginning of HTTP/2, and TLS through the
-    /// proxy.
-    async fn connect(&self, number: usize, kept: bool) -> anyhow::Result<String> {
-        let client = &self.clients[&Who::Nobody];
+    /// Opens a connection. In turns, it sends nothing, the beginning of a TLS handshake, TLS and the beginning of
+    /// HTTP/2, or TLS through the proxy.
+    async fn connect(&self, number: usize, keep_open: bool) -> anyhow::Result<String> {
+        let client = &self.clients[&Credential::None];
         let ended = match number % 4 {
-            0 => self.stay(client.tcp(self.endpoint).await?, kept).await,
+            0 => self.stay(client.tcp(self.endpoint).await?, keep_open).await,
             1 => {
                 let mut stream = client.tcp(self.proxy).await?;
                 stream.write_all(&[0x16, 0x03, 0x01]).await?;
-                self.stay(stream, kept).await
+                self.stay(stream, keep_open).await
             }
             2 => {
                 let mut stream = client.direct(self.endpoint, &self.cluster).await?;
                 stream.write_all(b"PRI * HTTP").await?;
-                self.stay(stream, kept).await
+                self.stay(stream, keep_open).await
             }
-            _ => self.stay(client.proxied(self.proxy, &self.cluster).await?, kept).await,
+            _ => self.stay(client.proxied(self.proxy, &self.cluster).await?, keep_open).await,
         };
         Ok(if ended { "ended" } else { HELD }.to_owned())
     }
 
-    /// Whether the other side closed the connection before the attack ended.
-    async fn stay(&self, stream: impl tokio::io::AsyncRead + Unpin, kept: bool) -> bool {
-        !kept || timeout_at(self.end, ended(stream)).await.is_ok()
+    /// Waits for the end. Returns whether the peer has closed the connection before.
+    async fn stay(&self, stream: impl tokio::io::AsyncRead + Unpin, keep_open: bool) -> bool {
+        !keep_open || timeout_at(self.end, ended(stream)).await.is_ok()
     }
 
-    fn head(&self, number: usize, sent: &Sent) -> anyhow::Result<(Request<()>, Bytes)> {
+    fn head(&self, number: usize, sent: &RequestTemplate) -> anyhow::Result<(Request<()>, Bytes)> {
         let path = sent.path.replace(NUMBER, &number.to_string());
         let mut request =
             Request::builder().method(sent.method).uri(format!("https://{}.atoll.internal{path}", self.cluster));
@@ -308,7 +312,7 @@ impl Attacker {
         if !sent.accept.is_empty() {
             request = request.header("accept", sent.accept);
         }
-        if sent.who == Who::Token {
+        if sent.credential == Credential::InvalidToken {
             request = request.header("authorization", format!("Bearer stranger-{number}"));
         }
         let body = match std::str::from_utf8(&sent.body) {
@@ -318,7 +322,7 @@ impl Attacker {
         Ok((request.body(())?, body))
     }
 
-    async fn session(&self, place: (Who, usize), window: u32) -> anyhow::Result<Arc<Session>> {
+    async fn session(&self, place: (Credential, usize), window: u32) -> anyhow::Result<Arc<Session>> {
         let mut sessions = self.sessions.lock().await;
         if let Some(session) = sessions.get(&place) {
             return Ok(Arc::clone(session));

@@ -1,8 +1,8 @@
-//! Writes as on every host: each kubelet renews its Lease every ten seconds.
+//! Writes to the host like kubelets: each kubelet renews its Lease every ten seconds.
 //!
-//! A consistent list waits until the watch cache of its kind has seen the newest write of any kind (KEP-2340). On a
-//! host on which nobody writes, it does not wait. There, the first tenant who writes anything would make the lists of
-//! all others slower, with or without Atoll.
+//! A consistent list waits until the watch cache of its kind has received the latest write of any kind (KEP-2340). On a
+//! host without writes, lists do not wait. There, the writes of one tenant would slow down the lists of all others,
+//! with or without Atoll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::interval;
 /// The collection of the Leases of kubelets.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
-/// The kubelets, which renew their Leases as long as this exists.
+/// Renews Leases until it ends.
 pub(crate) struct Kubelets {
     connections: Http2,
     renewing: JoinHandle<anyhow::Result<()>>,
@@ -37,7 +37,7 @@ impl Kubelets {
             let lease = json!({"metadata": {"name": "renewed"}, "spec": {"holderIdentity": "renewed"}});
             let (created, _) =
                 session.exchange(request("POST", LEASES, "application/json", &lease.to_string())?).await?;
-            ensure!(created == 201, "the Lease gets {created}");
+            ensure!(created == 201, "cannot create the Lease: {created}");
             Ok(session)
         })?;
         let renewing = connections.spawn(async move {
@@ -53,7 +53,7 @@ impl Kubelets {
         Ok(Self { connections, renewing })
     }
 
-    /// Stops them. It is an error if they have stopped before.
+    /// Stops. Returns the error if it has failed before.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         if self.renewing.is_finished() {
             self.connections.run(self.renewing)??;

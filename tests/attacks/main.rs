@@ -6,14 +6,14 @@
 //! second, and does not wait for the responses. Phases without and with the attack alternate.
 //!
 //! Everything runs on one machine. So a ratio includes the work of the attacker, of Atoll, and of the host's API server
-//! and etcd. The attacker's process has the lowest priority (nice 19), so that it takes little time from the others.
+//! and etcd. The attacker's process has the lowest priority (nice 19), so that it uses little time that others need.
 //! `--control` measures as many harmless requests, with which you can compare an attack.
 //!
 //! Lists are measured apart from the tenant's other requests, because they wait for other clients' writes (see
 //! [`kubelets`]). The bound applies to both.
 //!
 //! Reading order: [`measure`] (the phases), [`traffic`] and [`attack`] (what an attack is), [`list`] (all attacks),
-//! [`attacker`] (the process that sends them), [`tenant`], [`site`], [`report`].
+//! [`attacker`] (the process that performs an attack), [`tenant`], [`site`], [`report`].
 
 mod attack;
 mod attacker;

@@ -52,13 +52,13 @@ pub(crate) fn measure(site: &AttackSite, attack: &Attack, options: &Options) -> 
     }
     (attack.prepare)(site).context("cannot prepare the attack")?;
     let (mut without, mut with) = (Outcome::default(), Outcome::default());
-    let mut answers = BTreeMap::new();
+    let mut responses = BTreeMap::new();
     for _ in 0..options.rounds {
         site.tenant.work(rate, phase, &mut without)?;
         let attacker = AttackerProcess::start(&arguments(site, attack, options))?;
         site.tenant.work(rate, phase, &mut with)?;
-        for (answer, times) in attacker.wait()? {
-            *answers.entry(answer).or_default() += times;
+        for (response, times) in attacker.wait()? {
+            *responses.entry(response).or_default() += times;
         }
     }
     let mut above = [0; 3];
@@ -67,7 +67,7 @@ pub(crate) fn measure(site: &AttackSite, attack: &Attack, options: &Options) -> 
         above[number] = peak(process).context("a process has ended")?.saturating_sub(idle[number]);
     }
     let [agent, server, host] = above;
-    Ok(Row { name: attack.name, answers, agent, server, host, without, with })
+    Ok(Row { name: attack.name, responses, agent, server, host, without, with })
 }
 
 /// The flags of the attacker's process.

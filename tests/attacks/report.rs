@@ -5,11 +5,11 @@ use std::fmt;
 
 use crate::tenant::Outcome;
 
-/// The memory that an attack may cost either half, in bytes.
-const MEMORY: u64 = 128 << 20;
+/// The maximum additional memory of proxy-server or agent during an attack, in bytes.
+const MAX_MEMORY: u64 = 128 << 20;
 
-/// How much longer the 99th percentile of another tenant's requests may take.
-const RATIO: f64 = 2.0;
+/// The maximum ratio of the 99th percentiles of the tenant's latencies, with and without the attack.
+const MAX_RATIO: f64 = 2.0;
 
 pub(crate) struct Header {
     /// Whether harmless requests replace the attacks.
@@ -19,12 +19,12 @@ pub(crate) struct Header {
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// How often the attacker got each response.
-    pub(crate) answers: BTreeMap<String, u64>,
+    pub(crate) responses: BTreeMap<String, u64>,
     /// Peaks above idle, in bytes.
     pub(crate) agent: u64,
     pub(crate) server: u64,
     pub(crate) host: u64,
-    /// The other tenant's.
+    /// The requests of the tenant.
     pub(crate) without: Outcome,
     pub(crate) with: Outcome,
 }
@@ -38,12 +38,12 @@ impl fmt::Display for Header {
         }
         writeln!(
             f,
-            "Memory: peak in MB above idle. Latency: 99th percentile of the other tenant's lists, and of its other requests, \
+            "Memory: peak in MB above idle. Latency: 99th percentile of the tenant's lists, and of its other requests, \
              in ms, without and with the attack."
         )?;
         write!(
             f,
-            "{:<32}{:>7}{:>8}{:>6}{:>9}{:>8}{:>7}{:>9}{:>8}{:>7}{:>8}  answers to the attacker",
+            "{:<32}{:>7}{:>8}{:>6}{:>9}{:>8}{:>7}{:>9}{:>8}{:>7}{:>8}  responses to the attacker",
             "attack", "agent", "server", "host", "lists", "with", "ratio", "others", "with", "ratio", "errors"
         )
     }
@@ -58,19 +58,19 @@ impl Row {
         [("lists", lists, attacked_lists), ("other requests", others, attacked_others)]
     }
 
-    /// The bounds that it exceeds.
+    /// The exceeded bounds.
     pub(crate) fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
-        for (half, peak) in [("agent", self.agent), ("proxy-server", self.server)] {
-            if peak >= MEMORY {
-                misses.push(format!("the {half} took {} MB", peak >> 20));
+        for (process, peak) in [("agent", self.agent), ("proxy-server", self.server)] {
+            if peak >= MAX_MEMORY {
+                misses.push(format!("the {process} used {} MB", peak >> 20));
             }
         }
         for (what, without, with) in self.p99() {
             let ratio = with / without;
             // NaN if there was no response.
-            if ratio.is_nan() || ratio > RATIO {
-                misses.push(format!("the p99 of the other tenant's {what} is {ratio:.2} times as long"));
+            if ratio.is_nan() || ratio > MAX_RATIO {
+                misses.push(format!("the p99 of the tenant's {what} is {ratio:.2} times as long"));
             }
         }
         for (error, times) in self.without.errors().iter().chain(self.with.errors()) {
@@ -89,10 +89,10 @@ impl fmt::Display for Row {
             write!(f, "{without:>9.1}{with:>8.1}{:>7.2}", with / without)?;
         }
         write!(f, "{errors:>8}  ")?;
-        for (answer, times) in &self.answers {
-            write!(f, "{times} x {answer}, ")?;
+        for (response, times) in &self.responses {
+            write!(f, "{times} x {response}, ")?;
         }
-        write!(f, "{} in all", self.answers.values().sum::<u64>())?;
+        write!(f, "{} in total", self.responses.values().sum::<u64>())?;
         self.misses().iter().try_for_each(|miss| write!(f, "\n  MISSED: {miss}"))
     }
 }

@@ -30,7 +30,7 @@ impl AttackSite {
         let (cluster, other) = (format!("attacker-{number}"), format!("tenant-{number}"));
         let clusters = [(cluster.as_str(), Nodes::Location("beijing")), (other.as_str(), Nodes::Location("hangzhou"))];
         let site = VirtualSite::with(Arc::clone(host), &clusters, "proxy: {tls: true}")?;
-        let tenant = Tenant::settle(&site.administrator(&other, Route::Path)?, site.site().ports.endpoint, other)?;
+        let tenant = Tenant::new(&site.administrator(&other, Route::Path)?, site.site().ports.endpoint, other)?;
         let admin = site.administrator(&cluster, Route::Path)?;
         let curl = site.curl_like(&admin, &cluster, Route::Path)?;
         let user = site.user(&cluster, USER)?;
@@ -44,9 +44,9 @@ impl AttackSite {
 
     /// Creates an object in the attacker's cluster. Some attacks provoke a refusal.
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
-        let answer = self.curl.send("POST", path, &object.to_string())?;
+        let response = self.curl.send("POST", path, &object.to_string())?;
         // An attack that fills a quota is refused at some point.
-        ensure!([201, 403, 413, 429].contains(&answer.code), "{path}: {} {:.300}", answer.code, answer.body);
+        ensure!([201, 403, 413, 429].contains(&response.code), "{path}: {} {:.300}", response.code, response.body);
         Ok(())
     }
 

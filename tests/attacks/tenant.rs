@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// The time limit for a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The number of objects in a list.
 const OBJECTS: usize = 20;
@@ -50,7 +50,7 @@ const ACTS: [Act; 5] = [Act::Get, Act::List, Act::Watch, Act::Create, Act::Conne
 
 impl Tenant {
     /// Creates the objects that it requests.
-    pub(crate) fn settle(kubectl: &Kubectl, port: u16, cluster: String) -> anyhow::Result<Self> {
+    pub(crate) fn new(kubectl: &Kubectl, port: u16, cluster: String) -> anyhow::Result<Self> {
         for namespace in ["read", "written"] {
             kubectl.ok(&["create", "namespace", namespace])?;
         }
@@ -80,8 +80,8 @@ impl Tenant {
                 let (connections, session) = (Arc::clone(&self.connections), Arc::clone(&session));
                 let (port, cluster) = (self.port, self.cluster.clone());
                 running.spawn(async move {
-                    let done = timeout(PATIENCE, act.perform(&connections, session, port, &cluster)).await;
-                    let result = done.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer in {PATIENCE:?}")));
+                    let done = timeout(RESPONSE_TIMEOUT, act.perform(&connections, session, port, &cluster)).await;
+                    let result = done.unwrap_or_else(|_| Err(anyhow::anyhow!("no response in {RESPONSE_TIMEOUT:?}")));
                     result.map(|()| (act, due.elapsed())).with_context(|| format!("{act:?}"))
                 });
             }
@@ -125,9 +125,9 @@ impl Act {
             session = Arc::new(connections.session(port, cluster, 1 << 20).await?);
         }
         let status = if let Self::Watch = self {
-            let answer = session.send(request.body(())?, true).await?.0.await?;
-            let status = answer.status().as_u16();
-            answer.into_body().data().await.context("a watch without an event")??;
+            let response = session.send(request.body(())?, true).await?.0.await?;
+            let status = response.status().as_u16();
+            response.into_body().data().await.context("the watch has no event")??;
             status
         } else {
             session.exchange(request.body(Bytes::from(body))?).await?.0

@@ -1,23 +1,23 @@
-//! One line for each request, with what an operator asks for afterwards and nothing that must not be kept.
+//! The access log: one line for each request, without secrets.
 
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
 use libtest_mimic::Trial;
 
 use crate::case;
 
 pub(crate) fn trial(host: Option<&Arc<HostCluster>>) -> Trial {
-    case("access_log::a_line_for_each_request", host, a_line_for_each_request)
+    case("access_log::logs_each_request", host, logs_each_request)
 }
 
 const CLUSTER: &str = "logged";
 const ENTRY: &str = "{name: logged, agents: [site-l], clientCA: {certificate: clusters/logged/client-ca.crt, \
                      key: clusters/logged/client-ca.key}}";
 
-fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
+fn logs_each_request(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &[CLUSTER])?;
     let body = format!(
         "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
@@ -28,10 +28,10 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
     agent.printed("the virtual cluster is provisioned")?;
     agent.printed("tunnel established")?;
     let admin = mint(&site, "admin", &[])?;
-    eventually(SOON, || admin.ok(&["create", "configmap", "one", "-n", "default"]))?;
+    eventually(CONDITION_TIMEOUT, || admin.ok(&["create", "configmap", "one", "-n", "default"]))?;
 
     let logged = |words: &[&str]| {
-        eventually(SOON, || {
+        eventually(CONDITION_TIMEOUT, || {
             let log = site.server.log();
             let found = log.lines().filter(|line| line.contains(" access: "));
             let found = found.filter(|line| words.iter().all(|word| line.contains(word))).count();
@@ -46,7 +46,7 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
         "end=\"whole\"",
     ])?;
 
-    // Whom only the host knows, by a token.
+    // A user of the host, authenticated by a token.
     admin.ok(&["create", "serviceaccount", "robot", "-n", "default"])?;
     let token = admin.ok(&["create", "token", "robot", "-n", "default"])?;
     let robot = mint(&site, "robot", &["--token", token.trim()])?;
@@ -60,7 +60,7 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
     admin.fails(&["get", "nodes", "nobody", "--as=jane"])?;
     logged(&["user=\"admin\" acting_as=\"jane\"", "resource=\"nodes\" name=\"nobody\" status=403"])?;
 
-    // Of what lasts, when it has ended.
+    // The line of a stream is written when the stream ends.
     let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},
                   "spec":{"containers":[{"name":"c","image":"c"}]}}"#;
     admin.ok_with(&["create", "-f", "-"], pod)?;
@@ -68,9 +68,9 @@ fn a_line_for_each_request(host: &HostCluster) -> anyhow::Result<()> {
     admin.ok(&["exec", "-n", "default", "p", "--", "echo", "what-was-typed"])?;
     logged(&[of_admin[0], "resource=\"pods/exec\" namespace=\"default\" name=\"p\" status=101"])?;
 
-    // Nobody is there to be asked.
+    // No agent is connected.
     agent.kill()?;
-    let log = eventually(SOON, || {
+    let log = eventually(CONDITION_TIMEOUT, || {
         admin.fails(&["get", "--raw", "/api/v1/namespaces/default/services", "--request-timeout=1s"])?;
         let log = site.server.log();
         let absent =

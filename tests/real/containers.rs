@@ -1,11 +1,11 @@
-//! The images, as a kubelet would run them: unpacked, as the user that they name, with a root that nobody can write to.
+//! The images, started like in a pod: as the user of the image, with a read-only root file system.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Image, Kubectl, Site, eventually, paths, site};
 use libtest_mimic::Trial;
@@ -13,21 +13,21 @@ use libtest_mimic::Trial;
 use crate::case;
 use crate::trial::trial;
 
-/// What an image may weigh, in bytes: a site may be at the end of a thin line.
+/// The maximum size of an image, in bytes. A site can have a slow connection.
 const LIMIT: u64 = 20_000_000;
-/// Who may serve what in the trials' own configuration.
+/// The cluster and its agent in the configuration of the tests.
 const ENTRY: &str = "{name: boxed, agents: [site-b], clientCA: {certificate: clusters/boxed/client-ca.crt, \
                      key: clusters/boxed/client-ca.key}}";
 const CONFIG: &str = "configs/kubernetes/agent/proxy-agent.yaml";
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
-        trial("containers::hold_one_program", hold_one_program),
-        case("containers::the_agent_works_in_its_own", host, the_agent_works_in_its_own),
+        trial("containers::contain_one_program", contain_one_program),
+        case("containers::the_agent_works_in_its_image", host, the_agent_works_in_its_image),
     ]
 }
 
-fn hold_one_program() -> anyhow::Result<()> {
+fn contain_one_program() -> anyhow::Result<()> {
     for program in ["proxy-agent", "proxy-server"] {
         let image = Image::unpack(program)?;
         let path = format!("/{program}");
@@ -38,17 +38,17 @@ fn hold_one_program() -> anyhow::Result<()> {
         let config = &image.config;
         ensure!(config["User"] == "65532:65532" && config["Entrypoint"] == serde_json::json!([path]), "{config}");
 
-        // No library is there, so it is static or does not start.
+        // The image contains no library, so a dynamically linked program would not start.
         let mut process = image.start(&[], Some(&["--version"]))?;
         process.printed(env!("CARGO_PKG_VERSION"))?;
-        // Without a configuration, the command of the image reports which file is missing.
+        // Without a configuration, the program reports the missing file.
         let mut process = image.start(&[], None)?;
         process.printed(&format!("/etc/atoll/{program}.yaml"))?;
     }
     Ok(())
 }
 
-fn the_agent_works_in_its_own(host: &HostCluster) -> anyhow::Result<()> {
+fn the_agent_works_in_its_image(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &["boxed"])?;
     let image = Image::unpack("proxy-agent")?;
     furnish(&image, &site, host)?;
@@ -61,11 +61,12 @@ fn the_agent_works_in_its_own(host: &HostCluster) -> anyhow::Result<()> {
     confined(&agent)?;
 
     let (config, kubeconfig) = (site.file("server.yaml"), site.file("boxed.kubeconfig"));
-    let words = [config.to_str(), kubeconfig.to_str()].map(|path| path.context("temporary folders have plain names"));
+    let words =
+        [config.to_str(), kubeconfig.to_str()].map(|path| path.context("temporary directories have UTF-8 names"));
     let [config, file] = words;
     site::atoll(&["kubeconfig", "boxed", "--server-config", config?, "-o", file?])?;
     let kubectl = Kubectl::new(kubeconfig);
-    let nodes = eventually(SOON, || kubectl.ok(&["get", "nodes", "-o", "name"]))?;
+    let nodes = eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", "nodes", "-o", "name"]))?;
     ensure!(nodes == "node/beijing-1\nnode/beijing-2\n", "{nodes}");
     kubectl.ok(&["create", "namespace", "edge"])?;
     kubectl.ok(&["delete", "namespace", "edge", "--wait=false"])?;
@@ -75,8 +76,8 @@ fn the_agent_works_in_its_own(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Mounts what `configs/kubernetes/agent` mounts, with addresses and names of this trial's in the configuration, and the
-/// token and the hosts file that every pod has.
+/// Mounts the files of `configs/kubernetes/agent` with the addresses and names of this test, and the token and the
+/// hosts file of each pod.
 fn furnish(image: &Image, site: &Site, host: &HostCluster) -> anyhow::Result<()> {
     let mut config = fs::read_to_string(paths::workspace().join(CONFIG))?;
     for (theirs, ours) in [
@@ -87,7 +88,7 @@ fn furnish(image: &Image, site: &Site, host: &HostCluster) -> anyhow::Result<()>
         ensure!(config.contains(theirs), "{CONFIG} has no {theirs:?}");
         config = config.replace(theirs, &ours);
     }
-    let certificates = site.dir().to_str().context("temporary folders have plain names")?;
+    let certificates = site.dir().to_str().context("temporary directories have UTF-8 names")?;
     site::atoll(&["certs", "agent", "site-b", "--dir", certificates])?;
     image.mount("/etc/atoll/proxy-agent.yaml", config.as_bytes())?;
     image.mount("/etc/atoll/agent.crt", &fs::read(site.file("agents/site-b.crt"))?)?;
@@ -98,7 +99,7 @@ fn furnish(image: &Image, site: &Site, host: &HostCluster) -> anyhow::Result<()>
     let account = "/var/run/secrets/kubernetes.io/serviceaccount";
     image.mount(&format!("{account}/token"), token.trim().as_bytes())?;
     image.mount(&format!("{account}/ca.crt"), &fs::read(host.dir().join("pki/ca.crt"))?)?;
-    // The only way to know `localhost` here: a static program has no module to ask.
+    // A static program uses no name service modules, so it finds `localhost` only in this file.
     image.mount("/etc/hosts", b"127.0.0.1\tlocalhost\n")
 }
 
@@ -107,14 +108,15 @@ fn listeners() -> String {
     format!("listeners: {{probes: 127.0.0.1:{probes}, admin: 127.0.0.1:{admin}}}\n")
 }
 
-/// By the kernel's word: no right of root, and a root that is read-only.
+/// Checks in `/proc` that the process has no capabilities, and that its root is read-only.
 fn confined(process: &Process) -> anyhow::Result<()> {
     let proc = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", process.id()));
     let status = proc("status")?;
     for line in ["Uid:\t65532\t65532\t65532\t65532", "Gid:\t65532\t65532\t65532\t65532", "CapEff:\t0000000000000000"] {
         ensure!(status.contains(line), "no {line:?}:\n{status}");
     }
-    // `proc_pid_mountinfo(5)`: the fifth field is the mount point below the process's root, the sixth its options.
+    // `proc_pid_mountinfo(5)`: the fifth field is the mount point relative to the root of the process, and the sixth
+    // has the options.
     let mounts = proc("mountinfo")?;
     let root =
         mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|fields| fields.get(4) == Some(&"/"));

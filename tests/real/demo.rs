@@ -1,6 +1,6 @@
-//! `atoll demo`, as somebody meets it who tries Atoll for the first time.
+//! `atoll demo`.
 
-mod toy;
+mod dev_apiserver;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +12,12 @@ use libtest_mimic::Trial;
 
 use crate::trial::trial;
 
-/// It uses its own host, because the nodes lose labels.
+/// The first test uses a separate host, because it removes labels of nodes.
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("demo::two_clusters_out_of_one", two_clusters_out_of_one),
-        trial("demo::what_a_newcomer_sees", toy::what_a_newcomer_sees),
-        trial("demo::what_it_needs_is_said", what_it_needs_is_said),
+        trial("demo::two_virtual_clusters", two_virtual_clusters),
+        trial("demo::works_without_a_host", dev_apiserver::works_without_a_host),
+        trial("demo::errors_name_the_remedy", errors_name_the_remedy),
     ]
 }
 
@@ -29,7 +29,7 @@ const MANIFEST: &str = r#"{"apiVersion":"v1","kind":"List","items":[
      "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
      "spec":{"containers":[{"name":"web","image":"nginx"}]}}}}]}"#;
 
-fn two_clusters_out_of_one() -> anyhow::Result<()> {
+fn two_virtual_clusters() -> anyhow::Result<()> {
     let host = HostCluster::up(1)?;
     let folder = tempfile::Builder::new().prefix("atoll-demo-").tempdir()?;
     let dir = folder.path().join("demo");
@@ -73,7 +73,7 @@ fn two_clusters_out_of_one() -> anyhow::Result<()> {
     ended(&mut demo)
 }
 
-fn what_it_needs_is_said() -> anyhow::Result<()> {
+fn errors_name_the_remedy() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let run = |args: &[&str]| {
         let output = Command::new(paths::binary("atoll")).arg("demo").args(args).output()?;
@@ -82,14 +82,14 @@ fn what_it_needs_is_said() -> anyhow::Result<()> {
     let (code, text) = run(&["--kubeconfig", path(&folder.path().join("nowhere"))?, "--port-base", "0"])?;
     ensure!(code == Some(1) && text.contains("nowhere"), "{code:?} {text}");
 
-    // All ports that are taken are told at once, before anything is written.
+    // The error names all ports in use, and the command writes no files.
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port();
     let base = port.min(u16::MAX - 6).to_string();
     let dir = folder.path().join("demo");
     let (code, text) = run(&["--dir", path(&dir)?, "--port-base", &base])?;
     ensure!(code == Some(1) && text.contains(&port.to_string()) && text.contains("--port-base 0"), "{code:?} {text}");
-    ensure!(!dir.exists(), "it wrote files though it could not run");
+    ensure!(!dir.exists(), "it wrote files although it failed");
     Ok(())
 }
 
@@ -99,16 +99,16 @@ pub(crate) fn start(host: Option<&HostCluster>, dir: &Path, name: &str) -> anyho
     if let Some(kubeconfig) = &kubeconfig {
         args.extend(["--kubeconfig", path(kubeconfig)?]);
     }
-    let log = dir.parent().context("a temporary folder")?.join(format!("{name}.log"));
+    let log = dir.parent().context("the directory has no parent")?.join(format!("{name}.log"));
     Process::start("atoll demo", &paths::binary("atoll"), &args, log)
 }
 
 pub(crate) fn ready(demo: &mut Process) -> anyhow::Result<()> {
-    eventually(kubectl::SOON, || {
+    eventually(kubectl::CONDITION_TIMEOUT, || {
         if demo.log().lines().any(|line| line == "ready") {
             return Ok(());
         }
-        bail!("not ready; it printed:\n{}", demo.log())
+        bail!("the demo is not ready; its output:\n{}", demo.log())
     })
 }
 
@@ -119,5 +119,5 @@ fn ended(demo: &mut Process) -> anyhow::Result<()> {
 }
 
 fn path(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

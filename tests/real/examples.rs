@@ -1,4 +1,4 @@
-//! The pages of `examples/`, followed command by command.
+//! The commands of the pages in `examples/`.
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,10 @@ use libtest_mimic::Trial;
 
 use crate::trial::trial;
 
-/// The pages name ports, so one is followed at a time.
+/// The pages use fixed ports, so only one runs at a time.
 static PORTS: Mutex<()> = Mutex::new(());
 
-/// A page may take so long, in seconds.
+/// The time limit of a page, in seconds.
 const LIMIT: &str = "180";
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -57,7 +57,7 @@ fn follow(example: &str) -> anyhow::Result<String> {
     let path = folders.into_iter().flatten().chain(std::env::split_paths(&path));
     let log = home.path().join("log");
     let output = std::fs::File::create(&log)?;
-    // timeout(1) ends the shell's own group of processes, and so what a page that failed has left running.
+    // timeout(1) ends the process group of the shell, with all processes that a failed page has started.
     let status = Command::new("timeout")
         .args([
             LIMIT,

@@ -1,4 +1,4 @@
-//! What survives the death of each half.
+//! Failures of the proxy-server, the agent and the API servers of the host.
 
 mod api_servers;
 mod replicas;
@@ -16,7 +16,7 @@ use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     let mut trials =
-        vec![case("faults::an_informer_misses_nothing", host, an_informer_misses_nothing), api_servers::trial()];
+        vec![case("faults::an_informer_misses_no_event", host, an_informer_misses_no_event), api_servers::trial()];
     trials.extend(replicas::trials(host));
     trials
 }
@@ -24,7 +24,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
 const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
                      key: clusters/faults/client-ca.key}}";
 
-fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
+fn an_informer_misses_no_event(host: &HostCluster) -> anyhow::Result<()> {
     let mut site = Site::start(&[ENTRY], &["faults"])?;
     let agent_kubeconfig = host.agent_kubeconfig();
     let body = format!(
@@ -70,14 +70,14 @@ fn an_informer_misses_nothing(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An informer of client-go's, and a writer beside it.
+/// An informer of client-go, and a writer.
 struct Informer {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Informer {
-    /// Returns when it writes, into the namespace `informer`.
+    /// Starts both. Returns when the writer writes, in the namespace `informer`.
     fn start(kubectl: &Kubectl) -> anyhow::Result<Self> {
         let mut child = Command::new(paths::component("atoll-informer"))
             .arg("--kubeconfig")
@@ -93,7 +93,7 @@ impl Informer {
         Ok(Self { child, output })
     }
 
-    /// Waits for its end. What it holds must be what is there.
+    /// Waits for the end. The cache of the informer must equal the stored objects.
     fn missed_nothing(mut self) -> anyhow::Result<()> {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest)?;
@@ -106,11 +106,11 @@ impl Informer {
     }
 }
 
-/// A watch that has begun.
+/// Starts a watch, and waits until it has begun.
 fn watch(kubectl: &Kubectl) -> anyhow::Result<Child> {
     let mut child = kubectl.start(&["get", "namespaces", "--watch", "-o", "name"])?;
     let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
-    // The four that every cluster has, and one more.
+    // The four initial namespaces, and one more.
     for _ in 0..5 {
         ensure!(output.read_line(&mut String::new())? > 0, "the watch ended");
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const CLUSTER: &str = "tidy";
 const SITE: &str = "node-restriction.kubernetes.io/site";
 const WEAK: &str = include_str!("isolation/weak.yaml");
 
-/// What a virtual cluster may have, and a host in good order then has too.
+/// A ClusterRole that a virtual cluster can create, and that is no weakness of the host.
 const TENANTS: &str = "
 apiVersion: v1
 kind: Namespace
@@ -44,10 +44,10 @@ spec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {tea
 ";
 
 pub(crate) fn trial() -> Trial {
-    crate::trial::trial("isolation::a_host_in_good_order_and_each_weakness", a_host_in_good_order_and_each_weakness)
+    crate::trial::trial("isolation::weaknesses_are_reported", weaknesses_are_reported)
 }
 
-fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
+fn weaknesses_are_reported() -> anyhow::Result<()> {
     let host = HostCluster::up(1)?;
     let operator = host.kubectl();
     operator.ok(&["label", "nodes", "-l", "location=beijing", &format!("{SITE}=beijing")])?;
@@ -64,10 +64,10 @@ fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
     let server = site.file("server.yaml");
     site::atoll(&["kubeconfig", CLUSTER, "--server-config", text(&server)?, "-o", text(&kubeconfig)?])?;
     let tenant = Kubectl::new(kubeconfig);
-    eventually(SOON, || tenant.ok(&["get", "namespaces"]).map(drop))?;
+    eventually(CONDITION_TIMEOUT, || tenant.ok(&["get", "namespaces"]).map(drop))?;
     tenant.ok_with(&["apply", "-f", "-"], TENANTS)?;
 
-    // In good order, asked as the agent and as somebody else.
+    // Without weaknesses, with the credential of the agent and with that of an administrator.
     let file = site.file(&format!("{AGENT}.yaml"));
     let clean = check(&["--host", text(&file)?])?;
     let expected = format!("{}: no mistakes, no warnings, no weaknesses\n", file.display());
@@ -78,12 +78,12 @@ fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
     let asked = check(&["--host-kubeconfig", text(&host.dir().join("host.kubeconfig"))?, text(&elsewhere)?])?;
     ensure!(asked.status.code() == Some(0), "{asked:?}");
 
-    // In bad order, with a configuration that is not careful either.
+    // With all kinds of weaknesses, also in the configuration.
     operator.ok_with(&["create", "-f", "-"], WEAK)?;
     operator.ok(&["delete", "namespace", "weak-gone", "--wait=false"])?;
-    eventually(SOON, || finalize(&operator, "weak-gone"))?;
+    eventually(CONDITION_TIMEOUT, || finalize(&operator, "weak-gone"))?;
     let phase = ["get", "persistentvolume", "weak-volume", "-o", "jsonpath={.status.phase}"];
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         ensure!(operator.ok(&phase)? == "Available");
         Ok(())
     })?;
@@ -124,24 +124,24 @@ fn a_host_in_good_order_and_each_weakness() -> anyhow::Result<()> {
         let item = items(&report).find(is_it).with_context(|| format!("{check}: {message}\n{report:#}"))?;
         ensure!(!text_of(item, "advice").is_empty(), "{item}");
     }
-    // Nothing else is said, in particular not of what is Atoll's own.
+    // There are no other items, in particular none about objects of Atoll.
     ensure!(items(&report).count() == 18 && report["weaknesses"] == 18, "{report:#}");
 
-    // The text says the same, with a line for each entry of the file; what is accepted is only counted.
-    let said = check(&["--host", text(&careless)?])?;
-    let lines = String::from_utf8_lossy(&said.stdout).into_owned();
-    let line = config.lines().position(|line| line.contains(second)).context("one line")? + 1;
+    // The text has the same findings, with the lines of the file. Accepted weaknesses are only counted.
+    let output = check(&["--host", text(&careless)?])?;
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = config.lines().position(|line| line.contains(second)).context("the line is missing")? + 1;
     ensure!(lines.lines().any(|it| it.starts_with(&format!("{}:{line}:", careless.display()))), "{lines}");
     ensure!(lines.ends_with("no mistakes, no warnings, 18 weaknesses\n"), "{lines}");
     let kinds: BTreeSet<_> = items(&report).map(|item| text_of(item, "check").to_owned()).collect();
     let accepted: Vec<_> = kinds.iter().flat_map(|kind| ["--accept", kind]).collect();
-    let said = check(&[&["--host", text(&careless)?], &accepted[..]].concat())?;
-    let lines = String::from_utf8_lossy(&said.stdout).into_owned();
-    ensure!(said.status.code() == Some(0) && lines.ends_with("no weaknesses, 18 accepted\n"), "{lines}");
+    let output = check(&[&["--host", text(&careless)?], &accepted[..]].concat())?;
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.code() == Some(0) && lines.ends_with("no weaknesses, 18 accepted\n"), "{lines}");
     Ok(())
 }
 
-/// Ends a namespace that is being deleted, whatever is left in it.
+/// Removes the finalizers of a namespace that is being deleted, although it has objects.
 fn finalize(operator: &Kubectl, name: &str) -> anyhow::Result<()> {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}});
@@ -159,11 +159,11 @@ fn text_of<'v>(item: &'v Value, key: &str) -> &'v str {
     item[key].as_str().unwrap_or_default()
 }
 
-/// Runs `atoll check`, however it ends.
+/// Runs `atoll check`.
 fn check(args: &[&str]) -> anyhow::Result<Output> {
     Command::new(paths::binary("atoll")).arg("check").args(args).output().context("cannot run atoll")
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

@@ -1,7 +1,7 @@
-//! Members of a real Karmada control plane in push mode, joined by its own command.
+//! Members of a real Karmada control plane in push mode, joined by `karmadactl join`.
 //!
-//! What is asked of a member is asked of a plain cluster first: that is the measure for the others. All trials share one
-//! control plane, and a host beside it with a proxy-server, an agent and two virtual clusters.
+//! The checks of a member also run on a plain cluster, for comparison. All tests share one control plane, and one host
+//! with a proxy-server, an agent and two virtual clusters.
 
 mod auto;
 mod commands;
@@ -27,13 +27,13 @@ use member::Member;
 
 const BEIJING: &str = "ke-beijing";
 const HANGZHOU: &str = "ke-hangzhou";
-/// The names, and the nodes, of the edge-cluster proposal.
+/// The clusters of the edge-cluster proposal, and the locations of their nodes.
 const CLUSTERS: [(&str, &str); 2] = [(BEIJING, "beijing"), (HANGZHOU, "hangzhou")];
 
-/// How long a change may take through Karmada's queues, which back off after a failure, on a busy machine.
+/// The time limit for a change by Karmada, whose queues back off after a failure.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// What the trials share. They take turns: Karmada brings every namespace to every member.
+/// The shared state of the tests. They run one after the other, because Karmada creates each namespace in every member.
 #[derive(Default)]
 struct World {
     site: OnceLock<anyhow::Result<VirtualSite>>,
@@ -47,7 +47,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial(format!("karmada::{name}"), move || world.run(run))
     };
     vec![
-        // First, since it is the longest and needs none of the others.
+        // The longest test begins first.
         trial("karmada::two_members_stay_ready_and_quiet", quiet::two_members_stay_ready_and_quiet),
         case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
         case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
@@ -78,7 +78,7 @@ fn a_plain_cluster_is_a_member(site: &VirtualSite) -> anyhow::Result<()> {
     member.comes_and_goes(&Karmada::beside(site.host()))
 }
 
-/// The same cluster at the far end of a tunnel, with a `proxy-url` that `join` takes over.
+/// The same cluster behind a tunnel, with a `proxy-url` that `join` copies.
 fn a_physical_cluster_is_a_member(site: &VirtualSite) -> anyhow::Result<()> {
     let (branch, _agent) = site_with_branch(site.host())?;
     let kubectl = branch.physical(site.host().kubectl().kubeconfig())?;

@@ -1,6 +1,6 @@
-//! A host as KubeEdge has it: the Kubernetes that it is built from, nodes of the edge, groups of nodes.
+//! A host with KubeEdge: the Kubernetes version of KubeEdge, edge nodes and node groups.
 //!
-//! All suites run on such a host with `ATOLL_TEST_HOST=kubeedge`; this is what differs there, and the everyday of it.
+//! With `ATOLL_TEST_HOST=kubeedge`, all suites run on such a host. This module tests the differences.
 
 use anyhow::ensure;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite};
@@ -44,10 +44,10 @@ spec:
 ";
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("kubeedge::groups_of_nodes_are_clusters", groups_of_nodes_are_clusters)]
+    vec![trial("kubeedge::node_groups_are_clusters", node_groups_are_clusters)]
 }
 
-fn groups_of_nodes_are_clusters() -> anyhow::Result<()> {
+fn node_groups_are_clusters() -> anyhow::Result<()> {
     let clusters = [(BEIJING, Nodes::Group("beijing")), (HANGZHOU, Nodes::Group("hangzhou"))];
     let site = VirtualSite::of(HostCluster::up_with_kubeedge()?, &clusters)?;
     for (cluster, location) in [(BEIJING, "beijing"), (HANGZHOU, "hangzhou")] {
@@ -56,7 +56,7 @@ fn groups_of_nodes_are_clusters() -> anyhow::Result<()> {
         ensure!(version.contains(r#""minor": "32""#), "{version}");
         let nodes = kubectl.ok(&["get", "nodes", "-o", "name"])?;
         ensure!(nodes == format!("node/{location}-1\nnode/{location}-2\n"), "{cluster}: {nodes}");
-        // The roles are KubeEdge's, as they are on the host.
+        // The nodes have the roles of KubeEdge.
         ensure!(kubectl.ok(&["get", "nodes"])?.contains("agent,edge"));
         for server_side in [false, true] {
             let apply = ["apply", "-f", "-", &format!("--server-side={server_side}"), "--force-conflicts"];
@@ -74,7 +74,8 @@ fn groups_of_nodes_are_clusters() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The group's label and the toleration are in every template and pod on the host, and nowhere in the virtual cluster.
+/// On the host, every template and pod has the label of the group and the toleration. The virtual cluster shows
+/// neither.
 fn stays_in_its_group(site: &VirtualSite, kubectl: &Kubectl, cluster: &str, location: &str) -> anyhow::Result<()> {
     let shown = kubectl.ok(&["get", "deploy,ds,job", "-n", "edge", "-o", "yaml", "--show-managed-fields"])?;
     for hidden in ["nodeSelector", "apps.kubeedge.io", "node-role.kubernetes.io/edge"] {

@@ -1,38 +1,37 @@
-//! Nothing of a neighbour, and nothing of how the host calls things, is in any answer.
+//! No response contains data of another virtual cluster, or names of the host.
 //!
-//! Two virtual clusters are filled with objects of every kind, whose names nobody can mistake; then each is asked for all
-//! that it serves, in every form, and every byte of the answers is looked at. It needs a site of its own: on a shared one
-//! other trials write such words on purpose.
+//! The test creates objects of every kind with unique names in two virtual clusters. Then it requests all resources of
+//! each cluster in every format, and searches the responses for forbidden names. It uses a separate site, because other
+//! tests write such names on purpose.
 
 use std::collections::HashMap;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually, paths};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-/// Two clusters by the location of their nodes, each with its neighbour.
+/// Two clusters, by the location of their nodes, each with its neighbor.
 const NEIGHBOURS: [(&str, &str); 2] = [("beijing", "hangzhou"), ("hangzhou", "beijing")];
 
-/// What both clusters make, with `OWN` for a word of their own.
+/// The objects of both clusters. `OWN` is a unique word of each cluster.
 const OBJECTS: &str = include_str!("leaks/objects.yaml");
 
-/// Kinds of which each cluster has objects that it did not make itself.
+/// Kinds whose objects the test does not create.
 const OF_THE_HOST: [&str; 3] =
     ["v1/persistentvolumes", "storage.k8s.io/v1/volumeattachments", "storage.k8s.io/v1/csinodes"];
 
-/// Fewer answers would mean that the crawl has looked at less than it should. How many there are depends on what the
-/// controllers have written meanwhile: some 4,000 to 4,500.
+/// The minimum number of responses. The actual number depends on the controllers, and is about 4,000 to 4,500.
 const ANSWERS: u32 = 3000;
 
 pub(crate) fn trial() -> Trial {
-    crate::trial::trial("leaks::nothing_of_others_is_in_any_answer", nothing_of_others_is_in_any_answer)
+    crate::trial::trial("leaks::no_response_contains_foreign_data", no_response_contains_foreign_data)
 }
 
-fn nothing_of_others_is_in_any_answer() -> anyhow::Result<()> {
+fn no_response_contains_foreign_data() -> anyhow::Result<()> {
     let site = VirtualSite::start(&[("ke-beijing", "beijing"), ("ke-hangzhou", "hangzhou")])?;
     let host = site.host().kubectl();
     host.ok_with(&["create", "-f", "-"], &widgets())?;
@@ -41,8 +40,8 @@ fn nothing_of_others_is_in_any_answer() -> anyhow::Result<()> {
     for (location, neighbour) in NEIGHBOURS {
         let cluster = site.administrator(&format!("ke-{location}"), Route::Path)?;
         host.ok_with(&["create", "-f", "-"], &of_the_host(location))?;
-        // Established is not yet served: discovery is told a moment later.
-        eventually(SOON, || cluster.ok(&["get", "widgets", "--all-namespaces"]))?;
+        // Discovery contains the kind only some time after it is established.
+        eventually(CONDITION_TIMEOUT, || cluster.ok(&["get", "widgets", "--all-namespaces"]))?;
         let objects = objects().collect::<Vec<_>>().join("\n---\n");
         cluster.ok_with(&["create", "-f", "-"], &objects.replace("OWN", &format!("own-{location}")))?;
         clusters.push((cluster, location, neighbour));
@@ -52,11 +51,12 @@ fn nothing_of_others_is_in_any_answer() -> anyhow::Result<()> {
         std::thread::spawn(move || crawl(&cluster, location, neighbour))
     });
     let crawls: Vec<_> = crawls.collect();
-    crawls.into_iter().try_for_each(|crawl| crawl.join().ok().context("a crawl panicked")?)
+    crawls.into_iter().try_for_each(|crawl| crawl.join().ok().context("a thread panicked")?)
 }
 
 fn crawl(cluster: &Kubectl, location: &str, neighbour: &str) -> anyhow::Result<()> {
-    // Names of the host: of namespaces, root namespaces, users, mirrors; and labels that make a namespace a cluster's.
+    // Names of the host: namespaces, root namespaces, users and mirrors; and the labels that assign a namespace to a
+    // cluster.
     let forbidden = format!(r"[a-z0-9]-ke-{location}|atoll-root|atoll\.dev|atoll-system|vc:ke|atoll:crb");
     let output = Command::new("timeout")
         .arg("240")
@@ -74,14 +74,14 @@ fn crawl(cluster: &Kubectl, location: &str, neighbour: &str) -> anyhow::Result<(
         .filter_map(|(kind, number)| Some((kind, number.parse().ok()?)))
         .collect();
     for kind in made().iter().map(String::as_str).chain(OF_THE_HOST) {
-        ensure!(own.get(kind).is_some_and(|number| *number > 0), "ke-{location} shows none of its {kind}: {seen}");
+        ensure!(own.get(kind).is_some_and(|number| *number > 0), "ke-{location} shows no {kind}: {seen}");
     }
-    let answers = seen.lines().last().and_then(|line| line.split(' ').next()?.parse::<u32>().ok());
-    ensure!(answers.is_some_and(|answers| answers >= ANSWERS), "{answers:?} answers: {seen}");
+    let responses = seen.lines().last().and_then(|line| line.split(' ').next()?.parse::<u32>().ok());
+    ensure!(responses.is_some_and(|responses| responses >= ANSWERS), "{responses:?} responses: {seen}");
     Ok(())
 }
 
-/// Each of [`OBJECTS`] that the host has a kind for: `resource.k8s.io/v1` is of 1.34.
+/// The objects of [`OBJECTS`] whose kind the host serves. `resource.k8s.io/v1` exists since Kubernetes 1.34.
 fn objects() -> impl Iterator<Item = &'static str> {
     let is_known = |object: &&str| !(everywhere_kubeedge() && object.contains("apiVersion: resource.k8s.io/v1\n"));
     OBJECTS.split("\n---\n").filter(is_known)
@@ -106,7 +106,7 @@ fn made() -> Vec<String> {
         .collect()
 }
 
-/// A custom kind, which the host's operator made.
+/// A custom kind, created by the operator of the host.
 fn widgets() -> String {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -123,7 +123,7 @@ fn widgets() -> String {
     .to_string()
 }
 
-/// A volume that the cluster's claim is for, its attachment to a node, and what that node can attach.
+/// A volume for the claim of the cluster, its VolumeAttachment, and the CSINode of the node.
 fn of_the_host(location: &str) -> String {
     let (own, node) = (format!("own-{location}"), format!("{location}-1"));
     let labels = json!({"own": own});

@@ -19,7 +19,7 @@ use libtest_mimic::Trial;
 
 use crate::trial::trial;
 
-/// What an attack may cost either half, in bytes.
+/// The maximum additional memory of the proxy-server or the agent, in bytes.
 const COST: u64 = 128 << 20;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
@@ -28,16 +28,16 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         trial(format!("limits::{name}"), move || run(host.context("no host cluster while listing")?))
     };
     vec![
-        case("strangers_stop_nobody", floods::strangers_stop_nobody),
-        case("uploads_of_strangers_fill_nothing", floods::uploads_of_strangers_fill_nothing),
-        case("silent_connections_end", connections::silent_ones_end),
-        case("idle_connections_make_room", connections::idle_ones_make_room),
+        case("unauthenticated_clients_block_nobody", floods::unauthenticated_clients_block_nobody),
+        case("unauthenticated_uploads_use_little_memory", floods::unauthenticated_uploads_use_little_memory),
+        case("idle_connections_are_closed", connections::silent_ones_end),
+        case("idle_connections_are_closed_for_new_ones", connections::idle_ones_make_room),
         case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
         case("requests_that_are_reset_are_limited", floods::resets_are_limited),
         case("requests_that_are_reset_at_once_all_count", floods::resets_at_once_all_count),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
-        case("watches_from_any_zero_are_new_ones", watches::from_any_zero_are_new_ones),
-        case("short_bodies_are_weighed", bodies::short_ones_are_weighed),
+        case("watches_from_version_zero_use_ten_seats", watches::from_version_zero_use_ten_seats),
+        case("costly_short_bodies_are_limited", bodies::short_ones_are_weighed),
         case("samples_of_large_bodies_come_first", bodies::samples_come_first),
         case("aliases_are_expanded_within_bounds", bodies::aliases_are_expanded_within_bounds),
         case("objects_of_many_values_are_limited", objects::of_many_values_are_limited),
@@ -45,14 +45,14 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     ]
 }
 
-/// Two virtual clusters of the shared host, `NAME-a` and `NAME-b`.
+/// Two virtual clusters on the shared host, `NAME-a` and `NAME-b`.
 fn site(host: Arc<HostCluster>, name: &str, keys: &str) -> anyhow::Result<(VirtualSite, String, String)> {
     let (a, b) = (format!("{name}-a"), format!("{name}-b"));
     let clusters = [(a.as_str(), Nodes::Location("beijing")), (b.as_str(), Nodes::Location("hangzhou"))];
     Ok((VirtualSite::with(host, &clusters, keys)?, a, b))
 }
 
-/// What both halves held before an attack.
+/// The memory of both processes before an attack.
 struct Memory<'s> {
     halves: [(&'s Process, u64); 2],
 }
@@ -63,7 +63,7 @@ impl<'s> Memory<'s> {
         Ok(Self { halves: [before(&site.site().server)?, before(site.agent())?] })
     }
 
-    /// Neither may have held much more at any time.
+    /// Fails if the peak of one of them is much higher.
     fn is_bounded(&self) -> anyhow::Result<()> {
         for (half, before) in self.halves {
             let cost = half.peak()?.saturating_sub(before);

@@ -1,4 +1,5 @@
-//! The suites on a real host cluster: release binaries as separate processes, files as an operator writes them.
+//! The suites on a real host cluster, with release binaries as separate processes, and with files like those of an
+//! operator.
 
 mod access_log;
 mod commands;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // The host is ended by its last handle, before the process is.
+    // The last handle stops the host. Drop it before the process exits.
     let conclusion = libtest_mimic::run(&arguments, trials(Some(&host)));
     trial::print_slowest();
     conclusion.exit_code()
@@ -64,7 +65,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trial::spread(karmada::trials(), trials)
 }
 
-/// One case that needs the host cluster.
+/// A test that needs the host cluster.
 pub(crate) fn case(
     name: &str,
     host: Option<&Arc<HostCluster>>,

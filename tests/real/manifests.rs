@@ -10,7 +10,8 @@ use atoll_tests::{HostCluster, Kubectl, paths, site};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-/// A folder, what it deploys, the Secret that is made by hand: its name, and its keys with the files of `atoll certs`.
+/// A directory, the program that it deploys, and the Secret that the operator creates: its name, and its keys with the
+/// files of `atoll certs`.
 struct Manifests {
     folder: &'static str,
     program: &'static str,
@@ -65,24 +66,24 @@ const ALL: [Manifests; 2] = [
     },
 ];
 
-/// What only a pod can resolve.
+/// A setting that only works in a pod.
 const IN_POD: &str = "{inCluster: true}";
 
 pub(crate) fn trial() -> Trial {
-    crate::trial::trial("manifests::are_accepted_and_fit_together", are_accepted_and_fit_together)
+    crate::trial::trial("manifests::are_consistent", are_consistent)
 }
 
-fn are_accepted_and_fit_together() -> anyhow::Result<()> {
-    // Of its own: others count pods.
+fn are_consistent() -> anyhow::Result<()> {
+    // A separate host, because other tests count pods.
     let host = HostCluster::up(1)?;
     let kubectl = host.kubectl();
-    // A pod that wants more than the strictest of the Pod Security Standards allows is not admitted, and the Deployment
-    // that asks for it is warned of, which is a failure below.
+    // The strictest of the Pod Security Standards. A Deployment with other pods gets a warning, which is a failure
+    // below.
     let label = |level: &str| format!("pod-security.kubernetes.io/{level}=restricted");
     kubectl.ok(&["label", "namespace", "atoll-system", &label("enforce"), &label("warn")])?;
 
     if everywhere_kubeedge() {
-        // Both halves run in the cloud. These hosts have nodes of the edge only.
+        // Both Deployments run in the cloud, but this host has only edge nodes.
         kubectl.ok(&["taint", "nodes", "--all", "node-role.kubernetes.io/edge-"])?;
     }
 
@@ -102,7 +103,7 @@ fn are_accepted_and_fit_together() -> anyhow::Result<()> {
 // === impl Manifests ===
 
 impl Manifests {
-    /// As an operator does it, but that no warning is let pass.
+    /// Applies the manifests. Warnings are failures.
     fn apply(&self, kubectl: &Kubectl, certificates: &Path) -> anyhow::Result<()> {
         let from =
             |(key, file): &(&str, &str)| anyhow::Ok(format!("--from-file={key}={}", text(&certificates.join(file))?));
@@ -117,14 +118,14 @@ impl Manifests {
         let mut applied: Vec<&str> = applied.lines().collect();
         applied.sort_unstable();
         ensure!(applied == self.objects, "{applied:#?}");
-        // No kubelet is here to try the image; the API server and its controllers have no objection.
+        // No kubelet starts the image. The API server and the controllers accept the objects.
         let rollout = ["rollout", "status", "--timeout=45s"];
         kubectl.ok(&[&rollout[..], &["-n", "atoll-system", "deployment", self.program]].concat())?;
         Ok(())
     }
 
-    /// What is stored goes together: the image is the one that is built, the configuration is where the arguments say, and
-    /// finds all files that it names.
+    /// The stored objects are consistent: the image is the one of the build, the configuration has the path in the
+    /// arguments, and all files that it names exist.
     fn check(&self, host: &HostCluster) -> anyhow::Result<()> {
         let kubectl = host.kubectl();
         let get = |kind: &str, name: &str| -> anyhow::Result<Value> {
@@ -135,7 +136,7 @@ impl Manifests {
         let container = &pod["containers"][0];
         let image = format!("localhost/atoll/{}:{}", self.program, env!("CARGO_PKG_VERSION"));
         ensure!(container["image"] == image.as_str(), "{}", container["image"]);
-        // The Pod Security Standards do not cover it.
+        // The Pod Security Standards do not require this field.
         ensure!(container["securityContext"]["readOnlyRootFilesystem"] == true, "{container}");
 
         let folder = tempfile::Builder::new().prefix("atoll-mounted-").tempdir()?;
@@ -160,26 +161,33 @@ impl Manifests {
             }
         }
         let mounted = container["volumeMounts"][0]["mountPath"].as_str().context("no mount")?;
-        let config = container["args"][1].as_str().and_then(|path| path.strip_prefix(mounted)).context("elsewhere")?;
+        let config = container["args"][1]
+            .as_str()
+            .and_then(|path| path.strip_prefix(mounted))
+            .context("the path is not in the mount")?;
         let file = folder.path().join(config.trim_start_matches('/'));
         let config = fs::read_to_string(&file)?;
         let mut check = vec!["check", text(&file)?];
         if config.contains(IN_POD) {
-            // The same account, for a place that is no pod; so the host can be asked whether it has all rights.
+            // Use a kubeconfig of the same service account, because this is not a pod. So the check includes its
+            // rights.
             let kubeconfig = format!("{{kubeconfig: {}}}", text(&host.agent_kubeconfig())?);
             fs::write(&file, config.replace(IN_POD, &kubeconfig))?;
             check.extend(["--host", "--accept", "node-label"]);
         } else {
-            ensure!(self.program == "proxy-server", "an agent in a pod takes the pod's account:\n{config}");
+            ensure!(
+                self.program == "proxy-server",
+                "the configuration of an agent in a pod must have inCluster: true:\n{config}"
+            );
         }
-        let said = site::atoll(&check)?;
-        // Each of the two virtual clusters selects its nodes by a label that a node may give itself.
+        let output = site::atoll(&check)?;
+        // Both virtual clusters select their nodes by a label that a kubelet may set.
         let weaknesses = if self.program == "proxy-agent" { ", no weaknesses, 2 accepted" } else { "" };
-        ensure!(said.ends_with(&format!(": no mistakes, no warnings{weaknesses}\n")), "{said}");
+        ensure!(output.ends_with(&format!(": no mistakes, no warnings{weaknesses}\n")), "{output}");
         Ok(())
     }
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

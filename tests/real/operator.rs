@@ -1,4 +1,4 @@
-//! What operators ask `atoll` about a set-up that runs, or is about to.
+//! The commands of `atoll` for operators: status, check and explain.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
-        case("operator::status_follows_an_agent_away_and_back", host, status_follows_an_agent_away_and_back),
-        case("operator::check_knows_good_files_from_bad_ones", host, check_knows_good_files_from_bad_ones),
-        case("operator::check_asks_the_host", host, check_asks_the_host),
-        case("operator::explain_says_what_the_host_is_sent", host, explain_says_what_the_host_is_sent),
+        case("operator::status_follows_the_agent", host, status_follows_the_agent),
+        case("operator::check_reports_mistakes", host, check_reports_mistakes),
+        case("operator::check_tests_the_host", host, check_tests_the_host),
+        case("operator::explain_equals_the_audit_log", host, explain_equals_the_audit_log),
     ]
 }
 
 const AGENT: &str = "site-o";
 const CLUSTER: &str = "operated";
-const SLICE: Nodes = Nodes::Location("beijing");
-/// How soon both halves must know of each other.
-const SOON: Duration = Duration::from_secs(20);
+const NODES: Nodes = Nodes::Location("beijing");
+/// The time limit until proxy-server and agent know each other.
+const CONDITION_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<()> {
+fn status_follows_the_agent(host: &HostCluster) -> anyhow::Result<()> {
     let site = start()?;
     let server = format!("http://127.0.0.1:{}", site.ports.admin);
 
@@ -41,30 +41,30 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
 
     let mut agent = start_agent(&site, host)?;
     let admin = admin_of(&site)?;
-    let shown = eventually(SOON, || site::atoll(&["status", "--admin", &server, "-o", "json"]))?;
+    let shown = eventually(CONDITION_TIMEOUT, || site::atoll(&["status", "--admin", &server, "-o", "json"]))?;
     let document: Value = serde_json::from_str(&shown)?;
     ensure!(document["kind"] == "ServerStatus" && document["ready"] == true, "{shown}");
     ensure!(document["clusters"][0]["agent"] == AGENT && document["tunnels"][0]["clusters"][0] == CLUSTER, "{shown}");
     ensure!(document["certificates"][2]["name"] == "clientCA of operated", "{shown}");
     ensure!(!shown.contains("PRIVATE KEY"), "{shown}");
 
-    // Its own view: provisioned, four namespaces and two nodes, an API server that answers.
-    eventually(SOON, || {
+    // The status of the agent: the cluster is provisioned, with four namespaces and two nodes.
+    eventually(CONDITION_TIMEOUT, || {
         let text = site::atoll(&["status", "--admin", &admin, "-o", "wide"])?;
         ensure!(text.contains("1 of 1 tunnels up, 1 of 1 virtual clusters ready"), "{text}");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-        let selector: Vec<_> = SLICE.selector().iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let selector: Vec<_> = NODES.selector().iter().map(|(key, value)| format!("{key}={value}")).collect();
         let line = format!("operated yes 2 4 {}", selector.join(","));
         ensure!(text.lines().any(|text| words(text) == line), "{line} is not in:\n{text}");
         Ok(())
     })?;
 
-    // The proxy-server goes: the agent says that it is down and why; then there is nobody to ask about it.
+    // The agent ends: there is no response from it, and the proxy-server reports that no agent is connected.
     agent.terminate()?;
     let gone = atoll(&["status", "--admin", &admin])?;
     let why = String::from_utf8_lossy(&gone.stderr);
     ensure!(gone.status.code() == Some(2) && why.contains("no response from"), "{gone:?}");
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let away = atoll(&["status", "--admin", &server])?;
         let text = String::from_utf8_lossy(&away.stdout);
         ensure!(
@@ -76,11 +76,11 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
 
     let _back = start_agent(&site, host)?;
     let admin = admin_of(&site)?;
-    eventually(SOON, || site::atoll(&["status", "--admin", &server]).map(drop))?;
-    eventually(SOON, || site::atoll(&["status", "--admin", &admin]).map(drop))?;
+    eventually(CONDITION_TIMEOUT, || site::atoll(&["status", "--admin", &server]).map(drop))?;
+    eventually(CONDITION_TIMEOUT, || site::atoll(&["status", "--admin", &admin]).map(drop))?;
     let mut server = site.server;
     server.kill()?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let lonely = atoll(&["status", "--admin", &admin])?;
         let text = String::from_utf8_lossy(&lonely.stdout);
         ensure!(lonely.status.code() == Some(1) && text.contains("0 of 1 tunnels up"), "{text}");
@@ -89,18 +89,18 @@ fn status_follows_an_agent_away_and_back(host: &HostCluster) -> anyhow::Result<(
     })
 }
 
-fn check_knows_good_files_from_bad_ones(host: &HostCluster) -> anyhow::Result<()> {
+fn check_reports_mistakes(host: &HostCluster) -> anyhow::Result<()> {
     let site = start()?;
-    // Writes its file; whether it runs does not matter here.
+    // Writes the configuration file.
     drop(start_agent(&site, host)?);
     for (name, warnings) in [("server.yaml", "no warnings"), ("site-o.yaml", "1 warning")] {
         let said = site::atoll(&["check", path(&site.file(name))?])?;
         ensure!(said.ends_with(&format!("{name}: no mistakes, {warnings}\n")), "{said}");
-        // A node may give itself the label that the nodes of these suites are chosen by.
+        // A kubelet may set the label that selects the nodes in these suites.
         ensure!(warnings == "no warnings" || said.contains("node-restriction.kubernetes.io/"), "{said}");
     }
 
-    // The committed configurations, with the files that they name.
+    // The configurations in `configs`, with the files that they name.
     for name in ["proxy-server.yaml", "proxy-agent.yaml"] {
         std::fs::copy(paths::workspace().join("configs").join(name), site.file(name))?;
     }
@@ -113,7 +113,7 @@ fn check_knows_good_files_from_bad_ones(host: &HostCluster) -> anyhow::Result<()
         site::atoll(&["check", path(&site.file(name))?])?;
     }
 
-    // Each mistake with its line, and what the binary refuses is refused.
+    // Each mistake has its line, and the binary refuses the file too.
     let good = std::fs::read_to_string(site.file("server.yaml"))?;
     let bad = good.replace("key: serving-ca.key", "key: agent-ca.key").replace("drain: 2s", "drain: soon");
     std::fs::write(site.file("bad.yaml"), bad.replace("drain: soon", "drain: 2s"))?;
@@ -126,21 +126,21 @@ fn check_knows_good_files_from_bad_ones(host: &HostCluster) -> anyhow::Result<()
     let refused =
         Command::new(paths::binary("proxy-server")).args(["--config", path(&site.file("bad.yaml"))?]).output()?;
     let refused = String::from_utf8_lossy(&refused.stderr);
-    let mistake = refused.lines().next().context("the proxy-server says nothing")?;
+    let mistake = refused.lines().next().context("the proxy-server printed nothing")?;
     ensure!(text.contains("bad.yaml:6:") && text.contains(mistake), "{text}\n{refused}");
     Ok(())
 }
 
-fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
+fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     let site = start()?;
     drop(start_agent(&site, host)?);
     let file = site.file("site-o.yaml");
-    // Other trials on this host may weaken it; what is said of a host in good order, `isolation` has.
+    // Other tests on this host can cause weaknesses. `isolation` tests a host without weaknesses.
     let asked = || anyhow::Ok(String::from_utf8(atoll(&["check", "--host", path(&file)?])?.stdout)?);
     let said = asked()?;
     ensure!(said.contains(": no mistakes, no warnings, "), "{said}");
 
-    // A slice without nodes, one that has another's, and a binding that opens the host to everybody.
+    // A virtual cluster without nodes, one that shares nodes, and a binding for all users.
     let text = std::fs::read_to_string(&file)?;
     let more = "{name: empty, nodeSelector: {location: nowhere}}, {name: twice, nodeSelector: {location: beijing}}]";
     let list = text.trim_end().strip_suffix(']').context("the list is last in the file")?;
@@ -159,7 +159,7 @@ fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
         ensure!(said.contains(warning), "{warning}\n{said}");
     }
 
-    // Somebody who may do less than the agent must.
+    // A user with fewer rights than the agent needs.
     kubectl.ok(&["create", "serviceaccount", "operated-weak", "-n", "default"])?;
     let token = kubectl.ok(&["create", "token", "operated-weak", "-n", "default"])?;
     let weak = site.file("weak.kubeconfig");
@@ -178,7 +178,7 @@ fn check_asks_the_host(host: &HostCluster) -> anyhow::Result<()> {
 }
 
 /// The audit log of the host must contain the request that `atoll explain` prints.
-fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> {
+fn explain_equals_the_audit_log(host: &HostCluster) -> anyhow::Result<()> {
     let site = start()?;
     let mut agent = start_agent(&site, host)?;
     agent.printed("the virtual cluster is provisioned")?;
@@ -186,7 +186,7 @@ fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> 
     let (config, text) = (site.file("server.yaml"), path(&kubeconfig)?);
     site::atoll(&["kubeconfig", CLUSTER, "--server-config", path(&config)?, "-o", text])?;
     let kubectl = Kubectl::new(kubeconfig);
-    eventually(SOON, || kubectl.ok(&["create", "namespace", "edge"]).map(drop))?;
+    eventually(CONDITION_TIMEOUT, || kubectl.ok(&["create", "namespace", "edge"]).map(drop))?;
 
     let file = site.file("site-o.yaml");
     let explain = |more: &[&str]| {
@@ -211,7 +211,7 @@ fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> 
         in_audit(host, &expected, "proxy-agent", false)?;
     }
 
-    // An object, with the fields that the host has stored of it.
+    // An object, and the fields that the host has stored.
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: explained, namespace: edge}\n\
                spec: {containers: [{name: c, image: nginx}]}\n";
     std::fs::write(site.file("pod.yaml"), pod)?;
@@ -222,11 +222,11 @@ fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> 
     in_audit(host, &format!("{expected}?"), "vc:operated:admin", true)?;
     let stored = ["get", "pod", "explained", "-n", "edge-operated", "-o", "jsonpath={.spec.nodeSelector}"];
     let stored: Value = serde_json::from_str(&host.kubectl().ok(&stored)?)?;
-    ensure!(stored == serde_json::to_value(SLICE.selector())?, "{stored}");
+    ensure!(stored == serde_json::to_value(NODES.selector())?, "{stored}");
     ensure!(said.contains("metadata.namespace: edge -> edge-operated"), "{said}");
     ensure!(said.contains("spec.nodeSelector.location: + beijing"), "{said}");
 
-    // A refusal is the same refusal.
+    // The refusal is the same as that of the agent.
     let refused =
         atoll(&["explain", "--config", path(&file)?, "--cluster", CLUSTER, "DELETE", "/api/v1/nodes/beijing-1"])?;
     let said = String::from_utf8_lossy(&refused.stdout);
@@ -237,10 +237,10 @@ fn explain_says_what_the_host_is_sent(host: &HostCluster) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Waits until the host has written down this request of the agent's; `user` is as whom or with which client.
+/// Waits for this request of the agent in the audit log of the host. `user` is the impersonated user or the user agent.
 fn in_audit(host: &HostCluster, target: &str, user: &str, is_prefix: bool) -> anyhow::Result<()> {
     let log = host.dir().join("audit.log");
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let text = std::fs::read_to_string(&log)?;
         let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let found = events.into_iter().any(|event| {
@@ -266,23 +266,23 @@ fn start_agent(site: &Site, host: &HostCluster) -> anyhow::Result<Process> {
     let body = format!(
         "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
         host.agent_kubeconfig().display(),
-        SLICE.entry(CLUSTER)
+        NODES.entry(CLUSTER)
     );
     site.agent(AGENT, &body)
 }
 
-/// The agent's admin listener, as its configuration has it.
+/// The admin listener in the configuration of the agent.
 fn admin_of(site: &Site) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(site.file(&format!("{AGENT}.yaml")))?;
     let (_, after) = text.split_once("admin: ").context("no admin listener")?;
     Ok(format!("http://{}", after.split_once('}').context("no admin listener")?.0))
 }
 
-/// Runs `atoll`, however it ends.
+/// Runs `atoll`.
 fn atoll(args: &[&str]) -> anyhow::Result<Output> {
     Command::new(paths::binary("atoll")).args(args).output().context("cannot run atoll")
 }
 
 fn path(path: &std::path::Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

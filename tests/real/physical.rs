@@ -1,4 +1,4 @@
-//! A whole edge cluster through the tunnel, TLS end to end.
+//! A physical cluster through the tunnel, with end-to-end TLS.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,15 +15,15 @@ use crate::case;
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
         case("physical::kubectl_through_proxy_url", host, kubectl_through_proxy_url),
-        case("physical::refusals_say_why_in_the_status_line", host, refusals_say_why),
-        case("physical::names_belong_to_certificates", host, names_belong_to_certificates),
-        case("physical::a_stalled_reader_moves_nobody", host, a_stalled_reader_moves_nobody),
-        case("physical::both_halves_come_back", host, both_halves_come_back),
+        case("physical::the_status_line_has_the_reason", host, refusals_say_why),
+        case("physical::names_require_their_certificate", host, names_require_their_certificate),
+        case("physical::a_stalled_reader_blocks_nobody", host, a_stalled_reader_blocks_nobody),
+        case("physical::both_programs_reconnect", host, both_programs_reconnect),
         case("physical::sigterm_drains", host, sigterm_drains),
     ]
 }
 
-/// A proxy-server, and the agent of `branch-7`, which is this host.
+/// A proxy-server, and the agent of the physical cluster `branch-7`, which is this host.
 pub(crate) fn site_with_branch(host: &HostCluster) -> anyhow::Result<(Site, atoll_tests::process::Process)> {
     let address = &host.api_servers()?[0];
     let entry = format!("{{name: branch-7, agents: [branch-7], mode: physical, apiServer: \"{address}\"}}");
@@ -42,7 +42,7 @@ fn kubectl_through_proxy_url(host: &HostCluster) -> anyhow::Result<()> {
     let kubectl = site.physical(host.kubectl().kubeconfig())?;
     ensure!(kubectl.ok(&["get", "ns"])?.contains("kube-system"));
 
-    // A watch delivers what happens after it began.
+    // A watch receives later changes.
     let mut watch = kubectl.start(&["get", "ns", "-w", "-o", "name"])?;
     let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
     let mut seen = String::new();
@@ -55,7 +55,7 @@ fn kubectl_through_proxy_url(host: &HostCluster) -> anyhow::Result<()> {
     }
     end(watch)?;
 
-    // Nodes of the edge have a taint, and no guard tolerates it for a physical cluster.
+    // Edge nodes have a taint, and the agent adds no toleration for a physical cluster.
     let anywhere = r#"--overrides={"spec": {"tolerations": [{"operator": "Exists"}]}}"#;
     kubectl.ok(&["run", "shell", "--image=busybox", "-n", "physical-watch", anywhere])?;
     kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", "physical-watch", "--timeout=30s"])?;
@@ -67,14 +67,14 @@ fn kubectl_through_proxy_url(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends a CONNECT by hand; returns the status line and the body.
+/// Sends CONNECT. Returns the status line and the body.
 fn connect(proxy: u16, target: &str) -> anyhow::Result<(String, String)> {
     let mut socket = TcpStream::connect(("127.0.0.1", proxy))?;
     socket.set_read_timeout(Some(Duration::from_secs(30)))?;
     write!(socket, "CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no end of head")?;
+    let mut response = String::new();
+    socket.read_to_string(&mut response)?;
+    let (head, body) = response.split_once("\r\n\r\n").context("no end of head")?;
     Ok((head.lines().next().unwrap_or_default().to_owned(), body.to_owned()))
 }
 
@@ -106,7 +106,7 @@ fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
         ensure!(line.contains(status) && line.contains(why), "{target}: {line}");
         ensure!(body.contains(why) && body.lines().count() == 1, "{target}: {body:?}");
     }
-    // kubectl prints the reason, too.
+    // kubectl also prints the reason.
     for (port, why) in [(dead, "the agent of cluster dead could not reach"), (away, "no agent")] {
         let server = format!("--server=https://127.0.0.1:{port}");
         let text = site.physical(host.kubectl().kubeconfig())?.fails(&[&server, "get", "--raw", "/version"])?;
@@ -115,19 +115,19 @@ fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn names_belong_to_certificates(host: &HostCluster) -> anyhow::Result<()> {
+fn names_require_their_certificate(host: &HostCluster) -> anyhow::Result<()> {
     let address = &host.api_servers()?[0];
     let entry = format!("{{name: branch-7, agents: [branch-7, spare], mode: physical, apiServer: \"{address}\"}}");
     let site = Site::start(&[&entry], &[])?;
     let mut first = site.agent("branch-7", &branch(address))?;
     first.printed("tunnel established")?;
-    // Granted, but the name is taken.
+    // The configuration allows it, but the name is in use.
     site.agent("spare", &branch(address))?.printed("(Conflict)")?;
-    // Not granted to that certificate.
+    // The configuration does not allow it for this identity.
     site.agent("stranger", &branch(address))?.printed("(NotGranted)")?;
     // A certificate of another CA.
     let other = site.file("other");
-    let other = other.to_str().context("a path that is not UTF-8")?;
+    let other = other.to_str().context("the path is not UTF-8")?;
     site::atoll(&["certs", "init", other])?;
     site::atoll(&["certs", "agent", "branch-7", "--dir", other])?;
     for end in ["crt", "key"] {
@@ -135,13 +135,13 @@ fn names_belong_to_certificates(host: &HostCluster) -> anyhow::Result<()> {
     }
     site.agent("forged", &branch(address))?
         .printed("the proxy-server does not accept the certificate of this agent")?;
-    // A replica of the same identity is welcome.
+    // A replica with the same identity is accepted.
     site.agent_as("branch-7", "replica", &branch(address))?.printed("tunnel established")?;
     ensure!(site.physical(host.kubectl().kubeconfig())?.ok(&["get", "ns"])?.contains("kube-system"));
     Ok(())
 }
 
-/// Writes to everyone who connects, for as long as they take it: at most 64 MiB each.
+/// Writes to each connection until the peer stops reading, at most 64 MiB.
 fn firehose() -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -161,7 +161,7 @@ fn firehose() -> anyhow::Result<u16> {
     Ok(port)
 }
 
-fn a_stalled_reader_moves_nobody(host: &HostCluster) -> anyhow::Result<()> {
+fn a_stalled_reader_blocks_nobody(host: &HostCluster) -> anyhow::Result<()> {
     let address = &host.api_servers()?[0];
     let hose = firehose()?;
     let site = Site::start(
@@ -188,7 +188,7 @@ fn a_stalled_reader_moves_nobody(host: &HostCluster) -> anyhow::Result<()> {
         ensure!(&line == b"HTTP/1.1 200", "{}", String::from_utf8_lossy(&line));
         stalled.push(socket);
     }
-    // With any shared window full, none of these would ever be answered.
+    // If a shared window were full, these requests would get no responses.
     for _ in 0..5 {
         ensure!(kubectl.ok(&["get", "ns"])?.contains("kube-system"));
     }
@@ -196,7 +196,7 @@ fn a_stalled_reader_moves_nobody(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn both_halves_come_back(host: &HostCluster) -> anyhow::Result<()> {
+fn both_programs_reconnect(host: &HostCluster) -> anyhow::Result<()> {
     let (mut site, mut agent) = site_with_branch(host)?;
     let kubectl = site.physical(host.kubectl().kubeconfig())?;
     let works = |what: &str| {
@@ -227,7 +227,7 @@ fn sigterm_drains(host: &HostCluster) -> anyhow::Result<()> {
     for process in [&mut agent, &mut site.server] {
         let status = process.terminate()?;
         if !status.success() {
-            bail!("ended with {status}; its log:\n{}", process.log());
+            bail!("the process ended with {status}; its log:\n{}", process.log());
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The case of the edge-cluster proposal: one manifest, two virtual clusters, one API server.
+//! The use case of the edge-cluster proposal: one manifest, two virtual clusters, one API server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::case;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    vec![case("proposal::two_clusters_out_of_one", host, two_clusters_out_of_one)]
+    vec![case("proposal::two_virtual_clusters", host, two_virtual_clusters)]
 }
 
 const MANIFEST: &str = r"
@@ -36,7 +36,7 @@ metadata: {name: nginx-service, namespace: edge}
 spec: {selector: {app: nginx}, ports: [{port: 80}]}
 ";
 
-/// Two virtual clusters with everything around them.
+/// Two virtual clusters, and all processes that serve them.
 struct Slices {
     site: Site,
     _agent: Process,
@@ -78,7 +78,7 @@ impl Slices {
     }
 }
 
-fn two_clusters_out_of_one(host: &HostCluster) -> anyhow::Result<()> {
+fn two_virtual_clusters(host: &HostCluster) -> anyhow::Result<()> {
     let slices = Slices::start(host)?;
     let beijing = slices.kubectl("ke-beijing", &[])?;
     let hangzhou = slices.kubectl("ke-hangzhou", &[])?;
@@ -109,7 +109,7 @@ fn two_clusters_out_of_one(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No suffix, no node selector, nothing of the other's.
+/// The cluster shows no suffix, no node selector and no objects of the other cluster.
 fn shows_its_own(cluster: &Kubectl, name: &str) -> anyhow::Result<()> {
     let other = if name.contains("beijing") { "hangzhou" } else { "beijing" };
     for args in [
@@ -144,7 +144,7 @@ fn stays_on(host: &HostCluster, name: &str, location: &'static str) -> anyhow::R
     Ok(())
 }
 
-/// Every way to take the node selector away, or to ask for another.
+/// All requests that could remove or change the node selector.
 fn guard_holds(host: &HostCluster, cluster: &Kubectl) -> anyhow::Result<()> {
     let patch = |kind: &str, patch: &str| {
         cluster.run(&["patch", "deployment", "nginx", "-n", "edge", &format!("--type={kind}"), "-p", patch])
@@ -177,7 +177,7 @@ fn guard_holds(host: &HostCluster, cluster: &Kubectl) -> anyhow::Result<()> {
         ensure!(kept == "beijing", "{kind} {text}: {kept:?}");
     }
     let path = "/apis/apps/v1/namespaces/edge/deployments/nginx";
-    let before = atoll_tests::eventually(atoll_tests::kubectl::SOON, || {
+    let before = atoll_tests::eventually(atoll_tests::kubectl::CONDITION_TIMEOUT, || {
         let (one, two) = (cluster.ok(&["get", "--raw", path])?, cluster.ok(&["get", "--raw", path])?);
         ensure!(one == two, "it still changes");
         let after = cluster.ok_with(&["replace", "--raw", path, "-f", "-"], &two)?;

@@ -1,4 +1,4 @@
-//! The trials, their order and their times.
+//! Tests, their order and their durations.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use tokio::time::Instant;
 
-/// How many of the slowest trials are printed.
+/// The number of slowest tests to print.
 const PRINTED: usize = 25;
 
-/// The names of ended trials, and how long each ran.
+/// The names and durations of finished tests.
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// One trial. Its time counts for [`print_slowest`].
+/// A test. [`print_slowest`] includes its duration.
 pub(crate) fn trial(name: impl Into<String>, run: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
     let name = name.into();
     Trial::test(name.clone(), move || {
@@ -23,7 +23,7 @@ pub(crate) fn trial(name: impl Into<String>, run: impl FnOnce() -> anyhow::Resul
     })
 }
 
-/// Inserts trials that wait for each other at equal distances. If they were together, all threads but one would wait.
+/// Inserts tests that must not run concurrently at equal distances. Otherwise, they would block all threads but one.
 pub(crate) fn spread(serial: Vec<Trial>, mut others: Vec<Trial>) -> Vec<Trial> {
     let distance = others.len() / serial.len().max(1);
     for (at, trial) in serial.into_iter().enumerate().rev() {
@@ -32,7 +32,7 @@ pub(crate) fn spread(serial: Vec<Trial>, mut others: Vec<Trial>) -> Vec<Trial> {
     others
 }
 
-/// Prints the slowest trials with their times, which include the time that they wait for others.
+/// Prints the slowest tests and their durations, which include waiting for other tests.
 #[expect(clippy::print_stdout, reason = "a test runner talks to the terminal")]
 pub(crate) fn print_slowest() {
     let mut times = std::mem::take(&mut *TIMES.lock().unwrap_or_else(PoisonError::into_inner));

@@ -1,13 +1,12 @@
-//! The same kubectl commands on two clusters, and what differs.
+//! Runs the same kubectl commands on two clusters, and compares the outcomes.
 //!
-//! A [`Script`] is a committed text file of commands. [`Pair::run`] plays it on both [`Side`]s at once, puts what cannot
-//! be equal out of sight (`normal`), and reports a unified diff (`diff`) for each command whose exit code or output
-//! is not the same. A difference that has a reason stands in a list ([`Known`]) that must not go stale.
+//! A [`Script`] is a text file with commands. [`Pair::run`] runs it on both [`Side`]s concurrently, masks values that
+//! always differ (`normal`), and reports a unified diff (`diff`) for each command whose exit code or output differs. A
+//! list ([`Known`]) has the differences that have a reason. It must not have stale entries.
 //!
 //! Reading order: `script`, `act`, `normal`, `pair`.
 //!
-//! What is *not* here: the commands themselves, and how the two clusters come to be. Both are with the suite that uses
-//! this.
+//! What is *not* here: the scripts, and the start of the two clusters. Both are in the suite that uses this module.
 
 mod act;
 mod diff;

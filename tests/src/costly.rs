@@ -1,13 +1,13 @@
-//! Bodies that cost far more than they weigh.
+//! Request bodies that need much more time or memory than their length suggests.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 
-/// A test that makes the agent apply a patch itself.
+/// A `test` operation. With it, the agent applies the patch itself.
 pub const TEST: &str = r#"{"op":"test","path":"/spec/template/spec/nodeSelector","value":null}"#;
 
-/// Adds values of 110 levels, and moves what there is into the leaf of each.
+/// Adds values of 110 levels, and moves the previous value into the leaf of each.
 pub fn grown(at: &str) -> String {
     let deep = format!("{}{{}}{}", r#"{"x":"#.repeat(110), "}".repeat(110));
     let leaf = "/x".repeat(110);
@@ -22,7 +22,7 @@ pub fn grown(at: &str) -> String {
     patch
 }
 
-/// Copies what is at a path into itself, which doubles it each time.
+/// Copies the value at a path into itself. Each copy doubles its size.
 pub fn copied(at: &str, times: usize) -> String {
     let text = "x".repeat(1000);
     let mut patch = format!(r#"[{TEST},{{"op":"add","path":"{at}/text","value":"{text}"}}"#);
@@ -33,7 +33,7 @@ pub fn copied(at: &str, times: usize) -> String {
     patch
 }
 
-/// Adds this array, and then elements before its first, each of which moves all the others.
+/// Adds this array, and then inserts elements at its beginning. Each insertion moves all other elements.
 pub fn moved(elements: &str) -> String {
     let mut patch = format!(r#"[{TEST},{{"op":"add","path":"/metadata/x","value":[{elements}]}}"#);
     for _ in 0..9000 {
@@ -43,12 +43,12 @@ pub fn moved(elements: &str) -> String {
     patch
 }
 
-/// An array in an array, so deep.
+/// Nested arrays with this number of levels.
 pub fn nested(levels: usize) -> String {
     format!("{}{}", "[".repeat(levels), "]".repeat(levels))
 }
 
-/// Nine levels of nine aliases each.
+/// Nine levels with nine aliases each.
 pub fn aliases() -> String {
     let mut yaml = String::from("{a0: &a0 [x,x,x,x,x,x,x,x,x]");
     for level in 1..9 {
@@ -59,50 +59,50 @@ pub fn aliases() -> String {
     yaml
 }
 
-/// A Pod of so many containers, each of which is this value, in JSON: `{}` or `null`, which is as empty.
+/// A Pod with this number of containers in JSON. Each container is this value, for example `{}` or `null`.
 pub fn containers(value: &str, count: usize) -> String {
     let containers = vec![value; count].join(",");
     format!(r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a"}},"spec":{{"containers":[{containers}]}}}}"#)
 }
 
-/// The same with empty ones in protobuf: two bytes each.
+/// A Pod with this number of empty containers in protobuf. Each has two bytes.
 pub fn empty_messages(count: usize) -> Vec<u8> {
-    enveloped(b"v1", b"Pod", &pod_of_empty_messages(count))
+    envelope(b"v1", b"Pod", &pod_of_empty_messages(count))
 }
 
 /// A Deployment of such Pods.
 pub fn deployment_of_empty_messages(count: usize) -> Vec<u8> {
     let spec = field(3, &pod_of_empty_messages(count));
-    enveloped(b"apps/v1", b"Deployment", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
+    envelope(b"apps/v1", b"Deployment", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
 }
 
 fn pod_of_empty_messages(count: usize) -> Vec<u8> {
     [field(1, &field(1, b"a")), field(2, &field(2, b"").repeat(count))].concat()
 }
 
-/// A ConfigMap of so many keys, each with this value.
+/// A ConfigMap with this number of keys, each with this value.
 pub fn keys(count: usize, value: &str) -> String {
     let keys: Vec<_> = (0..count).map(|key| format!(r#""k{key}":"{value}""#)).collect();
     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"costly"}},"data":{{{}}}}}"#, keys.join(","))
 }
 
-/// A ConfigMap of so many labels with a value that is not valid.
+/// A ConfigMap with this number of labels with invalid values.
 pub fn labels(count: usize) -> String {
     let labels: Vec<_> = (0..count).map(|label| format!(r#""k{label}":"!""#)).collect();
     let labels = labels.join(",");
     format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"costly","labels":{{{labels}}}}}}}"#)
 }
 
-/// A Pod of so many supplemental groups that are not valid, in protobuf: as one field, or as many.
+/// A Pod with this number of invalid supplemental groups in protobuf, in one packed field or in many fields.
 pub fn groups(count: usize, packed: bool) -> Vec<u8> {
     let group = [&[0xff; 9][..], &[1]].concat(); // -1
     let groups = if packed { field(4, &group.repeat(count)) } else { [&[4 << 3], &group[..]].concat().repeat(count) };
     let container = [field(1, b"a"), field(2, b"a")].concat();
     let spec = [field(2, &container), field(14, &groups)].concat();
-    enveloped(b"v1", b"Pod", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
+    envelope(b"v1", b"Pod", &[field(1, &field(1, b"a")), field(2, &spec)].concat())
 }
 
-/// Objects in which the host finds many errors in one text, or quotes a list in many errors. Each comes with the path of its
+/// Objects in which the host finds many errors in one value, or quotes a list in many errors. Each has the path of its
 /// collection.
 pub fn quoted() -> [(&'static str, String); 5] {
     let metadata = |annotation: &str, value: String| json!({"name": "a", "annotations": {annotation: value}});
@@ -141,7 +141,8 @@ pub fn quoted() -> [(&'static str, String); 5] {
     ]
 }
 
-/// Valid objects that are so large that the host gets samples of them, with the paths of their collections.
+/// Valid objects that are so large that the agent sends samples of them to the host, with the paths of their
+/// collections.
 pub fn valid() -> [(&'static str, String); 4] {
     let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
     let paths: Vec<_> =
@@ -193,7 +194,8 @@ pub fn valid() -> [(&'static str, String); 4] {
     ]
 }
 
-/// A valid Deployment in protobuf that is so large that the host gets samples of it. Its containers mount 40 volumes.
+/// A valid Deployment in protobuf that is so large that the agent sends samples of it to the host. Its containers mount
+/// 40 volumes.
 pub fn valid_deployment() -> Vec<u8> {
     let text = |number, text: &str| field(number, text.as_bytes());
     let item = |item: u32| field(2, &[text(1, &format!("k{item}")), text(2, &format!("p{item}"))].concat());
@@ -212,11 +214,11 @@ pub fn valid_deployment() -> Vec<u8> {
     let label = [text(1, "a"), text(2, "b")].concat();
     let template = [field(1, &field(11, &label)), field(2, &[volumes, containers].concat())].concat();
     let spec = [field(2, &field(1, &label)), field(3, &template)].concat();
-    enveloped(b"apps/v1", b"Deployment", &[field(1, &text(1, "a")), field(2, &spec)].concat())
+    envelope(b"apps/v1", b"Deployment", &[field(1, &text(1, "a")), field(2, &spec)].concat())
 }
 
-/// The envelope is `Unknown` in apimachinery's `pkg/runtime/generated.proto`.
-fn enveloped(api_version: &[u8], kind: &[u8], message: &[u8]) -> Vec<u8> {
+/// Wraps a message in `Unknown` of apimachinery's `pkg/runtime/generated.proto`.
+fn envelope(api_version: &[u8], kind: &[u8], message: &[u8]) -> Vec<u8> {
     let of_type = [field(1, api_version), field(2, kind)].concat();
     [&b"k8s\0"[..], &field(1, &of_type), &field(2, message)].concat()
 }
@@ -234,7 +236,7 @@ fn field(number: u8, value: &[u8]) -> Vec<u8> {
     field
 }
 
-/// A ClusterRoleBinding of so many wrong subjects, in YAML without any of JSON's characters.
+/// A ClusterRoleBinding with this number of invalid subjects, in YAML without flow style.
 pub fn wrong_subjects(count: usize) -> String {
     let subjects = "- kind: W\n".repeat(count);
     format!(
@@ -242,8 +244,8 @@ pub fn wrong_subjects(count: usize) -> String {
     )
 }
 
-/// A ConfigMap with a text of 17 KB and so many aliases of it, as kubectl would apply it. Its annotation is one that is
-/// read in the live object too.
+/// A ConfigMap with a text of 17 KB and this number of aliases of it, as in `kubectl apply`. The agent also reads its
+/// annotation in the live object.
 pub fn aliases_of_a_text(count: usize) -> String {
     let (text, aliases) = ("x".repeat(17_000), vec!["*a"; count].join(", "));
     format!(

@@ -1,4 +1,4 @@
-//! curl(1): requests that no well-behaved client sends, by a client that is not ours.
+//! curl(1), for requests that kubectl does not send.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,21 +18,22 @@ pub struct Curl {
     credentials: Vec<String>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status code.
     pub code: u16,
     /// The body.
     pub body: String,
-    /// The header `Warning`; empty if there is none.
+    /// The header `Warning`, or an empty text.
     pub warning: String,
 }
 
 // === impl Curl ===
 
 impl Curl {
-    /// For the endpoint of `cluster`, whose certificate `authority` must have signed. Without credentials.
+    /// curl for the endpoint of `cluster`, without credentials. `authority` must have signed the endpoint's
+    /// certificate.
     pub fn new(route: Route, cluster: &str, ports: Ports, authority: &Path) -> Self {
         let host = format!("{cluster}.{DOMAIN}");
         let mut options = vec!["--cacert".to_owned(), authority.display().to_string()];
@@ -50,18 +51,18 @@ impl Curl {
         Self { base, options, credentials: Vec::new() }
     }
 
-    /// For an API server, without a proxy and without credentials.
+    /// curl for an API server, without a proxy and without credentials.
     pub fn directly(address: &str, authority: &Path) -> Self {
         let options = vec!["--cacert".to_owned(), authority.display().to_string()];
         Self { base: format!("https://{address}"), options, credentials: Vec::new() }
     }
 
-    /// To a server of plain HTTP.
+    /// curl for a server without TLS.
     pub fn plain(address: &str) -> Self {
         Self { base: format!("http://{address}"), options: Vec::new(), credentials: Vec::new() }
     }
 
-    /// To another path of the same server.
+    /// The same server, with another path prefix.
     #[must_use]
     pub fn elsewhere(&self, path: &str) -> Self {
         let start = self.base.find("://").map_or(0, |at| at + 3);
@@ -69,14 +70,14 @@ impl Curl {
         Self { base: format!("{}{path}", &self.base[..end]), ..self.clone() }
     }
 
-    /// With these options of curl's as well.
+    /// With more options.
     #[must_use]
     pub fn with(mut self, options: &[&str]) -> Self {
         self.options.extend(options.iter().map(|&option| option.to_owned()));
         self
     }
 
-    /// As the owner of a certificate, and nobody else.
+    /// With this client certificate, and no other credential.
     #[must_use]
     pub fn with_certificate(mut self, certificate: &Path, key: &Path) -> Self {
         let file = |path: &Path| path.display().to_string();
@@ -84,14 +85,14 @@ impl Curl {
         self
     }
 
-    /// As the bearer of a token, and nobody else.
+    /// With this token, and no other credential.
     #[must_use]
     pub fn with_token(mut self, token: &str) -> Self {
         self.credentials = vec!["--oauth2-bearer".into(), token.to_owned()];
         self
     }
 
-    /// As nobody.
+    /// Without credentials.
     #[must_use]
     pub fn anonymous(mut self) -> Self {
         self.credentials = Vec::new();
@@ -104,29 +105,29 @@ impl Curl {
         Self { credentials: self.credentials.clone(), ..other.clone() }
     }
 
-    /// GET. The path goes out as it is: dots and slashes too.
-    pub fn get(&self, path: &str) -> anyhow::Result<Answer> {
+    /// Sends GET. The path is sent unchanged, with dots and slashes.
+    pub fn get(&self, path: &str) -> anyhow::Result<Response> {
         self.send("GET", path, "")
     }
 
-    /// Any method. The content type of the body is JSON.
-    pub fn send(&self, method: &str, path: &str, body: &str) -> anyhow::Result<Answer> {
+    /// Sends any method, with a body in JSON.
+    pub fn send(&self, method: &str, path: &str, body: &str) -> anyhow::Result<Response> {
         self.send_as(method, path, "application/json", body)
     }
 
-    /// Any method, with a body that is announced and does not come: HTTP/1.1, two bytes of many.
-    pub fn send_head(&self, method: &str, path: &str) -> anyhow::Result<Answer> {
+    /// Sends any method with HTTP/1.1, and only two bytes of a longer body.
+    pub fn send_head(&self, method: &str, path: &str) -> anyhow::Result<Response> {
         let head = ["--http1.1", "--header", "Expect:", "--header", "Content-Length: 100000"];
         self.clone().with(&head).send(method, path, "{ ")
     }
 
-    /// Any method, any media type.
-    pub fn send_as(&self, method: &str, path: &str, media_type: &str, body: &str) -> anyhow::Result<Answer> {
+    /// Sends any method, with a body of any media type.
+    pub fn send_as(&self, method: &str, path: &str, media_type: &str, body: &str) -> anyhow::Result<Response> {
         self.send_bytes(method, path, media_type, body.as_bytes())
     }
 
-    /// The same, with a body that need not be text.
-    pub fn send_bytes(&self, method: &str, path: &str, media_type: &str, body: &[u8]) -> anyhow::Result<Answer> {
+    /// Like [`Curl::send_as`], with a body that does not have to be text.
+    pub fn send_bytes(&self, method: &str, path: &str, media_type: &str, body: &[u8]) -> anyhow::Result<Response> {
         let mut command = Command::new("curl");
         command
             .args(["--silent", "--show-error", "--globoff", "--path-as-is", "--max-time", "30"])
@@ -141,7 +142,7 @@ impl Curl {
         let mut child = command.spawn().context("cannot start curl")?;
         let mut stdin = child.stdin.take().context("no stdin")?;
         let body = body.to_owned();
-        // The answer may come before the body has been read.
+        // The server may respond before it has read the body.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&body)));
         let output = child.wait_with_output()?;
         let _ = writer.join();
@@ -150,26 +151,26 @@ impl Curl {
         let text = String::from_utf8_lossy(&output.stdout);
         let (text, code) = text.rsplit_once('\n').context("no status code")?;
         let (body, warning) = text.rsplit_once('\n').context("no line for warnings")?;
-        Ok(Answer { code: code.parse()?, body: body.to_owned(), warning: warning.to_owned() })
+        Ok(Response { code: code.parse()?, body: body.to_owned(), warning: warning.to_owned() })
     }
 }
 
-// === impl Answer ===
+// === impl Response ===
 
-impl Answer {
+impl Response {
     /// The body as JSON.
     pub fn json(&self) -> anyhow::Result<Value> {
         serde_json::from_str(&self.body).with_context(|| format!("{}: not JSON: {}", self.code, self.body))
     }
 
-    /// Must be a `metav1.Status` with this code and reason, and a message that contains `why`.
+    /// Fails unless the response is a `metav1.Status` with this code and reason, and a message that contains `why`.
     pub fn refused(&self, code: u16, reason: &str, why: &str) -> anyhow::Result<Value> {
         ensure!(self.code == code, "{} instead of {code}: {}", self.code, self.body);
         let status = self.json()?;
-        ensure!(status["kind"] == "Status" && status["status"] == "Failure", "no Status: {status}");
+        ensure!(status["kind"] == "Status" && status["status"] == "Failure", "not a Status: {status}");
         ensure!(status["code"] == code && status["reason"] == reason, "{status} is not {code} {reason}");
         let message = status["message"].as_str().unwrap_or_default();
-        ensure!(message.contains(why), "{message:?} does not say {why:?}");
+        ensure!(message.contains(why), "{message:?} does not contain {why:?}");
         Ok(status)
     }
 }

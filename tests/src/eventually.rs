@@ -1,10 +1,10 @@
-//! Waiting for something to become true.
+//! Waits until a condition is true.
 
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
-/// Calls `check` until it is `Ok`, for at most `limit`; then its last error is the result. The pause grows from 10 ms to
-/// a quarter of a second.
+/// Calls `check` until it returns `Ok`, for at most `limit`. Then it returns the last error. The time between two calls
+/// grows from 10 ms to 250 ms.
 pub fn eventually<T>(limit: Duration, mut check: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let end = SystemTime::now() + limit;
     let mut wait = Duration::from_millis(10);
@@ -12,7 +12,7 @@ pub fn eventually<T>(limit: Duration, mut check: impl FnMut() -> anyhow::Result<
         match check() {
             Ok(value) => return Ok(value),
             Err(error) if SystemTime::now() >= end => {
-                return Err(error.context(format!("not within {limit:?}")));
+                return Err(error.context(format!("still failing after {limit:?}")));
             }
             Err(_) => pause(wait),
         }
@@ -20,9 +20,9 @@ pub fn eventually<T>(limit: Duration, mut check: impl FnMut() -> anyhow::Result<
     }
 }
 
-/// Does nothing for so long. For what is to stay as it is; what is to become true is waited for by [`eventually`].
+/// Waits for this time, before a check that nothing has changed. To wait for a change, use [`eventually`].
 pub fn pause(wait: Duration) {
-    // Nothing is ever sent: the time-out is the pause.
+    // Nothing is sent, so this waits for the timeout.
     let (sender, receiver) = mpsc::channel::<()>();
     let _ = receiver.recv_timeout(wait);
     drop(sender);

@@ -1,4 +1,4 @@
-//! A real host cluster, by `tests/kube/up`.
+//! A real host cluster, started by `tests/kube/up`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,38 +10,39 @@ use tempfile::TempDir;
 
 use crate::{Balancer, Kubectl, paths};
 
-/// A host cluster, ended with its handle, or with this process.
+/// A host cluster. It ends when the handle is dropped, or when this process ends.
 #[derive(Debug)]
 pub struct HostCluster {
     dir: PathBuf,
-    holders: AtomicUsize,
+    kubeconfigs: AtomicUsize,
     _parent: TempDir,
 }
 
-/// Which nodes of a host are of a virtual cluster. Where every host is one of `KubeEdge`, so is every location: the group of
-/// that name is asked for too, and the taint of the edge tolerated.
+/// The nodes of a virtual cluster. If all hosts are those of `KubeEdge`, a location also selects the `NodeGroup` of the
+/// same name, and pods tolerate the taint of edge nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// Those of this `location`.
+    /// The nodes with this value of the label `location`.
     Location(&'static str),
-    /// Those of this `NodeGroup`, on a host of `KubeEdge`.
+    /// The nodes of this `NodeGroup`, on a host with `KubeEdge`.
     Group(&'static str),
 }
 
+/// The option of `tests/kube/up` for a host with `KubeEdge`.
 const KUBEEDGE: &str = "--kubeedge";
 
 /// The label of the nodes of a `NodeGroup`.
 const GROUP: &str = "apps.kubeedge.io/belonging-to";
 
-/// The name of a variable: `kubeedge` there lets all suites run on such a host.
-const HOST: &str = "ATOLL_TEST_HOST";
+/// The environment variable that selects the kind of hosts. With `kubeedge`, all suites run on hosts with `KubeEdge`.
+const HOST_VARIABLE: &str = "ATOLL_TEST_HOST";
 
-/// Whether every host of this run is one as `KubeEdge` has it.
+/// Whether all hosts of this run are those of `KubeEdge`.
 pub fn everywhere_kubeedge() -> bool {
-    match std::env::var(HOST).as_deref() {
+    match std::env::var(HOST_VARIABLE).as_deref() {
         Err(_) | Ok("") => false,
         Ok("kubeedge") => true,
-        Ok(other) => panic!("{HOST}={other} is unknown; there is only `kubeedge`"),
+        Ok(other) => panic!("{HOST_VARIABLE}={other} is invalid; the only value is `kubeedge`"),
     }
 }
 
@@ -50,7 +51,7 @@ pub fn everywhere_kubeedge() -> bool {
 impl Nodes {
     /// An entry of the agent's `virtualClusters`.
     pub fn entry(self, cluster: &str) -> String {
-        // Nodes of the edge have a taint, whichever way they were chosen.
+        // Edge nodes have this taint.
         let tolerations = "tolerations: [{key: node-role.kubernetes.io/edge, operator: Exists, effect: NoSchedule}]";
         match self {
             Self::Location(location) if everywhere_kubeedge() => {
@@ -62,7 +63,7 @@ impl Nodes {
         }
     }
 
-    /// The node selector that the host has in every template of such a cluster.
+    /// The node selector of all pods of such a cluster on the host.
     pub fn selector(self) -> BTreeMap<&'static str, &'static str> {
         match self {
             Self::Location(location) if everywhere_kubeedge() => [("location", location), (GROUP, location)].into(),
@@ -75,19 +76,19 @@ impl Nodes {
 // === impl HostCluster ===
 
 impl HostCluster {
-    /// Starts one with so many API servers.
+    /// Starts a host with this number of API servers.
     pub fn up(api_servers: u32) -> anyhow::Result<Self> {
         Self::start(&["--apiservers", &api_servers.to_string()])
     }
 
-    /// Starts one whose API server has these flags too.
+    /// Starts a host whose API server has these additional flags.
     pub fn up_with(flags: &[&str]) -> anyhow::Result<Self> {
         let flags: Vec<_> = flags.iter().map(|flag| format!("--apiserver-flag={flag}")).collect();
         Self::start(&flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Starts one with two API servers behind a load balancer, where the agent finds them. They end connections at random,
-    /// as API servers behind load balancers are told to, so that requests go now to one and now to the other.
+    /// Starts a host with two API servers behind a load balancer. The agent connects to the load balancer. The API
+    /// servers close connections at random (`--goaway-chance`), so that requests reach both.
     pub fn up_balanced() -> anyhow::Result<(Self, Balancer)> {
         let host = Self::start(&["--apiservers=2", "--apiserver-flag=--goaway-chance=0.02"])?;
         let servers = host.api_servers()?;
@@ -98,12 +99,12 @@ impl HostCluster {
         Ok((host, balancer))
     }
 
-    /// Starts one, and a Karmada control plane beside it: see [`crate::Karmada::beside`].
+    /// Starts a host and a Karmada control plane. See [`crate::Karmada::beside`].
     pub fn up_with_karmada() -> anyhow::Result<Self> {
         Self::start(&["--karmada"])
     }
 
-    /// Starts one as `KubeEdge` has it: an older Kubernetes, and nodes of the edge. Slices of it are [`Nodes::Group`].
+    /// Starts a host with `KubeEdge`: an older Kubernetes with edge nodes. Its virtual clusters use [`Nodes::Group`].
     pub fn up_with_kubeedge() -> anyhow::Result<Self> {
         Self::start(&[KUBEEDGE])
     }
@@ -126,10 +127,10 @@ impl HostCluster {
                 String::from_utf8_lossy(&output.stderr)
             );
         }
-        Ok(Self { dir, holders: AtomicUsize::new(0), _parent: parent })
+        Ok(Self { dir, kubeconfigs: AtomicUsize::new(0), _parent: parent })
     }
 
-    /// The folder with its files.
+    /// The directory with its files.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -140,12 +141,12 @@ impl HostCluster {
     }
 
     /// kubectl with this token, directly at the API server.
-    pub fn holder(&self, token: &str) -> anyhow::Result<Kubectl> {
-        let file = self.dir.join(format!("{}.kubeconfig", self.holders.fetch_add(1, Ordering::Relaxed)));
-        self.kubectl().holding(token, file)
+    pub fn with_token(&self, token: &str) -> anyhow::Result<Kubectl> {
+        let file = self.dir.join(format!("{}.kubeconfig", self.kubeconfigs.fetch_add(1, Ordering::Relaxed)));
+        self.kubectl().with_token(token, file)
     }
 
-    /// The bearer token of a user who is no service account: `tests/kube/up --help` lists them.
+    /// The bearer token of a user that is not a service account. `tests/kube/up --help` lists these users.
     pub fn token_of(&self, user: &str) -> anyhow::Result<String> {
         let tokens = std::fs::read_to_string(self.dir.join("tokens.csv"))?;
         let mut rows = tokens.lines().filter_map(|row| row.split_once(','));
@@ -153,12 +154,12 @@ impl HostCluster {
         row.map(|(token, _)| token.to_owned()).with_context(|| format!("{user} has no token"))
     }
 
-    /// The agent's credentials.
+    /// The kubeconfig of the agent.
     pub fn agent_kubeconfig(&self) -> PathBuf {
         self.dir.join("agent.kubeconfig")
     }
 
-    /// Ends one component at once, by its name in `pids`.
+    /// Kills a component. `pids` has its name.
     pub fn kill(&self, component: &str) -> anyhow::Result<()> {
         let mut command = Command::new(paths::workspace().join("tests/kube/down"));
         let output = command.arg(&self.dir).args(["--only", component, "--kill"]).output()?;

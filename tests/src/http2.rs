@@ -1,4 +1,4 @@
-//! A client of TLS and HTTP/2 that does what honest ones do not: it is silent, sends half of a request, or does not read.
+//! A TLS and HTTP/2 client for misbehavior: connections without requests, incomplete requests, and unread responses.
 
 use std::future::{Future, pending};
 use std::net::Ipv4Addr;
@@ -23,7 +23,7 @@ use tokio_rustls::client::TlsStream;
 use crate::Credentials;
 use crate::route::DOMAIN;
 
-/// Connects to one endpoint, with a certificate or without.
+/// Connects to endpoints, with or without a client certificate.
 #[derive(Debug)]
 pub struct Http2 {
     runtime: Runtime,
@@ -31,7 +31,7 @@ pub struct Http2 {
     address: Ipv4Addr,
 }
 
-/// One connection of HTTP/2.
+/// An HTTP/2 connection.
 #[derive(Debug)]
 pub struct Session {
     requests: SendRequest<Bytes>,
@@ -41,12 +41,12 @@ pub struct Session {
 // === impl Http2 ===
 
 impl Http2 {
-    /// As nobody; the endpoint's certificate must be of `authority`.
+    /// A client without credentials. `authority` must have signed the endpoint's certificate.
     pub fn anonymous(authority: &Path) -> anyhow::Result<Self> {
         Self::new(authority, |config| Ok(config.with_no_client_auth()))
     }
 
-    /// As the owner of a certificate.
+    /// A client with a certificate.
     pub fn with(credentials: &Credentials) -> anyhow::Result<Self> {
         Self::new(&credentials.authority, |config| {
             let chain = CertificateDer::pem_file_iter(&credentials.certificate)?.collect::<Result<_, _>>()?;
@@ -72,18 +72,18 @@ impl Http2 {
         Ok(Self { runtime, tls: Arc::new(config), address: Ipv4Addr::LOCALHOST })
     }
 
-    /// Spawns a task on its own runtime.
+    /// Spawns a task on the runtime of this client.
     pub fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.runtime.spawn(task)
     }
 
-    /// From another address of loopback: what one address may take is limited.
+    /// The same client with another source address on loopback, because there are limits for each address.
     #[must_use]
     pub fn from(self, address: Ipv4Addr) -> Self {
         Self { address, ..self }
     }
 
-    /// Runs on its own runtime.
+    /// Runs a future on the runtime of this client.
     pub fn run<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
@@ -97,30 +97,30 @@ impl Http2 {
         self.tls(self.tcp(port).await?, name, true).await
     }
 
-    /// TLS to a cluster's endpoint, through the HTTP proxy at this port of loopback, which speaks TLS too.
+    /// TLS to a cluster's endpoint, through the HTTP proxy (with TLS) at this port of loopback.
     pub async fn proxied(&self, port: u16, cluster: &str) -> anyhow::Result<TlsStream<TlsStream<TcpStream>>> {
         let mut proxy = self.tls(self.tcp(port).await?, "localhost", false).await?;
         let connect = format!("CONNECT {cluster}.{DOMAIN}:443 HTTP/1.1\r\nHost: {cluster}.{DOMAIN}:443\r\n\r\n");
         proxy.write_all(connect.as_bytes()).await?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\n") {
-            answer.push(proxy.read_u8().await?);
+        let mut response = Vec::new();
+        while !response.ends_with(b"\r\n\r\n") {
+            response.push(proxy.read_u8().await?);
         }
-        ensure!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+        ensure!(response.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&response));
         self.tls(proxy, &format!("{cluster}.{DOMAIN}"), true).await
     }
 
-    /// A connection on which each stream may receive `window` bytes that nobody has read.
+    /// A connection. `window` is the number of unread bytes that a stream may receive.
     pub async fn session(&self, port: u16, cluster: &str, window: u32) -> anyhow::Result<Session> {
-        self.speak(self.direct(port, cluster).await?, window).await
+        self.handshake(self.direct(port, cluster).await?, window).await
     }
 
     /// A connection to an API server at this port of loopback.
     pub async fn to_host(&self, port: u16) -> anyhow::Result<Session> {
-        self.speak(self.named(port, "localhost").await?, 1 << 20).await
+        self.handshake(self.named(port, "localhost").await?, 1 << 20).await
     }
 
-    async fn speak(&self, stream: TlsStream<TcpStream>, window: u32) -> anyhow::Result<Session> {
+    async fn handshake(&self, stream: TlsStream<TcpStream>, window: u32) -> anyhow::Result<Session> {
         let mut builder = h2::client::Builder::new();
         let (requests, connection) = builder.initial_window_size(window).handshake(stream).await?;
         let driver = self.runtime.spawn(async move { drop(connection.await) });
@@ -153,17 +153,17 @@ impl Http2 {
 // === impl Session ===
 
 impl Session {
-    /// Sends the head of a request. A body follows unless `is_whole`.
+    /// Sends the head of a request. A body follows unless `is_complete` is set.
     pub async fn send(
         &self,
         request: Request<()>,
-        is_whole: bool,
+        is_complete: bool,
     ) -> anyhow::Result<(ResponseFuture, SendStream<Bytes>)> {
-        let mut requests = self.requests.clone().ready().await.context("no more streams")?;
-        Ok(requests.send_request(request, is_whole)?)
+        let mut requests = self.requests.clone().ready().await.context("the connection accepts no more streams")?;
+        Ok(requests.send_request(request, is_complete)?)
     }
 
-    /// Sends a whole request. The result is the status of the answer, and how many bytes it has.
+    /// Sends a complete request. Returns the status of the response, and the length of its body.
     pub async fn exchange(&self, request: Request<Bytes>) -> anyhow::Result<(u16, usize)> {
         let (head, body) = request.into_parts();
         let (answer, mut stream) = self.send(Request::from_parts(head, ()), body.is_empty()).await?;
@@ -175,7 +175,7 @@ impl Session {
             let answer = answer.await?;
             Ok((answer.status().as_u16(), read(answer.into_body()).await?))
         };
-        // The response may arrive before the body is sent; then nobody needs the body.
+        // The response may arrive before the body is sent. Then the rest of the body is not needed.
         tokio::select! {
             result = answered => result,
             never = uploaded => never,
@@ -189,7 +189,7 @@ impl Drop for Session {
     }
 }
 
-/// Sends a part of a body, perhaps the last one, until it is sent or not wanted any more.
+/// Sends a part of a body. Returns when it is sent, or when the stream has ended.
 pub async fn upload(stream: &mut SendStream<Bytes>, mut part: Bytes, is_last: bool) {
     while !part.is_empty() {
         stream.reserve_capacity(part.len().min(64 * 1024));
@@ -201,7 +201,7 @@ pub async fn upload(stream: &mut SendStream<Bytes>, mut part: Bytes, is_last: bo
     }
 }
 
-/// Reads a body to its end; the result is its length.
+/// Reads a body to its end. Returns its length.
 pub async fn read(mut body: RecvStream) -> anyhow::Result<usize> {
     let mut length = 0;
     while let Some(chunk) = body.data().await {
@@ -212,9 +212,9 @@ pub async fn read(mut body: RecvStream) -> anyhow::Result<usize> {
     Ok(length)
 }
 
-/// Waits until the other side has ended a connection on which nothing is sent.
+/// Waits until the peer closes a connection.
 pub async fn ended(mut stream: impl AsyncRead + Unpin) {
     let mut bytes = [0; 1024];
-    // An error is an end too.
+    // An error also means that the connection is closed.
     while let Ok(1..) = stream.read(&mut bytes).await {}
 }

@@ -1,4 +1,4 @@
-//! An image of `configs/container/build`, unpacked as a container runtime does it, and run without one.
+//! An image of `configs/container/build`. It is unpacked like in a container runtime, and started without one.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::paths;
 use crate::process::Process;
 
-/// A root file system, and how to start what is in it.
+/// A root file system and the configuration of its container.
 #[derive(Debug)]
 pub struct Image {
-    /// The reference that the archive has it under.
+    /// The reference of the image in the archive.
     pub reference: String,
     /// `config` of the image's configuration (`image-spec/config.md` of the Open Container Initiative).
     pub config: Value,
@@ -28,14 +28,17 @@ impl Image {
     /// Unpacks the image of this program.
     pub fn unpack(program: &str) -> anyhow::Result<Self> {
         let user = fs::metadata("/proc/self")?.uid();
-        ensure!(user == 0, "only root can start an image as its user, with a root of its own; this is user {user}");
+        ensure!(
+            user == 0,
+            "only root can start an image as another user in another root directory; this is user {user}"
+        );
         let dir = tempfile::Builder::new().prefix("atoll-image-").tempdir()?;
         let archive = dir.path().join("archive");
         fs::create_dir(&archive)?;
         extract(&paths::image(program), &archive)?;
         let index = json(&archive.join("index.json"))?;
-        let [entry] = index["manifests"].as_array().context("an index without manifests")?.as_slice() else {
-            anyhow::bail!("not one manifest: {index}");
+        let [entry] = index["manifests"].as_array().context("the index has no manifests")?.as_slice() else {
+            anyhow::bail!("the index does not have exactly one manifest: {index}");
         };
         let reference = entry["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap_or_default();
         let manifest = json(&blob(&archive, entry)?)?;
@@ -48,12 +51,12 @@ impl Image {
         Ok(image)
     }
 
-    /// Its root.
+    /// The root directory.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("root")
     }
 
-    /// Everything in it that is no folder.
+    /// All files, without directories.
     pub fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let root = self.root();
         let (mut folders, mut files) = (vec![root.clone()], Vec::new());
@@ -70,12 +73,12 @@ impl Image {
         Ok(files)
     }
 
-    /// Writes what a kubelet mounts: a file that root owns and the image's group may read.
+    /// Writes a file like one that a kubelet mounts: root owns it, and the group of the image can read it.
     pub fn mount(&self, path: &str, content: &[u8]) -> anyhow::Result<()> {
         let file = self.root().join(path.trim_start_matches('/'));
-        fs::create_dir_all(file.parent().context("a file has a folder")?)?;
+        fs::create_dir_all(file.parent().context("a file has a directory")?)?;
         fs::write(&file, content)?;
-        let (_, group) = self.user()?.split_once(':').context("a user without a group")?;
+        let (_, group) = self.user()?.split_once(':').context("the user has no group")?;
         chown(&file, Some(0), Some(group.parse()?))?;
         Ok(fs::set_permissions(&file, fs::Permissions::from_mode(0o440))?)
     }
@@ -85,22 +88,22 @@ impl Image {
         self.config["User"].as_str().context("no user")
     }
 
-    /// Starts it: the image's own command as the image's user, nothing but these variables in its environment, and a root
-    /// that cannot be written to. Without `command` it is the image's own.
+    /// Starts the container as the user of the image, with only these environment variables, and with a read-only root.
+    /// The default `command` is that of the image.
     pub fn start(&self, variables: &[String], command: Option<&[&str]>) -> anyhow::Result<Process> {
-        let words = |key: &str| -> Vec<&str> {
+        let list = |key: &str| -> Vec<&str> {
             self.config[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
         };
-        // Each step replaces the one before, so that signals meet the program.
+        // Each command replaces the previous one (exec), so that the program receives signals.
         let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" \
                       && user=$1 && shift && exec chroot --userspec=\"$user\" --groups= \"$0\" \"$@\"";
         let root = self.root();
         let mut args = vec!["-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"];
         args.extend(variables.iter().map(String::as_str));
         args.extend(["unshare", "--mount", "sh", "-euc", script]);
-        args.extend([root.to_str().context("temporary folders have plain names")?, self.user()?]);
-        args.extend(words("Entrypoint"));
-        args.extend(command.map_or_else(|| words("Cmd"), <[&str]>::to_vec));
+        args.extend([root.to_str().context("temporary directories have UTF-8 names")?, self.user()?]);
+        args.extend(list("Entrypoint"));
+        args.extend(command.map_or_else(|| list("Cmd"), <[&str]>::to_vec));
         let name = self.reference.rsplit('/').next().unwrap_or_default();
         Process::start(name, Path::new("/usr/bin/env"), &args, self.dir.path().join("log"))
     }
@@ -112,7 +115,7 @@ fn extract(archive: &Path, into: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The file that a descriptor tells of.
+/// The file of a descriptor.
 fn blob(archive: &Path, descriptor: &Value) -> anyhow::Result<PathBuf> {
     let digest = descriptor["digest"].as_str().with_context(|| format!("no digest: {descriptor}"))?;
     Ok(archive.join("blobs").join(digest.replace(':', "/")))

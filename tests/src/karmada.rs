@@ -1,4 +1,4 @@
-//! A Karmada control plane, as its administrator uses it.
+//! A Karmada control plane, with the tools of its administrator.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::{HostCluster, Kubectl, eventually};
 
-/// How long Karmada may take to call a new member ready: it looks every ten seconds, and after three failures in a row
-/// every thirty; on a busy machine, some of the first looks fail.
-const READY: Duration = Duration::from_secs(150);
+/// The time limit until a new member is ready. Karmada checks it every ten seconds, and after three consecutive
+/// failures every thirty. On a busy machine, some of the first checks fail.
+const READY_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// Where Karmada keeps its service accounts in a member.
+/// The namespace of Karmada's service accounts in a member.
 const NAMESPACE: &str = "karmada-cluster";
 
 /// The control plane of [`HostCluster::up_with_karmada`].
@@ -25,56 +25,56 @@ pub struct Karmada {
 // === impl Karmada ===
 
 impl Karmada {
-    /// The one that was started beside this host.
+    /// The control plane that was started with this host.
     pub fn beside(host: &HostCluster) -> Self {
         let kubeconfig = host.dir().join("karmada.kubeconfig");
         Self { kubectl: Kubectl::new(kubeconfig.clone()), karmadactl: Kubectl::karmadactl(kubeconfig) }
     }
 
-    /// kubectl for the control plane's own API.
+    /// kubectl for the control plane.
     pub fn kubectl(&self) -> &Kubectl {
         &self.kubectl
     }
 
-    /// karmadactl, which also looks into members.
+    /// karmadactl, which also reads from members.
     pub fn karmadactl(&self) -> &Kubectl {
         &self.karmadactl
     }
 
-    /// `karmadactl join` in push mode, with the current context of `kubeconfig`. A member that has just left is joined
-    /// when its namespace is gone: `join` takes one that is being deleted for a good one.
+    /// `karmadactl join` in push mode, with the current context of `kubeconfig`. It first waits until a previous
+    /// namespace of Karmada in the member is deleted, because `join` accepts a namespace that is being deleted.
     pub fn join(&self, member: &str, kubeconfig: &Path) -> anyhow::Result<()> {
-        let there = Kubectl::new(kubeconfig.to_path_buf());
-        eventually(READY, || {
+        let kubectl = Kubectl::new(kubeconfig.to_path_buf());
+        eventually(READY_TIMEOUT, || {
             let end =
                 ["get", "namespace", NAMESPACE, "--ignore-not-found", "-o=jsonpath={.metadata.deletionTimestamp}"];
-            let end = there.ok(&end)?;
+            let end = kubectl.ok(&end)?;
             ensure!(end.is_empty(), "{NAMESPACE} of {member} is being deleted since {end}");
             Ok(())
         })?;
-        let kubeconfig = kubeconfig.to_str().context("kubeconfigs have plain names")?;
+        let kubeconfig = kubeconfig.to_str().context("kubeconfigs have UTF-8 names")?;
         self.karmadactl.ok(&["join", member, "--cluster-kubeconfig", kubeconfig])?;
         Ok(())
     }
 
-    /// `karmadactl unjoin`, which also cleans up in the member.
+    /// `karmadactl unjoin`, which also deletes Karmada's objects in the member.
     pub fn unjoin(&self, member: &str, kubeconfig: &Path, context: &str) -> anyhow::Result<()> {
-        let kubeconfig = kubeconfig.to_str().context("kubeconfigs have plain names")?;
-        let there = ["--cluster-kubeconfig", kubeconfig, "--cluster-context", context];
-        self.karmadactl.ok(&[&["unjoin", member], there.as_slice()].concat())?;
+        let kubeconfig = kubeconfig.to_str().context("kubeconfigs have UTF-8 names")?;
+        let flags = ["--cluster-kubeconfig", kubeconfig, "--cluster-context", context];
+        self.karmadactl.ok(&[&["unjoin", member], flags.as_slice()].concat())?;
         Ok(())
     }
 
-    /// The member once it is ready, with everything that it serves known to Karmada.
+    /// Waits until the member is ready, and until Karmada knows all its resources. Returns the Cluster.
     pub fn ready(&self, member: &str) -> anyhow::Result<Value> {
-        eventually(READY, || {
+        eventually(READY_TIMEOUT, || {
             let cluster: Value = serde_json::from_str(&self.kubectl.ok(&["get", "cluster", member, "-o", "json"])?)?;
             let conditions = cluster.pointer("/status/conditions").and_then(Value::as_array);
             for wanted in ["Ready", "CompleteAPIEnablements"] {
                 let met = |condition: &Value| condition["type"] == wanted && condition["status"] == "True";
                 ensure!(conditions.is_some_and(|all| all.iter().any(met)), "{member} is not {wanted}: {conditions:?}");
             }
-            // Counted by informers, which start after the first look.
+            // Karmada counts nodes with informers, which it starts after the first check.
             ensure!(cluster.pointer("/status/nodeSummary/totalNum").is_some(), "{member} has no nodes yet");
             Ok(cluster)
         })

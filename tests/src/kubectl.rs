@@ -1,4 +1,4 @@
-//! kubectl, as a user runs it.
+//! Runs kubectl as a user does.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 
 use crate::paths;
 
-/// No kubectl call of a suite needs longer, in seconds; a hang must not eat the suite's time.
-const LIMIT: &str = "60";
+/// The time limit of a command, in seconds.
+const TIMEOUT_SECONDS: &str = "60";
 
 /// kubectl with one kubeconfig.
 #[derive(Clone, Debug)]
@@ -20,10 +20,10 @@ pub struct Kubectl {
     settings: Vec<(&'static str, &'static str)>,
 }
 
-/// What a call printed.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The exit code; -1 if a signal ended it.
+    /// The exit code, or -1 if a signal ended it.
     pub code: i32,
     /// Standard output.
     pub stdout: String,
@@ -34,30 +34,30 @@ pub struct Output {
 // === impl Kubectl ===
 
 impl Kubectl {
-    /// With this kubeconfig.
+    /// kubectl with this kubeconfig.
     pub fn new(kubeconfig: PathBuf) -> Self {
         Self { program: "kubectl", kubeconfig, settings: Vec::new() }
     }
 
-    /// karmadactl, which is kubectl for a Karmada control plane and its members, with this kubeconfig.
+    /// karmadactl with this kubeconfig. It works like kubectl, with a Karmada control plane and its members.
     pub fn karmadactl(kubeconfig: PathBuf) -> Self {
         Self { program: "karmadactl", kubeconfig, settings: Vec::new() }
     }
 
-    /// With a variable of the environment by which kubectl is set.
+    /// Sets an environment variable of kubectl.
     #[must_use]
     pub fn set(mut self, name: &'static str, value: &'static str) -> Self {
         self.settings.push((name, value));
         self
     }
 
-    /// kubectl for the same server with this token, with a separate kubeconfig in `file`.
-    pub fn holding(&self, token: &str, file: PathBuf) -> anyhow::Result<Self> {
+    /// kubectl for the same server with this token, and with a separate kubeconfig in `file`.
+    pub fn with_token(&self, token: &str, file: PathBuf) -> anyhow::Result<Self> {
         std::fs::copy(&self.kubeconfig, &file)?;
-        let holder = Self { kubeconfig: file, ..self.clone() };
-        holder.ok(&["config", "set-credentials", "holder", &format!("--token={token}")])?;
-        holder.ok(&["config", "set-context", "--current", "--user=holder"])?;
-        Ok(holder)
+        let other = Self { kubeconfig: file, ..self.clone() };
+        other.ok(&["config", "set-credentials", "token", &format!("--token={token}")])?;
+        other.ok(&["config", "set-context", "--current", "--user=token"])?;
+        Ok(other)
     }
 
     /// The kubeconfig.
@@ -65,17 +65,17 @@ impl Kubectl {
         &self.kubeconfig
     }
 
-    /// Runs to its end.
+    /// Runs a command.
     pub fn run(&self, args: &[&str]) -> anyhow::Result<Output> {
         self.run_with(args, "")
     }
 
-    /// Runs to its end, with a standard input.
+    /// Runs a command with this standard input.
     pub fn run_with(&self, args: &[&str], input: &str) -> anyhow::Result<Output> {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().with_context(|| self.cannot_start())?;
         let mut stdin = child.stdin.take().context("no stdin")?;
         let input = input.to_owned();
-        // kubectl may end without reading its input; that is no failure of ours.
+        // kubectl may end without reading its input. Ignore the error.
         let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
         let output = child.wait_with_output()?;
         let _ = writer.join();
@@ -86,12 +86,12 @@ impl Kubectl {
         })
     }
 
-    /// Runs, and must succeed; the standard output is the result.
+    /// Runs a command that must succeed. Returns its standard output.
     pub fn ok(&self, args: &[&str]) -> anyhow::Result<String> {
         self.ok_with(args, "")
     }
 
-    /// Like [`Kubectl::ok`], with a standard input.
+    /// Like [`Kubectl::ok`], with this standard input.
     pub fn ok_with(&self, args: &[&str], input: &str) -> anyhow::Result<String> {
         let output = self.run_with(args, input)?;
         if output.code != 0 {
@@ -100,7 +100,7 @@ impl Kubectl {
         Ok(output.stdout)
     }
 
-    /// Runs, and must fail; both outputs together are the result.
+    /// Runs a command that must fail. Returns both outputs.
     pub fn fails(&self, args: &[&str]) -> anyhow::Result<String> {
         let output = self.run(args)?;
         if output.code == 0 {
@@ -109,7 +109,7 @@ impl Kubectl {
         Ok(format!("{}{}", output.stdout, output.stderr))
     }
 
-    /// Starts kubectl and returns, for `-w`, `-f` and port-forward. Bounded in time like every call.
+    /// Starts kubectl without waiting for its end, for `-w`, `-f` and port-forward. The time limit applies.
     pub fn start(&self, args: &[&str]) -> anyhow::Result<Child> {
         self.command(args).stdin(Stdio::null()).spawn().with_context(|| self.cannot_start())
     }
@@ -119,10 +119,10 @@ impl Kubectl {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        // timeout(1) ends what hangs; kubectl's own time-outs do not cover watches.
+        // kubectl has timeouts, but not for watches, so timeout(1) ends it.
         let mut command = Command::new("timeout");
         command
-            .arg(LIMIT)
+            .arg(TIMEOUT_SECONDS)
             .arg(paths::component(self.program))
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
@@ -136,13 +136,13 @@ impl Kubectl {
     }
 }
 
-/// Ends what [`Kubectl::start`] began; what it wrote to standard error is the result. SIGKILL would end timeout(1) only,
-/// and kubectl would go on.
+/// Ends a command that [`Kubectl::start`] started. Returns its standard error. SIGKILL would end only timeout(1), and
+/// kubectl would continue.
 pub fn end(mut child: Child) -> anyhow::Result<String> {
-    let _gone = Command::new("kill").args(["-TERM", &child.id().to_string()]).status()?;
+    let _sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status()?;
     drop(child.stdout.take());
     Ok(String::from_utf8_lossy(&child.wait_with_output()?.stderr).into_owned())
 }
 
-/// How long things may take that a healthy set-up does at once.
-pub const SOON: Duration = Duration::from_secs(20);
+/// The time limit for a condition that is normally true at once.
+pub const CONDITION_TIMEOUT: Duration = Duration::from_secs(20);

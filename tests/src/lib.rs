@@ -1,7 +1,8 @@
-//! Harness of the suites that use real components: a host cluster, the release binaries as separate processes, kubectl.
+//! The test harness of the suites that use real components: a host cluster, the release binaries as separate processes,
+//! kubectl.
 //!
-//! What is *not* here: assertions about Atoll, and anything that reaches into its crates. A suite sees what an operator
-//! sees: files, processes, ports, exit codes.
+//! What is *not* here: assertions about Atoll, and uses of its crates. A suite sees what an operator sees: files,
+//! processes, ports, exit codes.
 
 pub mod balancer;
 pub mod compare;

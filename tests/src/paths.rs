@@ -1,4 +1,4 @@
-//! Where things are.
+//! Paths of binaries, components and images, and free ports.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The root of the workspace.
 pub fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a folder of the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a directory of the workspace")
 }
 
-/// A release binary of the workspace; `ATOLL_BIN_DIR` names another folder.
+/// A release binary of the workspace, or one in the directory that `ATOLL_BIN_DIR` names.
 pub fn binary(name: &str) -> PathBuf {
     let folder = std::env::var_os("ATOLL_BIN_DIR").map(PathBuf::from);
     let path = folder.unwrap_or_else(|| workspace().join("target/release")).join(name);
@@ -17,29 +17,29 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// A real component, made by `tests/kube/build`.
+/// A real component, built by `tests/kube/build`.
 pub fn component(name: &str) -> PathBuf {
     let path = workspace().join("target/kube/bin").join(name);
     assert!(path.exists(), "{} is missing: run tests/kube/build", path.display());
     path
 }
 
-/// The archive of an image, made by `configs/container/build`.
+/// The archive of an image, built by `configs/container/build`.
 pub fn image(program: &str) -> PathBuf {
     let path = workspace().join("target/container").join(program).with_extension("tar");
     assert!(path.exists(), "{} is missing: run configs/container/build", path.display());
     path
 }
 
-/// A TCP port of loopback that nothing listens on, and that no other call in this process returns.
+/// A free TCP port of loopback that no other call in this process returns.
 ///
-/// It is below the ports that `tests/kube/up` takes, and below those that the kernel gives to outgoing connections: a
-/// program can still bind it when many connections were opened in between.
+/// It is lower than the ports of `tests/kube/up`, and lower than the ports of outgoing connections, so that a program
+/// can bind it later.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 3000;
     const COUNT: u32 = 9000;
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    // Processes start at different places.
+    // Different processes start at different ports.
     let start = std::process::id() % 90 * 100;
     (0..COUNT)
         .map(|_| FIRST + start.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % COUNT)

@@ -1,4 +1,4 @@
-//! A process of ours, with its log, ended with its handle.
+//! A process that runs a binary of Atoll, and its log. Dropping the handle ends the process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Starts a program; what it prints goes to `log`, after what is there.
+    /// Starts a program. Appends its output to `log`.
     pub fn start(name: &str, program: &Path, args: &[&str], log: PathBuf) -> anyhow::Result<Self> {
         let output = File::options().create(true).append(true).open(&log)?;
         let child = Command::new(program)
@@ -53,27 +53,27 @@ impl Process {
         peak(self.id())
     }
 
-    /// Everything it has printed.
+    /// Its whole output.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Waits until it has printed `text`.
+    /// Waits until its output contains `text`.
     pub fn printed(&mut self, text: &str) -> anyhow::Result<()> {
         eventually(Duration::from_secs(20), || {
             if self.log().contains(text) {
                 return Ok(());
             }
-            bail!("{} has not printed {text:?}; its log:\n{}", self.name, self.log())
+            bail!("the output of {} does not contain {text:?}:\n{}", self.name, self.log())
         })
     }
 
-    /// SIGTERM, and the end of the process.
+    /// Sends SIGTERM, and waits for the end of the process.
     pub fn terminate(&mut self) -> anyhow::Result<ExitStatus> {
         self.end("-TERM")
     }
 
-    /// SIGINT, as Ctrl-C sends it, and the end of the process.
+    /// Sends SIGINT, like Ctrl-C, and waits for the end of the process.
     pub fn interrupt(&mut self) -> anyhow::Result<ExitStatus> {
         self.end("-INT")
     }
@@ -81,12 +81,12 @@ impl Process {
     fn end(&mut self, signal: &str) -> anyhow::Result<ExitStatus> {
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
         if !sent.success() {
-            bail!("{} was gone already", self.name);
+            bail!("{} had already ended", self.name);
         }
-        eventually(Duration::from_secs(40), || self.child.try_wait()?.context("still running"))
+        eventually(Duration::from_secs(40), || self.child.try_wait()?.context("the process is still running"))
     }
 
-    /// SIGKILL, and the end of the process.
+    /// Sends SIGKILL, and waits for the end of the process.
     pub fn kill(&mut self) -> anyhow::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -101,14 +101,14 @@ impl Drop for Process {
     }
 }
 
-/// Bytes of memory that a process has now (`VmRSS`), and from now on its peak is counted anew.
+/// The memory of a process in bytes (`VmRSS`). Also resets the peak.
 pub fn memory(id: u32) -> anyhow::Result<u64> {
     // proc_pid_clear_refs(5)
     std::fs::write(format!("/proc/{id}/clear_refs"), "5")?;
     status(id, "VmRSS:")
 }
 
-/// The most that it has had at once since then (`VmHWM`).
+/// The peak since the last call of [`memory`], in bytes (`VmHWM`).
 pub fn peak(id: u32) -> anyhow::Result<u64> {
     status(id, "VmHWM:")
 }

@@ -1,4 +1,4 @@
-//! A proxy-server and its agents, from files that an operator would write.
+//! A proxy-server and its agents, with the files that an operator writes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::process::Process;
 use crate::{Kubectl, paths};
 
-/// A proxy-server with its files; agents are started beside it.
+/// A proxy-server with its files. Its methods start agents.
 #[derive(Debug)]
 pub struct Site {
     /// The proxy-server.
@@ -21,10 +21,10 @@ pub struct Site {
     dir: TempDir,
 }
 
-/// Another proxy-server, with the same configuration but for its ports.
+/// Another proxy-server with the same configuration, except for its ports.
 #[derive(Debug)]
 pub struct Replica {
-    /// It.
+    /// The process.
     pub server: Process,
     /// Its ports.
     pub ports: Ports,
@@ -35,23 +35,23 @@ pub struct Replica {
 /// Ports of one proxy-server.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports {
-    /// Clients, as an HTTP proxy.
+    /// The HTTP proxy for clients.
     pub proxy: u16,
-    /// Clients, directly.
+    /// The endpoints for clients.
     pub endpoint: u16,
-    /// Agents.
+    /// The tunnels of agents.
     pub agents: u16,
-    /// Probes.
+    /// The probes.
     pub probes: u16,
-    /// The operator.
+    /// The metrics and the status.
     pub admin: u16,
 }
 
 // === impl Site ===
 
 impl Site {
-    /// Makes certificates with `atoll certs`, writes the configuration and starts a proxy-server. `clusters` are the
-    /// entries of its list, one line each; client CAs are made for `virtuals`.
+    /// Creates certificates with `atoll certs`, writes the configuration, and starts a proxy-server. `clusters` are the
+    /// entries of `clusters`, one line each. `virtuals` are the clusters that get client CAs.
     pub fn start(clusters: &[&str], virtuals: &[&str]) -> anyhow::Result<Self> {
         Self::start_with(clusters, virtuals, "")
     }
@@ -83,7 +83,7 @@ impl Site {
         Ok(Self { server, ports, replicas: Vec::new(), dir })
     }
 
-    /// Starts another proxy-server with this one's configuration of now. Agents that are started from now on dial both.
+    /// Starts another proxy-server with the current configuration. Agents that are started later connect to both.
     pub fn replica(&mut self) -> anyhow::Result<Replica> {
         let (ports, file) = (Ports::free(), self.file("replica.yaml"));
         write_replica(&file, &std::fs::read_to_string(self.file("server.yaml"))?, self.ports, ports)?;
@@ -92,19 +92,19 @@ impl Site {
         Ok(Replica { server, ports, file, first: self.ports })
     }
 
-    /// Starts the proxy-server again, from the same files.
+    /// Starts the proxy-server again, with the same files.
     pub fn restart_server(&mut self) -> anyhow::Result<()> {
         self.server = start_server(&self.file("server.yaml"))?;
         Ok(())
     }
 
-    /// Starts an agent with a certificate for `id`. `body` is the rest of its configuration. Unless it has `drain`, an
-    /// agent drains for two seconds.
+    /// Starts an agent with the identity `id`. `body` is the rest of its configuration. The agent
+    /// drains for two seconds unless `body` has `drain`.
     pub fn agent(&self, id: &str, body: &str) -> anyhow::Result<Process> {
         self.agent_as(id, id, body)
     }
 
-    /// Like [`Site::agent`], with a name for its files that differs from its identity: replicas, and impostors.
+    /// Like [`Site::agent`], with a different name for its files, for several agents with the same identity.
     pub fn agent_as(&self, id: &str, file: &str, body: &str) -> anyhow::Result<Process> {
         let dir = self.dir.path();
         if !dir.join(format!("agents/{id}.crt")).exists() {
@@ -131,12 +131,12 @@ impl Site {
         Process::start(file, &paths::binary("proxy-agent"), &["--config", path(&config)], log)
     }
 
-    /// The folder with all files.
+    /// The directory with all files.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// kubectl for a physical cluster: with its own kubeconfig and our `proxy-url`.
+    /// kubectl for a physical cluster, with a copy of its kubeconfig that has a `proxy-url`.
     pub fn physical(&self, kubeconfig: &Path) -> anyhow::Result<Kubectl> {
         let text = std::fs::read_to_string(kubeconfig)?;
         let server = "server:";
@@ -152,7 +152,7 @@ impl Site {
         Ok(Kubectl::new(target))
     }
 
-    /// A file for a kubeconfig.
+    /// The path of a file of this site.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -161,13 +161,13 @@ impl Site {
 // === impl Replica ===
 
 impl Replica {
-    /// Starts it again.
+    /// Starts the process again.
     pub fn restart(&mut self) -> anyhow::Result<()> {
         self.server = start_server(&self.file)?;
         Ok(())
     }
 
-    /// Gives it this configuration, which is one for the first proxy-server.
+    /// Writes a configuration. `yaml` is one of the first proxy-server.
     pub fn write(&self, yaml: &str) -> anyhow::Result<()> {
         write_replica(&self.file, yaml, self.first, self.ports)
     }
@@ -190,7 +190,7 @@ impl Ports {
     }
 }
 
-/// What both binaries print when they serve.
+/// Both binaries print this text when they are ready.
 const READY: &str = "ready";
 
 fn write_replica(file: &Path, yaml: &str, first: Ports, own: Ports) -> anyhow::Result<()> {
@@ -210,11 +210,11 @@ fn ready(process: &mut Process, before: usize) -> anyhow::Result<()> {
         if process.log().matches(READY).count() > before {
             return Ok(());
         }
-        bail!("not ready; its log:\n{}", process.log())
+        bail!("the proxy-server is not ready; its log:\n{}", process.log())
     })
 }
 
-/// Runs `atoll`, which must succeed; its standard output is the result.
+/// Runs `atoll`, which must succeed. Returns its standard output.
 pub fn atoll(args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(paths::binary("atoll")).args(args).output().context("cannot run atoll")?;
     if !output.status.success() {
@@ -224,5 +224,5 @@ pub fn atoll(args: &[&str]) -> anyhow::Result<String> {
 }
 
 fn path(path: &Path) -> &str {
-    path.to_str().expect("temporary folders have plain names")
+    path.to_str().expect("temporary directories have UTF-8 names")
 }

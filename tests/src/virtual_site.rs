@@ -14,7 +14,7 @@ use crate::{HostCluster, Kubectl, Nodes, Site};
 
 const AGENT: &str = "site-a";
 
-/// What the virtual clusters may write of what they share, and how kinds are served that the host's operator has made.
+/// The settings of the agent for shared objects and for custom resources of the host.
 const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiextensions.k8s.io, \
                       priorityclasses.scheduling.k8s.io, storageclasses.storage.k8s.io, \
                       volumeattributesclasses.storage.k8s.io, pulleys.custom.example.com], \
@@ -31,29 +31,29 @@ const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiex
 /// A host cluster, a proxy-server, and an agent with the rights of `configs/kubernetes/agent-rbac.yaml`.
 #[derive(Debug)]
 pub struct VirtualSite {
-    // In the order in which they have to end: nothing looks for what is gone.
+    // Dropped in this order, so that no process uses one that has ended.
     agent: Process,
     site: Site,
     host: Arc<HostCluster>,
-    minted: AtomicUsize,
+    kubeconfigs: AtomicUsize,
 }
 
 // === impl VirtualSite ===
 
 impl VirtualSite {
-    /// Starts everything, and waits until the virtual clusters are provisioned. Each is a name and the `location` of its
-    /// nodes.
+    /// Starts all processes, and waits until the virtual clusters are provisioned. Each is a name, and the value of the
+    /// label `location` of its nodes.
     pub fn start(clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         Self::on(HostCluster::up(1)?, clusters)
     }
 
-    /// Like [`VirtualSite::start`], on a host that is there already.
+    /// Like [`VirtualSite::start`], on an existing host.
     pub fn on(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         let slices: Vec<_> = clusters.iter().map(|(name, location)| (*name, Nodes::Location(location))).collect();
         Self::of(host, &slices)
     }
 
-    /// Like [`VirtualSite::on`], with the nodes of each as they are chosen.
+    /// Like [`VirtualSite::on`], with any selection of nodes.
     pub fn of(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, Nodes)]) -> anyhow::Result<Self> {
         Self::with(host, clusters, "")
     }
@@ -64,11 +64,11 @@ impl VirtualSite {
         Self::configured(host, &slices, keys)
     }
 
-    /// Like [`VirtualSite::on`], where the agent accepts that the host enforces no admission policies.
+    /// Like [`VirtualSite::on`], with an agent that accepts a host without admission policies.
     pub fn unprotected(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         let slices: Vec<_> =
             clusters.iter().map(|(name, location)| (*name, Nodes::Location(location).entry(name))).collect();
-        Self::accepting(host, &slices, "", ", unsafeDirectAccess: true")
+        Self::with_host_keys(host, &slices, "", ", unsafeDirectAccess: true")
     }
 
     /// Like [`VirtualSite::with`], with the whole entry of each cluster in `virtualClusters` of the agent.
@@ -77,15 +77,15 @@ impl VirtualSite {
         clusters: &[(&str, String)],
         keys: &str,
     ) -> anyhow::Result<Self> {
-        Self::accepting(host, clusters, keys, "")
+        Self::with_host_keys(host, clusters, keys, "")
     }
 
-    /// Like [`VirtualSite::configured`], with more keys below `host` of the agent.
-    fn accepting(
+    /// Like [`VirtualSite::configured`], with more keys in `host` of the agent.
+    fn with_host_keys(
         host: impl Into<Arc<HostCluster>>,
         clusters: &[(&str, String)],
         keys: &str,
-        accepted: &str,
+        host_keys: &str,
     ) -> anyhow::Result<Self> {
         let host = host.into();
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
@@ -93,7 +93,7 @@ impl VirtualSite {
         let site = Site::start_with(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names, keys)?;
         let slices: Vec<&str> = clusters.iter().map(|(_, entry)| entry.as_str()).collect();
         let body = format!(
-            "host: {{kubeconfig: {}{accepted}}}\n{SHARED}\nvirtualClusters: [{}]",
+            "host: {{kubeconfig: {}{host_keys}}}\n{SHARED}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),
             slices.join(", ")
         );
@@ -102,7 +102,7 @@ impl VirtualSite {
         for name in names {
             agent.printed(&format!("the virtual cluster is provisioned cluster={name}\n"))?;
         }
-        Ok(Self { agent, site, host, minted: AtomicUsize::new(0) })
+        Ok(Self { agent, site, host, kubeconfigs: AtomicUsize::new(0) })
     }
 
     /// The proxy-server with its files.
@@ -115,49 +115,49 @@ impl VirtualSite {
         &self.agent
     }
 
-    /// The host cluster below.
+    /// The host cluster.
     pub fn host(&self) -> &HostCluster {
         &self.host
     }
 
     /// kubectl as `admin` of `system:masters`.
     pub fn administrator(&self, cluster: &str, route: Route) -> anyhow::Result<Kubectl> {
-        self.mint(cluster, route, &[])
+        self.issue(cluster, route, &[])
     }
 
-    /// kubectl as somebody with a certificate of this name, of no group.
+    /// kubectl as a user with this name, without groups.
     pub fn user(&self, cluster: &str, name: &str) -> anyhow::Result<Kubectl> {
-        self.mint(cluster, Route::Proxy, &["--user", name])
+        self.issue(cluster, Route::Proxy, &["--user", name])
     }
 
     /// curl with the certificate of `admin` of `system:masters`.
     pub fn curl(&self, cluster: &str, route: Route) -> anyhow::Result<Curl> {
-        self.curl_like(&self.mint(cluster, route, &[])?, cluster, route)
+        self.curl_like(&self.issue(cluster, route, &[])?, cluster, route)
     }
 
-    /// curl with the certificate of this kubectl's user.
+    /// curl with the client certificate of this kubectl.
     pub fn curl_like(&self, kubectl: &Kubectl, cluster: &str, route: Route) -> anyhow::Result<Curl> {
         let Credentials { authority, certificate, key } = Credentials::of(kubectl)?;
         Ok(Curl::new(route, cluster, self.site.ports, &authority).with_certificate(&certificate, &key))
     }
 
-    /// The kubeconfig of `atoll kubeconfig`, as it is.
-    fn mint(&self, cluster: &str, route: Route, more: &[&str]) -> anyhow::Result<Kubectl> {
-        let number = self.minted.fetch_add(1, Ordering::Relaxed);
+    /// kubectl with a new kubeconfig of `atoll kubeconfig`.
+    fn issue(&self, cluster: &str, route: Route, more: &[&str]) -> anyhow::Result<Kubectl> {
+        let number = self.kubeconfigs.fetch_add(1, Ordering::Relaxed);
         let file = self.site.file(&format!("{cluster}-{number}.kubeconfig"));
         let config = self.site.file("server.yaml");
-        let mut words = vec!["kubeconfig", cluster, "--server-config", text(&config)?, "-o", text(&file)?];
-        words.extend(more);
+        let mut arguments = vec!["kubeconfig", cluster, "--server-config", text(&config)?, "-o", text(&file)?];
+        arguments.extend(more);
         let server = format!("https://127.0.0.1:{}", self.site.ports.endpoint);
         match route {
             Route::Proxy => {}
-            Route::Path => words.push("--direct"),
-            Route::Sni => words.extend(["--direct", "--server", &server]),
+            Route::Path => arguments.push("--direct"),
+            Route::Sni => arguments.extend(["--direct", "--server", &server]),
         }
-        atoll(&words)?;
+        atoll(&arguments)?;
         let kubectl = Kubectl::new(file);
         if route == Route::Sni {
-            // There is no DNS here: the address is given, and the name is for the handshake only.
+            // The name cannot be resolved here, so it is used only for the handshake.
             let name = format!("{cluster}.{DOMAIN}");
             kubectl.ok(&["config", "set-cluster", cluster, &format!("--tls-server-name={name}")])?;
         }
@@ -168,18 +168,18 @@ impl VirtualSite {
 /// The files of a kubeconfig.
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    /// Whom the server's certificate must be of.
+    /// The CA of the server's certificate.
     pub authority: PathBuf,
     /// The client's certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of that certificate.
     pub key: PathBuf,
 }
 
 // === impl Credentials ===
 
 impl Credentials {
-    /// Writes what is in kubectl's kubeconfig into files beside it.
+    /// Writes the inline data of a kubeconfig to files in the same directory.
     pub fn of(kubectl: &Kubectl) -> anyhow::Result<Self> {
         let inline = |section: &str, key: &str| {
             let template = format!("go-template={{{{index (index .{section} \"{key}\" | base64decode}}}}");
@@ -202,5 +202,5 @@ fn entry(name: &str) -> String {
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

@@ -1,4 +1,4 @@
-//! Objects that a tenant stores, and what the agent makes of them.
+//! Objects that a tenant stores, and requests for them.
 
 use anyhow::ensure;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::paths::{JSON, MERGE_PATCH, RBAC};
 use super::repeat::texts;
 use crate::attack::Attack;
 use crate::site::AttackSite;
-use crate::traffic::{CONFIG_MAPS, NUMBER, Sent, Traffic, Who};
+use crate::traffic::{CONFIG_MAPS, Credential, NUMBER, RequestTemplate, Traffic};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -15,12 +15,17 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 pub(super) static ATTACKS: &[Attack] = &[
     Attack::new("discovery", "100 requests/s for kinds that do not exist", || {
         let path = format!("/apis/nobody{NUMBER}.example.com/v1/namespaces/default/things");
-        Traffic::Requests(100, [Who::Nobody, Who::User, Who::Admin].map(|who| Sent::new(who, "GET", &path)).into())
+        Traffic::Requests(
+            100,
+            [Credential::None, Credential::User, Credential::Admin]
+                .map(|credential| RequestTemplate::new(credential, "GET", &path))
+                .into(),
+        )
     }),
     Attack::new("documents", "8 discovery and OpenAPI documents/s, in all formats", || {
         let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-        let of = |path: &str| Sent::new(Who::User, "GET", path);
+        let of = |path: &str| RequestTemplate::new(Credential::User, "GET", path);
         let openapi = of("/openapi/v2");
         let all = [
             openapi.clone(),
@@ -32,14 +37,18 @@ pub(super) static ATTACKS: &[Attack] = &[
     }),
     Attack::new("remembered-reviews", "100 access reviews/s whose responses contain a role name of 60 KB", || {
         let attributes = json!({"verb": "get", "resource": "configmaps", "namespace": "default", "name": NUMBER});
-        let review = Sent::new(Who::User, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-            .with(JSON, json!({"spec": {"resourceAttributes": attributes}}).to_string());
-        Traffic::Requests(100, vec![review, Sent::new(Who::User, "GET", &format!("{CONFIG_MAPS}/{NUMBER}"))])
+        let review =
+            RequestTemplate::new(Credential::User, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+                .with(JSON, json!({"spec": {"resourceAttributes": attributes}}).to_string());
+        Traffic::Requests(
+            100,
+            vec![review, RequestTemplate::new(Credential::User, "GET", &format!("{CONFIG_MAPS}/{NUMBER}"))],
+        )
     })
     .after(long_role),
     Attack::new("selectors-of-roles", "5 lists/s of ClusterRoles of 6,000 labels by a selector of 6,000", || {
         let path = format!("{RBAC}/clusterroles?labelSelector={}", texts("l", 6_000).join(","));
-        Traffic::Requests(5, vec![Sent::new(Who::Admin, "GET", &path)])
+        Traffic::Requests(5, vec![RequestTemplate::new(Credential::Admin, "GET", &path)])
     })
     .after(labelled_roles),
     Attack::new("aggregation", "4 changes/s of ClusterRoles of 2,500 rules that another one aggregates", || {
@@ -48,37 +57,49 @@ pub(super) static ATTACKS: &[Attack] = &[
     })
     .after(aggregated),
     Attack::new("large-roles", "300 ClusterRoles of 500 KB, and 20 reads/s", || {
-        Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterroles?limit=1"))])
+        Traffic::Requests(
+            20,
+            vec![RequestTemplate::new(Credential::Admin, "GET", &format!("{RBAC}/clusterroles?limit=1"))],
+        )
     })
     .after(large_roles),
     Attack::new("large-bindings", "120 ClusterRoleBindings of 500 KB, and 20 reads/s", || {
-        Traffic::Requests(20, vec![Sent::new(Who::Admin, "GET", &format!("{RBAC}/clusterrolebindings?limit=1"))])
+        Traffic::Requests(
+            20,
+            vec![RequestTemplate::new(Credential::Admin, "GET", &format!("{RBAC}/clusterrolebindings?limit=1"))],
+        )
     })
     .after(large_bindings),
     Attack::new("many-subjects", "4 ClusterRoleBindings/s of 48,000 subjects", || {
         let path = format!("{RBAC}/clusterrolebindings");
-        Traffic::Requests(4, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, many_subjects().to_string())])
+        Traffic::Requests(
+            4,
+            vec![RequestTemplate::new(Credential::Admin, "POST", &path).with(JSON, many_subjects().to_string())],
+        )
     }),
     Attack::new("stored-subjects", "1 change/s of a stored ClusterRoleBinding of 48,000 subjects", || {
         Traffic::Requests(1, vec![annotate(&format!("{RBAC}/clusterrolebindings/many"))])
     })
     .after(stored_subjects),
     Attack::new("large-namespaces", "300 Namespaces with annotations of 250 KB, and 2 reads/s", || {
-        Traffic::Requests(2, vec![Sent::new(Who::Admin, "GET", &format!("{NAMESPACES}?limit=10"))])
+        Traffic::Requests(2, vec![RequestTemplate::new(Credential::Admin, "GET", &format!("{NAMESPACES}?limit=10"))])
     })
     .after(large_namespaces),
     Attack::new("mirrors", "1 ClusterRoleBinding/s that is mirrored into 100 namespaces", || {
         let binding =
             json!({"metadata": {"generateName": "mirrored-"}, "roleRef": role_ref(), "subjects": [user(NUMBER)]});
         let path = format!("{RBAC}/clusterrolebindings");
-        Traffic::Requests(1, vec![Sent::new(Who::Admin, "POST", &path).with(JSON, binding.to_string())])
+        Traffic::Requests(
+            1,
+            vec![RequestTemplate::new(Credential::Admin, "POST", &path).with(JSON, binding.to_string())],
+        )
     })
     .after(|site| site.create_all(NAMESPACES, 100, &json!({"metadata": {"name": "mirrored"}}))),
     Attack::new("definitions", "40 definitions with annotations of 250 KB, and 4 requests/s for them", || {
         let requests = vec![
-            Sent::new(Who::Admin, "GET", DEFINITIONS),
-            Sent::new(Who::User, "GET", "/openapi/v2"),
-            Sent::new(Who::User, "GET", &format!("/apis/nobody{NUMBER}.example.com/v1")),
+            RequestTemplate::new(Credential::Admin, "GET", DEFINITIONS),
+            RequestTemplate::new(Credential::User, "GET", "/openapi/v2"),
+            RequestTemplate::new(Credential::User, "GET", &format!("/apis/nobody{NUMBER}.example.com/v1")),
             annotate(&format!("{DEFINITIONS}/things0.definitions.example.com")),
         ];
         Traffic::Requests(4, requests)
@@ -92,10 +113,10 @@ pub(super) static ATTACKS: &[Attack] = &[
     .after(dense_definition),
 ];
 
-/// Another change each time.
-fn annotate(path: &str) -> Sent {
+/// A patch with a different value for each request.
+fn annotate(path: &str) -> RequestTemplate {
     let patch = json!({"metadata": {"annotations": {"changed": NUMBER}}});
-    Sent::new(Who::Admin, "PATCH", path).with(MERGE_PATCH, patch.to_string())
+    RequestTemplate::new(Credential::Admin, "PATCH", path).with(MERGE_PATCH, patch.to_string())
 }
 
 fn role_ref() -> Value {
@@ -146,13 +167,13 @@ fn large_bindings(site: &AttackSite) -> anyhow::Result<()> {
     site.create_all(&format!("{RBAC}/clusterrolebindings"), 120, &binding)
 }
 
-/// As many as a body may have: small objects take many times their JSON when they are parsed.
+/// The maximum number of subjects in a body. Parsed small objects need many times the memory of their JSON.
 fn many_subjects() -> Value {
     let subject = json!({"kind": "ServiceAccount", "name": "a", "namespace": "b"});
     json!({"metadata": {"generateName": "many-"}, "roleRef": role_ref(), "subjects": vec![subject; 48_000]})
 }
 
-/// As if an earlier version had accepted it.
+/// Stores the object directly on the host, as if an earlier version had accepted it.
 fn stored_subjects(site: &AttackSite) -> anyhow::Result<()> {
     let mut binding = many_subjects();
     binding["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
@@ -175,13 +196,13 @@ fn definitions(site: &AttackSite) -> anyhow::Result<()> {
         let spec = json!({"group": "definitions.example.com", "scope": "Namespaced", "names": names, "versions": [version]});
         site.create(DEFINITIONS, &json!({"metadata": metadata, "spec": spec}))
     })?;
-    // The host computes what is published of new definitions when somebody asks for it: once, with or without Atoll.
-    let answer = site.curl.get("/openapi/v2")?;
-    ensure!(answer.code == 200, "/openapi/v2: {}", answer.code);
+    // The host computes the OpenAPI document after the first request for it, with or without Atoll.
+    let response = site.curl.get("/openapi/v2")?;
+    ensure!(response.code == 200, "/openapi/v2: {}", response.code);
     Ok(())
 }
 
-/// Half a megabyte, of which a parsed tree takes thirty times as much.
+/// A definition of half a megabyte. Its parsed form needs thirty times as much memory.
 fn dense_definition(site: &AttackSite) -> anyhow::Result<()> {
     let properties: Map<String, Value> =
         texts("p", 20_000).into_iter().map(|name| (name, json!({"type": "string"}))).collect();

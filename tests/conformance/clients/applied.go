@@ -19,7 +19,7 @@ func template(w *world, image string) *appsv1.DeploymentApplyConfiguration {
 			WithContainers(corev1.Container().WithName("web").WithImage(image)))))
 }
 
-// applyConfigurations lets two managers apply the same template, then one of them another, and extracts what it owns.
+// applyConfigurations applies the same template as two managers, then another one as one of them, and extracts its fields.
 func applyConfigurations(ctx context.Context, w *world) error {
 	client := w.kube.AppsV1().Deployments(w.namespace)
 	for _, manager := range []string{"one", "two"} {

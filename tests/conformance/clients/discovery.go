@@ -20,7 +20,7 @@ func discoveryAggregated(_ context.Context, w *world) error {
 	return discovered(client)
 }
 
-// Clients older than aggregated discovery ask for each group.
+// Clients without aggregated discovery request each group.
 func discoveryLegacy(_ context.Context, w *world) error {
 	client, err := discovery.NewDiscoveryClientForConfig(w.config)
 	if err != nil {

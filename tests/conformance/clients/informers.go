@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// gates answers for one feature and leaves the others to client-go.
+// gates sets one feature gate, and keeps the defaults of client-go for the others.
 type gates struct {
 	clientfeatures.Gates
 	watchList bool
@@ -28,12 +28,12 @@ func (g gates) Enabled(feature clientfeatures.Feature) bool {
 	return g.Gates.Enabled(feature)
 }
 
-// With sendInitialEvents, client-go's default.
+// With sendInitialEvents, the default of client-go.
 func informersWatchList(ctx context.Context, w *world) error {
 	return informed(ctx, w, true)
 }
 
-// With a list first, as older clients do.
+// With an initial list, like older clients.
 func informersListAndWatch(ctx context.Context, w *world) error {
 	return informed(ctx, w, false)
 }
@@ -82,7 +82,7 @@ func informed(ctx context.Context, w *world, watchList bool) error {
 	return sameAsList(ctx, w, informer)
 }
 
-// sameAsList compares the store of ConfigMaps with a list, version by version.
+// sameAsList compares the store of ConfigMaps and their versions with a list.
 func sameAsList(ctx context.Context, w *world, informer cache.SharedIndexInformer) error {
 	return eventually(ctx, func() error {
 		list, err := w.kube.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})

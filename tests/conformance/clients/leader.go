@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaderElection lets a second candidate follow when the first one gives up.
+// leaderElection elects a second candidate after the first one has released the Lease.
 func leaderElection(ctx context.Context, w *world) error {
 	for _, candidate := range []string{"first", "second"} {
 		if err := lead(ctx, w, candidate); err != nil {

@@ -1,10 +1,9 @@
-// clients uses a cluster as the clients that matter do, and says of each way whether it works: typed clients in
-// protobuf, dynamic and metadata clients, shared informers, leader election, apply configurations, streams, discovery,
-// controller-runtime.
+// clients checks the clients of client-go and controller-runtime with a cluster: typed clients in protobuf, dynamic and
+// metadata clients, shared informers, leader election, apply configurations, streams, discovery, controller-runtime.
 //
-// It knows nothing of virtual clusters and runs against a plain cluster as well: what fails there is a mistake of its
-// own. It works in one namespace, which it makes and deletes. For each check it prints one line, "ok NAME (TIME)" or
-// "FAILED NAME: WHY", and it exits 1 if any failed.
+// The program does not know whether the cluster is virtual. A check that fails on a plain cluster is wrong. The program
+// creates one namespace, and deletes it at the end. It prints one line for each check, "ok NAME (TIME)" or
+// "FAILED NAME: REASON", and exits with 1 if a check has failed.
 package main
 
 import (
@@ -27,17 +26,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// limit is how long one check may take.
+// limit is the time limit of a check.
 const limit = 60 * time.Second
 
-// world is what the checks share. Each works with objects of its own.
+// world is the shared state of the checks. Each check has its own objects.
 type world struct {
 	config    *rest.Config
 	kube      kubernetes.Interface
 	namespace string
 }
 
-// check is one way to use a cluster.
+// check is a check with its name.
 type check struct {
 	name string
 	run  func(context.Context, *world) error
@@ -153,7 +152,7 @@ func runAll(kubeconfig, only string) (failed int, err error) {
 	return failed, nil
 }
 
-// leave deletes the namespace and waits until nothing is left of it.
+// leave deletes the namespace, and waits until it is gone.
 func leave(ctx context.Context, w *world) error {
 	namespaces := w.kube.CoreV1().Namespaces()
 	if err := namespaces.Delete(ctx, w.namespace, metav1.DeleteOptions{}); err != nil {
@@ -172,7 +171,7 @@ func leave(ctx context.Context, w *world) error {
 	})
 }
 
-// eventually asks until there is no error, for at most half a minute, and returns the last one.
+// eventually calls a function until it returns no error, for at most half a minute. Then it returns the last error.
 func eventually(ctx context.Context, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -189,7 +188,7 @@ func eventually(ctx context.Context, ask func() error) error {
 	}
 }
 
-// equal is nil if got is what was wanted.
+// equal returns an error if the values differ.
 func equal[T comparable](what string, got, want T) error {
 	if got != want {
 		return fmt.Errorf("%s is %v, not %v", what, got, want)

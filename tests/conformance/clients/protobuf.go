@@ -26,16 +26,14 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// inPieces are kinds that a virtual cluster shows in JSON only: what it puts together from pieces, and what it shares
-// with others.
+// inPieces are kinds that a virtual cluster serves in JSON only: assembled lists, and shared objects.
 var inPieces = []string{
 	"clusterroles", "clusterrolebindings",
 	"customresourcedefinitions", "deviceclasses", "ingressclasses", "priorityclasses", "runtimeclasses", "storageclasses",
 	"volumeattributesclasses",
 }
 
-// nothingElse lets a client accept nothing but protobuf, whatever it thinks it accepts, and fails if it gets something
-// else.
+// nothingElse makes a client accept only protobuf, and fails if it gets another format.
 type nothingElse struct {
 	next http.RoundTripper
 }
@@ -75,7 +73,7 @@ func protobufTyped(ctx context.Context, w *world) error {
 	return roundTrip(ctx, kube, w.namespace, "nothing-but-protobuf")
 }
 
-// protobufDeployment checks what is hidden in pod templates, and what refusals look like.
+// protobufDeployment checks hidden fields of pod templates, and errors.
 func protobufDeployment(ctx context.Context, w *world) error {
 	kube, err := kubernetes.NewForConfig(onlyProtobuf(w))
 	if err != nil {
@@ -144,8 +142,8 @@ func protobufMetadata(ctx context.Context, w *world) error {
 	return informersMetadata(ctx, &inProtobuf)
 }
 
-// protobufSame asks for everything that there is, in JSON and in protobuf, and wants the same objects: lists, single
-// objects, and metadata alone.
+// protobufSame requests all resources in JSON and in protobuf, and compares the objects: lists, single objects, and
+// metadata.
 func protobufSame(ctx context.Context, w *world) error {
 	if err := metav1.AddMetaToScheme(scheme.Scheme); err != nil {
 		return err
@@ -167,7 +165,7 @@ func protobufSame(ctx context.Context, w *world) error {
 				continue
 			}
 			var count int
-			// What changes between the two questions is asked for again.
+			// Repeat the comparison if an object has changed between the two requests.
 			if err := eventually(ctx, func() error {
 				count, err = sameInBoth(ctx, w, version, resource)
 				return err
@@ -183,8 +181,8 @@ func protobufSame(ctx context.Context, w *world) error {
 	return nil
 }
 
-// unchanged leaves of two lists what nobody has written between the two requests, and takes their own resource versions out of
-// the comparison, which every write to the host raises.
+// unchanged removes the objects from two lists that have changed between the two requests. It also removes the resource
+// versions of the lists, which change with every write to the host.
 func unchanged(one, other runtime.Object) error {
 	var versions [2]uint64
 	var items [2][]runtime.Object
@@ -196,7 +194,7 @@ func unchanged(one, other runtime.Object) error {
 			}
 			return fmt.Errorf("%T in JSON is %T in protobuf: %w", one, other, err)
 		}
-		// The list of a kind that is not stored, as of ComponentStatuses, has none.
+		// The list of a kind that is not stored, such as ComponentStatuses, has none.
 		if version := list.GetResourceVersion(); version != "" {
 			if versions[at], err = strconv.ParseUint(version, 10, 64); err != nil {
 				return err
@@ -234,7 +232,7 @@ func unchanged(one, other runtime.Object) error {
 	return nil
 }
 
-// stateOf names an object and its version.
+// stateOf returns the name and the version of an object.
 func stateOf(item runtime.Object) (string, error) {
 	object, err := meta.Accessor(item)
 	if err != nil {
@@ -278,7 +276,7 @@ func sameInBoth(ctx context.Context, w *world, version schema.GroupVersion, reso
 		if err := unchanged(one, other); err != nil {
 			return nil, err
 		}
-		// Decoders differ in whether they leave the kind there.
+		// Some decoders remove the kind.
 		for _, object := range []runtime.Object{one, other} {
 			object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 			_ = meta.EachListItem(object, func(item runtime.Object) error {
@@ -308,7 +306,7 @@ func sameInBoth(ctx context.Context, w *world, version schema.GroupVersion, reso
 	if err != nil {
 		return 0, err
 	}
-	// What says whose these are is not in their metadata.
+	// Their metadata does not say to which cluster they belong.
 	whole := slices.Contains([]string{"ipaddresses", "persistentvolumes", "resourceslices", "volumeattachments", "events"}, resource.Name)
 	if !whole {
 		if _, err := same(root+"/"+resource.Name, ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"); err != nil {

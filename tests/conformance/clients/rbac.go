@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// rounds of a new account, a new role and a new binding, each used at once.
+// rounds is the number of rounds. Each uses a new account with a new role and a new binding immediately.
 const rounds = 5
 
-// typedRBAC is what Karmada does to a cluster that joins: an account with all rights, by a ClusterRole and a
-// ClusterRoleBinding in protobuf, whose token is used at once. It then lives on as the account.
+// typedRBAC does the same as Karmada when a cluster joins: it creates an account with all rights, a ClusterRole and a
+// ClusterRoleBinding in protobuf, and uses the token immediately. Then it continues as the account.
 func typedRBAC(ctx context.Context, w *world) error {
 	kube, err := with(w, "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json")
 	if err != nil {
@@ -67,7 +67,7 @@ func joined(ctx context.Context, w *world, kube kubernetes.Interface, name strin
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: w.namespace}},
 	}
-	// Before the binding, so that nothing but the binding stands before the first use.
+	// Create this before the binding, so that only the binding precedes the first use.
 	token, err := kube.CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
@@ -108,7 +108,7 @@ func joined(ctx context.Context, w *world, kube kubernetes.Interface, name strin
 	return equal("what is selected", fmt.Sprint(len(list.Items), list.Items[0].Name), fmt.Sprint(1, name))
 }
 
-// gone is the first thing that went wrong.
+// gone is the first error.
 func gone(err, deleted error) error {
 	if err == nil && deleted != nil {
 		return fmt.Errorf("delete: %w", deleted)

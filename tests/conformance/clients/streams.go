@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// shell is a pod that runs, made by the first check that wants it.
+// shell is a running pod. The first check that needs it creates it.
 func shell(ctx context.Context, w *world) error {
 	pods := w.kube.CoreV1().Pods(w.namespace)
 	if _, err := pods.Get(ctx, "shell", metav1.GetOptions{}); err != nil {

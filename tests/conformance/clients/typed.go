@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// with is a client that sends and accepts what it is told.
+// with returns a client with these content types.
 func with(w *world, contentType, accept string) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(w.config)
 	config.ContentType = contentType
@@ -27,7 +27,7 @@ func with(w *world, contentType, accept string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// As Kubernetes' own controllers and Karmada's are set up.
+// The settings of the controllers of Kubernetes and Karmada.
 func typedProtobuf(ctx context.Context, w *world) error {
 	kube, err := with(w, "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json")
 	if err != nil {
@@ -44,7 +44,7 @@ func typedJSON(ctx context.Context, w *world) error {
 	return roundTrip(ctx, kube, w.namespace, "by-json")
 }
 
-// roundTrip is a life: create, read, update with a conflict, patches, delete.
+// roundTrip creates, reads, updates (with a conflict), patches and deletes an object.
 func roundTrip(ctx context.Context, kube kubernetes.Interface, namespace, name string) error {
 	maps := kube.CoreV1().ConfigMaps(namespace)
 	made, err := maps.Create(ctx, &corev1.ConfigMap{
@@ -117,7 +117,7 @@ func workload(name string) *appsv1.Deployment {
 	}
 }
 
-// A template that passes as it was written: no field more, no rollout that nobody asked for.
+// The template must not change: no additional field, no unexpected rollout.
 func typedDeployment(ctx context.Context, w *world) error {
 	kube, err := with(w, "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json")
 	if err != nil {
@@ -126,7 +126,7 @@ func typedDeployment(ctx context.Context, w *world) error {
 	return deployed(ctx, kube, w.namespace, "typed")
 }
 
-// deployed makes a Deployment, reads it back and scales it.
+// deployed creates a Deployment, reads it and scales it.
 func deployed(ctx context.Context, kube kubernetes.Interface, namespace, name string) error {
 	deployments := kube.AppsV1().Deployments(namespace)
 	if _, err := deployments.Create(ctx, workload(name), metav1.CreateOptions{}); err != nil {
@@ -178,7 +178,7 @@ func available(ctx context.Context, kube kubernetes.Interface, namespace, name s
 	})
 }
 
-// DeleteOptions are a body of their own, in protobuf too.
+// DeleteOptions are a request body in protobuf, too.
 func typedDeleteOptions(ctx context.Context, w *world) error {
 	kube, err := with(w, "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json")
 	if err != nil {
@@ -211,7 +211,7 @@ func typedDeleteOptions(ctx context.Context, w *world) error {
 	return equal("the number of what is left", len(left.Items), 0)
 }
 
-// A list in pieces is the list.
+// All pages together equal the list.
 func typedChunks(ctx context.Context, w *world) error {
 	maps := w.kube.CoreV1().ConfigMaps(w.namespace)
 	for n := range 7 {

@@ -58,7 +58,7 @@ func dynamicClient(ctx context.Context, w *world) error {
 	return maps.Delete(ctx, "untyped", metav1.DeleteOptions{})
 }
 
-// PartialObjectMetadata, as garbage collectors ask for it.
+// PartialObjectMetadata, like the requests of the garbage collector.
 func metadataClient(ctx context.Context, w *world) error {
 	client, err := metadata.NewForConfig(w.config)
 	if err != nil {

@@ -1,10 +1,9 @@
-// crawl asks a cluster for everything that it serves, in every form, and looks at every byte that comes back.
+// crawl requests all resources of a cluster in every format, and searches all responses for forbidden words.
 //
-// Lists, single objects and watches of all kinds that discovery names, in JSON and protobuf, as Tables and as metadata
-// alone; discovery, OpenAPI and refusals. Each word that --forbid or --foreign matches is reported with where it stood,
-// and ends the program with 1. What is signed is looked at for --foreign only: the token of a service account says what
-// its namespace is called where it was signed, and nobody else can change that. For each kind it prints how many of its
-// objects have --own in their name or labels.
+// It requests lists, single objects and watches of all kinds in discovery, in JSON and protobuf, as Tables and as metadata;
+// discovery, OpenAPI and errors. It reports each word that --forbid or --foreign matches, with its place, and exits with 1.
+// It searches signed data only for --foreign, because the token of a service account contains the name of its namespace on
+// the host. For each kind, it prints the number of objects with --own in their name or labels.
 package main
 
 import (
@@ -37,10 +36,10 @@ const (
 	partials   = ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 )
 
-// encoded is text that may be base64 of something readable: data of Secrets, continue tokens.
+// encoded matches text that may be base64: data of Secrets, continue tokens.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
 
-// signed is a JSON Web Token (RFC 7519), whose first part is an object.
+// signed matches a JSON Web Token (RFC 7519). Its first part is an object.
 var signed = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 
 type crawler struct {
@@ -114,7 +113,7 @@ func start(kubeconfig, forbid, foreign, own string) (*crawler, error) {
 	return &crawler{client: client, base: base, forbidden: words[0], foreign: words[1], own: own, found: map[string]bool{}}, nil
 }
 
-// ask sends a request and looks at the answer, refusals too.
+// ask sends a request, and searches the response, also if it is an error.
 func (c *crawler) ask(ctx context.Context, method, path, accept, body string) ([]byte, int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(body))
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *crawler) ask(ctx context.Context, method, path, accept, body string) ([
 	return text, response.StatusCode, nil
 }
 
-// look reports what is forbidden in a text, and in what is encoded in it.
+// look reports forbidden words in a text, and in the data that is encoded in it.
 func (c *crawler) look(where string, text []byte) {
 	for _, token := range signed.FindAll(text, -1) {
 		for _, part := range bytes.Split(token, []byte(".")) {
@@ -167,7 +166,7 @@ func (c *crawler) look(where string, text []byte) {
 	}
 }
 
-// report prints what is found, once for each word and path.
+// report prints a match, once for each word and path.
 func (c *crawler) report(words *regexp.Regexp, where string, text []byte) {
 	for _, at := range words.FindAllIndex(text, -1) {
 		word := string(text[at[0]:at[1]])
@@ -305,7 +304,7 @@ func (c *crawler) resource(ctx context.Context, version string, kind resource) e
 	}
 	text, code, err := c.ask(ctx, http.MethodGet, path, inJSON, "")
 	if err != nil || code != http.StatusOK {
-		// A kind that is refused has been looked at.
+		// The response to a refused list was searched too.
 		return err
 	}
 	var list struct{ Items []object }
@@ -342,7 +341,7 @@ func (c *crawler) resource(ctx context.Context, version string, kind resource) e
 	return nil
 }
 
-// refusals are what is said of objects that are not there, or cannot be.
+// refusals requests objects that do not exist, and invalid objects.
 func (c *crawler) refusals(ctx context.Context, path string, kind resource) error {
 	if err := c.get(ctx, path+"/no-such-object", inJSON, inProtobuf); err != nil {
 		return err
@@ -368,7 +367,7 @@ func (c *crawler) refusals(ctx context.Context, path string, kind resource) erro
 	return nil
 }
 
-// pages follows continue tokens, which are looked into as everything else.
+// pages follows continue tokens, and searches them too.
 func (c *crawler) pages(ctx context.Context, path string) error {
 	next := path + "?limit=2"
 	for range 20 {

@@ -1,9 +1,8 @@
-// gitops keeps a cluster in the cache of Argo CD's gitops-engine, which lists and watches every kind that the cluster
-// advertises and gives up if one of them cannot be read.
+// gitops checks the cache of Argo CD's gitops-engine with a cluster. The engine lists and watches every kind in discovery,
+// and fails if it cannot read one of them.
 //
-// It knows nothing of virtual clusters and runs against a plain cluster as well. It works with one ConfigMap, which it
-// makes and deletes. For each check it prints one line, "ok NAME (TIME)" or "FAILED NAME: WHY", and it exits 1 if any
-// failed.
+// The program does not know whether the cluster is virtual. It creates one ConfigMap, and deletes it at the end. It prints
+// one line for each check, "ok NAME (TIME)" or "FAILED NAME: REASON", and exits with 1 if a check has failed.
 package main
 
 import (
@@ -30,15 +29,15 @@ import (
 )
 
 const (
-	// attempts is how often a sync may meet a kind that is deleted meanwhile.
+	// attempts is the maximum number of syncs in which a kind is deleted at the same time.
 	attempts = 5
-	// limit is how long a change may take to reach the cache.
+	// limit is the time limit for a change to reach the cache.
 	limit = 30 * time.Second
-	// quiet is how long the watches have to go on without a failure.
+	// quiet is the time for which the watches must continue without a failure.
 	quiet = 5 * time.Second
 )
 
-// world is what the checks share.
+// world is the shared state of the checks.
 type world struct {
 	config *rest.Config
 	maps   interface {
@@ -49,7 +48,7 @@ type world struct {
 	complaint *complaints
 }
 
-// complaints are what the engine says of failures. It retries these for ever, and so returns none of them.
+// complaints are the logged failures of the engine. It retries forever, and returns no errors.
 type complaints struct {
 	mutex sync.Mutex
 	texts []string
@@ -92,7 +91,7 @@ func start(kubeconfig string) (*world, error) {
 	return &world{config, client.CoreV1().ConfigMaps("default"), synced, complaint}, nil
 }
 
-// sync reads every kind. One that is deleted between discovery and its list is none of the cluster's faults.
+// sync reads every kind. Ignore a kind that is deleted between discovery and its list.
 func (w *world) sync(context.Context) (err error) {
 	for range attempts {
 		if err = w.cache.EnsureSynced(); !apierrors.IsNotFound(err) {
@@ -106,7 +105,7 @@ func (w *world) sync(context.Context) (err error) {
 	return err
 }
 
-// kinds looks for kinds that every cluster has, and for objects of them.
+// kinds checks that the cache has the kinds of every cluster, and objects of them.
 func (w *world) kinds(context.Context) error {
 	info := w.cache.GetClusterInfo()
 	if info.APIsCount < 50 || info.ResourcesCount < 10 {
@@ -123,7 +122,7 @@ func (w *world) kinds(context.Context) error {
 	return nil
 }
 
-// watch makes an object and deletes it, and waits until the cache has heard of both.
+// watch creates and deletes an object, and waits until the cache has received both events.
 func (w *world) watch(ctx context.Context) error {
 	const name = "gitops-watched"
 	for _, change := range []struct {
@@ -161,7 +160,7 @@ func (w *world) watch(ctx context.Context) error {
 	return nil
 }
 
-// quiet waits for watches that end at once, and says what the engine complained about so far.
+// quiet waits for watches that end immediately, and returns the logged failures.
 func (w *world) quiet(context.Context) error {
 	time.Sleep(quiet)
 	return w.complaint.err()
@@ -175,7 +174,7 @@ func (w *world) find(kind, name string) map[kube.ResourceKey]*cache.Resource {
 
 func (c *complaints) logger() logr.Logger {
 	take := func(_, text string) {
-		// Both errors and retries are told so, the latter as information. A kind may go while it is watched.
+		// The engine logs errors, and logs retries as information. A kind can be deleted while it is watched.
 		if !strings.Contains(text, "Failed to") || strings.Contains(text, "could not find the requested resource") {
 			return
 		}

@@ -1,10 +1,10 @@
-// informer keeps a client-go informer of ConfigMaps in all namespaces while it writes fifty times a second, and at the
-// end compares the informer's store with a fresh list, object by object and resourceVersion by resourceVersion.
+// informer runs a client-go informer of ConfigMaps in all namespaces, and writes fifty times per second. At the end, it
+// compares the objects and resource versions in the store of the informer with a new list.
 //
 // It prints "writing" when it has begun, and at the end one line "N objects, N events, N writes, N failed writes". It
-// exits 1 if the store differs, or if an event (key, resourceVersion, kind of event) was seen twice.
+// exits with 1 if the store differs, or if it received an event (key, resourceVersion, type of event) twice.
 //
-// Failed writes are counted and not fatal, because the suite kills processes on the route.
+// It counts failed writes and continues, because the suite kills processes on the route.
 package main
 
 import (
@@ -26,10 +26,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// objects is how many ConfigMaps are written in turn.
+// objects is the number of ConfigMaps that are written in turns.
 const objects = 40
 
-// seen counts events by what they say.
+// seen counts events by their contents.
 type seen struct {
 	mu     sync.Mutex
 	events map[string]int
@@ -84,7 +84,7 @@ func run(kubeconfig, namespace string, duration time.Duration) error {
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { events.note("add", object) },
 		UpdateFunc: func(before, after any) {
-			// A relist after a lost watch shows what is known already; that is no event.
+			// A relist after a lost watch contains known objects, which are no new events.
 			if before.(*corev1.ConfigMap).ResourceVersion != after.(*corev1.ConfigMap).ResourceVersion {
 				events.note("update", after)
 			}
@@ -136,7 +136,7 @@ func write(ctx context.Context, client dynamic.Interface, namespace string, dura
 			_, err = configMaps.Update(ctx, object, metav1.UpdateOptions{})
 		}
 		writes++
-		// Conflicts with what is there or not there are expected too.
+		// Conflicts and missing objects are expected too.
 		if err != nil {
 			failed++
 		}

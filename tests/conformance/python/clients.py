@@ -1,8 +1,8 @@
-"""The official Python client against a cluster, as scripts and operators in Python use it.
+"""Checks the official Python client with a cluster.
 
-It knows nothing of virtual clusters and runs against a plain cluster as well: what fails there is a mistake of its own.
-It works in one namespace, which it makes and deletes. For each check it prints one line, "ok NAME (TIME)" or
-"FAILED NAME: WHY", and it exits 1 if any failed.
+The program does not know whether the cluster is virtual. A check that fails on a plain cluster is wrong. The program creates
+one namespace, and deletes it at the end. It prints one line for each check, "ok NAME (TIME)" or "FAILED NAME: REASON", and
+exits with 1 if a check has failed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ LIMIT = 60  # seconds, for what has to become so
 
 
 class World:
-    """What the checks share; each works with objects of its own."""
+    """The shared state of the checks. Each check has its own objects."""
 
     def __init__(self, api):
         self.api = api
@@ -48,7 +48,7 @@ def equal(what, seen, wanted):
 
 
 def eventually(attempt):
-    """Tries until it succeeds, which takes as long as the cluster's controllers need."""
+    """Repeats a call until it succeeds, because the controllers of the cluster need some time."""
     end = time.monotonic() + LIMIT
     while True:
         try:
@@ -142,7 +142,7 @@ def deployment(world):
 
 
 def shell(world):
-    """A pod that runs, made by the first check that wants it."""
+    """A running pod. The first check that needs it creates it."""
     pod = {"metadata": {"name": "shell"}, "spec": {"containers": [{"name": "ticker", "image": "busybox"}]}}
     try:
         world.core.create_namespaced_pod(world.namespace, pod)
@@ -191,7 +191,7 @@ def forward(world):
 def logs(world):
     shell(world)
     lines = watch.Watch().stream(world.core.read_namespaced_pod_log, "shell", world.namespace)
-    # The first three are there at once, and the others are written while somebody reads.
+    # The first three lines exist, and the others are written during the read.
     seen = [next(lines) for _ in range(5)]
     equal("the lines", seen[:3], [f"line {number} of container ticker" for number in (1, 2, 3)])
 

@@ -1,4 +1,4 @@
-//! A host cluster with two API servers, of which one dies.
+//! A host cluster with two API servers, one of which fails.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ const ENTRY: &str = "{name: two-servers, agents: [site-t], clientCA: {certificat
                      key: clusters/two-servers/client-ca.key}}";
 
 pub(super) fn trial() -> Trial {
-    crate::trial::trial("faults::the_next_api_server_takes_over", the_next_api_server_takes_over)
+    crate::trial::trial("faults::another_api_server_is_used", another_api_server_is_used)
 }
 
-fn the_next_api_server_takes_over() -> anyhow::Result<()> {
+fn another_api_server_is_used() -> anyhow::Result<()> {
     let host = HostCluster::up(2)?;
     let servers = host.api_servers()?;
     let site = Site::start(&[ENTRY], &["two-servers"])?;
@@ -40,13 +40,13 @@ fn the_next_api_server_takes_over() -> anyhow::Result<()> {
     let informer = Informer::start(&kubectl)?;
     let mut broken = watch(&kubectl)?;
 
-    // The agent's requests go to the first of its list.
+    // The agent sends requests to the first API server in its list.
     host.kill("kube-apiserver-1")?;
-    // The very next one, of a client that does not try again.
+    // The next request succeeds, although this client does not retry.
     kubectl.ok(&["create", "configmap", "after", "-n", "informer"])?;
     kubectl.ok(&["get", "nodes"])?;
-    // A watch ends with its API server, as anywhere, so that clients go on from where they were.
-    eventually(Duration::from_secs(10), || broken.try_wait()?.context("the watch hangs"))?;
+    // A watch ends with its API server, so that clients continue from their last resource version.
+    eventually(Duration::from_secs(10), || broken.try_wait()?.context("the watch does not end"))?;
     let mut again = watch(&kubectl)?;
     ensure!(again.try_wait()?.is_none());
     kubectl::end(again)?;

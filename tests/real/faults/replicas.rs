@@ -1,4 +1,4 @@
-//! Two agents of one identity.
+//! Two agents with the same identity.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -17,26 +17,26 @@ const ENTRY: &str = "{name: shared, agents: [site-r], clientCA: {certificate: cl
 
 pub(super) fn trials(host: Option<&Arc<HostCluster>>) -> [Trial; 2] {
     [
-        case("faults::replicas_are_one", host, replicas_are_one),
-        case("faults::a_replica_that_ends_refuses_nothing", host, a_replica_that_ends_refuses_nothing),
+        case("faults::replicas_share_their_state", host, replicas_share_their_state),
+        case("faults::an_ending_replica_refuses_no_request", host, an_ending_replica_refuses_no_request),
     ]
 }
 
-/// What one of them did a moment ago, the other one knows.
-fn replicas_are_one(host: &HostCluster) -> anyhow::Result<()> {
+/// Each agent knows the namespaces that the other one has just created.
+fn replicas_share_their_state(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &["shared"])?;
     let mut agents = replicas(&site, host)?;
     let kubectl = client(&site)?;
 
-    // Requests take turns, so the namespace and what is in it go by different agents.
+    // The agents get requests in turns, so different agents create a namespace and the object in it.
     fill(&kubectl, 0..40)?;
     agents[0].kill()?;
     eventually(Duration::from_secs(5), || kubectl.ok(&["get", "namespaces", "--request-timeout=2s"]).map(drop))?;
     fill(&kubectl, 40..50)
 }
 
-/// Watches keep the tunnel of an agent that ends open. All other requests go through the tunnel of the other agent.
-fn a_replica_that_ends_refuses_nothing(host: &HostCluster) -> anyhow::Result<()> {
+/// Watches keep the tunnel of an ending agent open. All other requests use the tunnel of the other agent.
+fn an_ending_replica_refuses_no_request(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[ENTRY], &["shared"])?;
     let mut agents = replicas(&site, host)?;
     let kubectl = client(&site)?;
@@ -46,7 +46,7 @@ fn a_replica_that_ends_refuses_nothing(host: &HostCluster) -> anyhow::Result<()>
     ensure!(sent.success());
     agents[0].printed("draining")?;
     for _ in 0..20 {
-        // client-go repeats a request that is refused with 503, so the exit code does not show it.
+        // client-go repeats a request after 503, so the exit code does not show it.
         let output = kubectl.run(&["get", "--raw", "/api/v1/namespaces/default", "-v=6"])?;
         ensure!(output.code == 0 && output.stderr.contains("200 OK"), "{}", output.stderr);
         ensure!(!output.stderr.contains("status=\"503"), "{}", output.stderr);
@@ -85,7 +85,7 @@ fn client(site: &Site) -> anyhow::Result<Kubectl> {
     Ok(kubectl)
 }
 
-/// Makes namespaces, each with something in it right after.
+/// Creates namespaces, each immediately followed by an object in it.
 fn fill(kubectl: &Kubectl, numbers: std::ops::Range<usize>) -> anyhow::Result<()> {
     let items: Vec<Value> = numbers
         .clone()

@@ -1,4 +1,4 @@
-//! Virtual clusters that the proxy-server joins automatically, and how they leave; also together with karmadactl.
+//! Virtual clusters that the proxy-server makes members of Karmada and removes, also with karmadactl.
 
 pub(super) mod replicas;
 
@@ -14,16 +14,16 @@ use serde_json::Value;
 use super::SETTLED;
 
 const AGENT: &str = "site-auto";
-/// Slices that are all Karmada's, and the `location` of their nodes.
+/// The virtual clusters, and the locations of their nodes.
 const NORTH: &str = "auto-north";
 const SOUTH: &str = "auto-south";
 const CLUSTERS: [(&str, &str); 2] = [(NORTH, "beijing"), (SOUTH, "hangzhou")];
 
-/// How soon a changed file must have reached Karmada: it is read every five seconds.
+/// The time limit until a changed file has an effect in Karmada. The proxy-server reads it every five seconds.
 const FOLLOWED: Duration = Duration::from_secs(30);
-/// A look at everything is never more than 75 s away.
+/// The time limit for a full reconciliation, which happens at least every 75 seconds.
 const RESYNCED: Duration = Duration::from_secs(100);
-/// For Karmada to empty a member, and for the host to empty its namespace.
+/// The time limit until Karmada has removed its objects from a member, and the host has deleted their namespace.
 const GONE: Duration = Duration::from_secs(240);
 
 const MARKER: &str = r"
@@ -40,23 +40,23 @@ metadata: {name: marker, namespace: auto}
 data: {text: first}
 ";
 
-/// A separate proxy-server, for the shared host and the shared Karmada.
+/// A separate proxy-server and agent, for the shared host and the shared Karmada.
 struct World<'a> {
     host: &'a HostCluster,
     karmada: Karmada,
     site: Site,
     agent: Option<Process>,
     server_file: PathBuf,
-    /// The file without a word of Karmada.
+    /// The configuration without section `karmada`.
     plain: String,
     kubeconfig: PathBuf,
 }
 
-/// The section `karmada` of the file.
+/// Section `karmada` of the configuration.
 struct Section<'a> {
     clusters: &'a str,
     host: &'a str,
-    /// The port, if clusters are reached without a proxy.
+    /// The port of the endpoints, if Karmada connects without a proxy.
     endpoint: Option<u16>,
     label: &'a str,
 }
@@ -67,7 +67,7 @@ pub(super) fn members_join_and_stay_current_by_themselves(shared: &VirtualSite) 
     let mut world = World::start(shared.host())?;
     world.say(&ALL)?;
     let (north, south) = (world.karmada.ready(NORTH)?, world.karmada.ready(SOUTH)?);
-    ensure!(north["spec"]["id"] != south["spec"]["id"], "one id for both: {}", north["spec"]);
+    ensure!(north["spec"]["id"] != south["spec"]["id"], "both have the same ID: {}", north["spec"]);
     for (cluster, name) in [(&north, NORTH), (&south, SOUTH)] {
         let id = world.member(name)?.ok(&["get", "namespace", "kube-system", "-o=jsonpath={.metadata.uid}"])?;
         ensure!(cluster["spec"]["id"] == *id, "{name}: {}", cluster["spec"]);
@@ -79,7 +79,7 @@ pub(super) fn members_join_and_stay_current_by_themselves(shared: &VirtualSite) 
     let shown = site::atoll(&["status", "--admin", &format!("http://127.0.0.1:{}", world.site.ports.admin)])?;
     ensure!(shown.contains("joined"), "{shown}");
 
-    // What is printed to be applied by hand is what is there.
+    // The manifests of `atoll kubeconfig --karmada` equal the existing objects.
     let kubectl = world.karmada.kubectl().clone();
     let printed = site::atoll(&["kubeconfig", NORTH, "--server-config", text(&world.server_file)?, "--karmada"])?;
     kubectl.ok_with(&["diff", "--server-side", "--field-manager=hand", "-f", "-"], &printed)?;
@@ -99,7 +99,7 @@ pub(super) fn what_karmadactl_joined_is_taken_over_and_left_to_it(shared: &Virtu
     let mut world = World::start(shared.host())?;
     let kubectl = world.karmada.kubectl().clone();
     let administrator = world.member(NORTH)?;
-    // One is joined already, and the name of the other is taken.
+    // One cluster has already joined, and the name of the other one is in use.
     world.karmada.join(NORTH, administrator.kubeconfig())?;
     let joined = world.karmada.ready(NORTH)?;
     let stranger = format!(
@@ -111,7 +111,7 @@ pub(super) fn what_karmadactl_joined_is_taken_over_and_left_to_it(shared: &Virtu
     eventually(FOLLOWED, || {
         let cluster: Value = serde_json::from_str(&kubectl.ok(&["get", "cluster", NORTH, "-o=json"])?)?;
         ensure!(cluster["metadata"]["labels"]["atoll.dev/kept-by"] == "trials", "{}", cluster["metadata"]);
-        ensure!(cluster["metadata"]["uid"] == joined["metadata"]["uid"], "it was made anew");
+        ensure!(cluster["metadata"]["uid"] == joined["metadata"]["uid"], "it was created again");
         ensure!(cluster["spec"]["region"] == "north", "{}", cluster["spec"]);
         Ok(())
     })?;
@@ -122,9 +122,9 @@ pub(super) fn what_karmadactl_joined_is_taken_over_and_left_to_it(shared: &Virtu
         Ok(())
     })?;
     let id = kubectl.ok(&["get", "cluster", SOUTH, "-o=jsonpath={.spec.id} {.metadata.labels}"])?;
-    ensure!(id == "another ", "the stranger was touched: {id}");
+    ensure!(id == "another ", "the other Cluster was changed: {id}");
 
-    // Without a word of Karmada everything stays, and karmadactl can have it.
+    // Without the section, all objects stay, and karmadactl can remove the members.
     world.write(&world.plain)?;
     eventually(FOLLOWED, || {
         let shown = site::atoll(&["status", "--admin", &format!("http://127.0.0.1:{}", world.site.ports.admin)])?;
@@ -167,10 +167,10 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// An administrator of the virtual cluster.
+    /// kubectl as administrator of the virtual cluster.
     fn member(&self, name: &str) -> anyhow::Result<Kubectl> {
         let file = self.site.file(&format!("{name}.kubeconfig"));
-        // From a file that names it, whatever the proxy-server's says now.
+        // Use a configuration that names the cluster, because that of the proxy-server can be another one.
         let config = self.site.file("minting.yaml");
         std::fs::write(&config, &self.plain)?;
         let words = ["kubeconfig", name, "--server-config", text(&config)?, "-o", text(&file)?, "--force"];
@@ -198,7 +198,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// The same, whatever way leads to the members.
+    /// The Cluster, without the fields that depend on the route to the members.
     fn marked_on_host(&self, members: &[&str], wanted: &str) -> anyhow::Result<()> {
         for name in members {
             eventually(SETTLED, || {
@@ -217,7 +217,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// The way to the proxy, labels, and the authority; what others put on the Cluster stays.
+    /// Changes the proxy, labels and the CA in the configuration. Other labels of the Cluster stay.
     fn changes_are_followed(&self) -> anyhow::Result<()> {
         let kubectl = self.karmada.kubectl();
         kubectl.ok(&["label", "cluster", NORTH, "theirs=kept"])?;
@@ -244,7 +244,7 @@ impl<'a> World<'a> {
         }
         eventually(FOLLOWED, || {
             let now = kubectl.ok(&["get", "secret", NORTH, "-n=karmada-cluster", bundle])?;
-            ensure!(now != before, "still the old authority");
+            ensure!(now != before, "the CA has not changed");
             Ok(())
         })?;
         self.mark("rotated")?;
@@ -253,12 +253,12 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// A cluster that cannot be reached stays a member; what changed meanwhile, on either side, converges.
+    /// An unreachable cluster stays a member. Changes on both sides in the meantime converge.
     fn absence_is_outlived(&mut self) -> anyhow::Result<()> {
         let kubectl = self.karmada.kubectl().clone();
         let cluster = |what: &str| kubectl.ok(&["get", "cluster", NORTH, &format!("-o=jsonpath={what}")]);
         let uid = cluster("{.metadata.uid}")?;
-        self.agent.take().context("an agent runs")?.kill()?;
+        self.agent.take().context("no agent runs")?.kill()?;
         let ready = r#"{.status.conditions[?(@.type=="Ready")].status}"#;
         eventually(Duration::from_secs(90), || {
             ensure!(cluster(ready)? == "False", "still ready");
@@ -266,21 +266,21 @@ impl<'a> World<'a> {
         })?;
         pause(absence());
         self.mark("missed")?;
-        // Karmada's token in the cluster is worth nothing by the time that it is back. The new one reads the same: there
-        // is no date in tokens of this kind.
+        // Karmada's token is invalid when the cluster is reachable again. The new token has the same text, because
+        // tokens of this kind contain no date.
         let (token, namespace) = (format!("karmada-{NORTH}"), format!("-n=karmada-cluster-{NORTH}"));
         let host = self.host.kubectl();
         host.ok(&["delete", "secret", &token, &namespace])?;
-        ensure!(cluster("{.metadata.uid}")? == uid, "the Cluster was made anew");
+        ensure!(cluster("{.metadata.uid}")? == uid, "the Cluster was created again");
         self.start_agent()?;
         eventually(RESYNCED, || host.ok(&["get", "secret", &token, &namespace]).map(drop))?;
         self.karmada.ready(NORTH)?;
         self.karmada.ready(SOUTH)?;
-        ensure!(cluster("{.metadata.uid}")? == uid, "the Cluster was made anew");
+        ensure!(cluster("{.metadata.uid}")? == uid, "the Cluster was created again");
         self.marked(&[NORTH, SOUTH], "missed")
     }
 
-    /// One by its entry, the other by the list of members.
+    /// Removes one member from `clusters`, and the other one from the list of members.
     fn leaves_with_its_entry(&mut self) -> anyhow::Result<()> {
         let (north, south) = (self.member(NORTH)?, self.member(SOUTH)?);
         let without: String =
@@ -299,7 +299,7 @@ impl<'a> World<'a> {
         self.host_is_cleared()
     }
 
-    /// Nothing of Karmada is left, neither there nor here; everything else is.
+    /// Karmada and the member have no more objects of the membership. All other objects exist.
     fn is_left(&self, name: &str) -> anyhow::Result<()> {
         self.is_left_within(name, GONE)
     }
@@ -318,7 +318,7 @@ impl<'a> World<'a> {
                 host.ok(&["get", "namespace", &format!("karmada-cluster-{name}"), "--ignore-not-found", "-o=name"])?;
             ensure!(left.is_empty(), "left on the host: {left}");
             let roles = host.ok(&["get", "clusterroles", "-o=name"])?;
-            ensure!(!roles.contains(&format!("vc:{name}:karmada")), "roles of {name} are left");
+            ensure!(!roles.contains(&format!("vc:{name}:karmada")), "roles of {name} still exist");
             Ok(())
         })?;
         let label = format!("atoll.dev/virtual-cluster={name}");
@@ -327,9 +327,9 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Takes the virtual clusters themselves off the host, as an operator does once their agent is no more.
+    /// Removes the virtual clusters from the host, after their agent has ended.
     fn host_is_cleared(&mut self) -> anyhow::Result<()> {
-        self.agent.take().context("an agent runs")?.kill()?;
+        self.agent.take().context("no agent runs")?.kill()?;
         let kubeconfig = self.host.kubectl().kubeconfig().to_owned();
         let there = ["--host-kubeconfig", text(&kubeconfig)?];
         for (name, _) in CLUSTERS {
@@ -367,13 +367,13 @@ impl Section<'_> {
     }
 }
 
-/// How long the agent stays off once Karmada has noticed: `ATOLL_AGENT_OFF_SECONDS`, or not at all.
+/// The time for which the agent stays stopped after Karmada has noticed: `ATOLL_AGENT_OFF_SECONDS`, or zero.
 fn absence() -> Duration {
     let seconds = std::env::var("ATOLL_AGENT_OFF_SECONDS").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(0))
 }
 
-/// A kubeconfig for Karmada with the rights that the proxy-server is documented to need, and no others.
+/// A kubeconfig for Karmada with only the rights that the documentation lists for the proxy-server.
 fn account(karmada: &Karmada, site: &Site) -> anyhow::Result<PathBuf> {
     let kubectl = karmada.kubectl();
     let rights = paths::workspace().join("configs/kubernetes/server/karmada-rbac.yaml");
@@ -393,5 +393,5 @@ fn entry(name: &str) -> String {
 }
 
 fn text(path: &std::path::Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

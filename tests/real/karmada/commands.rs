@@ -1,4 +1,5 @@
-//! What karmadactl shows of members, and who may look: through Karmada's aggregated API, which impersonates its caller.
+//! karmadactl commands for members, and their authorization. They use Karmada's aggregated API, which impersonates the
+//! caller.
 
 use std::path::Path;
 
@@ -102,21 +103,21 @@ impl Pair {
         ensure!(nodes.lines().count() == 2 && nodes.lines().all(is_own), "nodes: {nodes}");
 
         let described = karmadactl(&["describe", "pod", &pod], "")?;
-        ensure!(described.contains("example.com/web:1") && described.contains("Scheduled"), "described: {described}");
+        ensure!(described.contains("example.com/web:1") && described.contains("Scheduled"), "describe: {described}");
         ensure!(
             described.contains(&format!("{location}-")) && !described.contains(&format!("-{member}")),
             "{described}"
         );
         let log = self.karmada.karmadactl().ok(&["logs", &pod, "-n=looked", "-C", member])?;
         ensure!(log.lines().count() == 3 && log.contains("line 1 of container web"), "the log is {log:?}");
-        let said = karmadactl(&["exec", "-i", &pod, "--", "cat"], "to exec\n")?;
-        ensure!(said == "to exec\n", "exec printed {said:?}");
-        let said = karmadactl(&["attach", "-i", &pod], "to attach\n")?;
-        ensure!(said.contains("to attach"), "attach printed {said:?}");
+        let output = karmadactl(&["exec", "-i", &pod, "--", "cat"], "to exec\n")?;
+        ensure!(output == "to exec\n", "exec printed {output:?}");
+        let output = karmadactl(&["attach", "-i", &pod], "to attach\n")?;
+        ensure!(output.contains("to attach"), "attach printed {output:?}");
         Ok(())
     }
 
-    /// By a metrics server of the host, which knows all nodes and all pods.
+    /// `karmadactl top`, with a metrics server of the host that serves all nodes and pods.
     fn is_measured(&self, member: &str, location: &str) -> anyhow::Result<()> {
         let nodes = [format!("{location}-1"), format!("{location}-2")];
         let top = |words: &[&str]| self.karmada.karmadactl().ok(&[&["top"], words].concat());
@@ -128,15 +129,19 @@ impl Pair {
         let shown: Vec<&str> = shown.lines().filter_map(|line| line.split_whitespace().next()).collect();
         ensure!(shown == ["looked"; 2], "top of pods, by namespaces: {shown:?}");
 
-        // What the commands do not ask for.
+        // Requests that the commands do not send.
         let ask = |path: &str| {
             let path =
                 format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy/apis/metrics.k8s.io/v1beta1/{path}");
             self.karmada.kubectl().run(&["get", "--raw", &path])
         };
-        let foreign = CLUSTERS.iter().map(|(_, other)| *other).find(|other| *other != location).context("no other")?;
+        let foreign = CLUSTERS
+            .iter()
+            .map(|(_, other)| *other)
+            .find(|other| *other != location)
+            .context("no node of the other cluster")?;
         let other = ask(&format!("nodes/{foreign}-1"))?;
-        ensure!(other.code != 0 && other.stderr.contains("NotFound"), "a foreign node: {other:?}");
+        ensure!(other.code != 0 && other.stderr.contains("NotFound"), "a node of another cluster: {other:?}");
         let own: Value = serde_json::from_str(&ask(&format!("nodes/{location}-1"))?.stdout)?;
         ensure!(own["kind"] == "NodeMetrics" && own["usage"]["cpu"] == "250m", "{own}");
         let pods: Value = serde_json::from_str(&ask("namespaces/looked/pods")?.stdout)?;
@@ -146,7 +151,7 @@ impl Pair {
         Ok(())
     }
 
-    /// A Deployment of before Karmada becomes a template as its writer wrote it, and goes on as it is.
+    /// `karmadactl promote` turns an existing Deployment into a template. The Deployment does not change.
     fn takes_over_what_was_there(&self) -> anyhow::Result<()> {
         let (member, kubectl) = &self.members[0];
         kubectl.ok(&["create", "deployment", "legacy", "--image=example.com/legacy:1", "-n=looked"])?;
@@ -156,42 +161,45 @@ impl Pair {
         let template = self.karmada.kubectl().ok(&["get", "deployment", "legacy", "-n=looked", "-o=json"])?;
         let template: Value = serde_json::from_str(&template)?;
         let pod = &template["spec"]["template"]["spec"];
-        ensure!(pod.get("nodeSelector").is_none() && pod.get("tolerations").is_none(), "the guard is shown: {pod}");
+        ensure!(
+            pod.get("nodeSelector").is_none() && pod.get("tolerations").is_none(),
+            "the pod shows the guard: {pod}"
+        );
         eventually(SETTLED, || {
             let shown = "-o=jsonpath={.metadata.labels.karmada\\.io/managed} {.status.readyReplicas}";
             let seen = kubectl.ok(&["get", "deployment", "legacy", "-n=looked", shown])?;
             ensure!(seen == "true 1", "managed and ready: {seen}");
             Ok(())
         })?;
-        ensure!(kubectl.ok(&uid)? == before, "it was made anew");
+        ensure!(kubectl.ok(&uid)? == before, "it was created again");
         self.karmada.kubectl().ok(&["delete", "deployment", "legacy", "-n=looked"])?;
         Ok(())
     }
 
-    /// A service account of Karmada may use the proxy to both members. Each member decides what it may do there.
+    /// A service account of Karmada may use the proxy to both members. Each member authorizes its requests.
     fn tom_may_where_he_was_allowed(&self, file: &Path) -> anyhow::Result<()> {
         let token = self.karmada.kubectl().ok(&["create", "token", "tom", "-n=default"])?;
-        let tom = self.karmada.kubectl().holding(token.trim(), file.to_owned())?;
+        let tom = self.karmada.kubectl().with_token(token.trim(), file.to_owned())?;
         let ask = |member: &str| {
             let path = format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy/api/v1/nodes");
             tom.run(&["get", "--raw", &path])
         };
         let is_refused = |member: &str| {
-            let answer = ask(member)?;
+            let response = ask(member)?;
             let why = r#"User "system:serviceaccount:default:tom" cannot list resource "nodes""#;
-            ensure!(answer.code != 0 && answer.stderr.contains(why), "in {member}: {answer:?}");
+            ensure!(response.code != 0 && response.stderr.contains(why), "in {member}: {response:?}");
             Ok(())
         };
-        // Karmada's impersonator must first get the right to impersonate this account.
+        // Wait until Karmada has granted its impersonator the right to impersonate this account.
         eventually(SETTLED, || is_refused(BEIJING))?;
         eventually(SETTLED, || is_refused(HANGZHOU))?;
         let (_, beijing) = &self.members[0];
         for object in tom_of_beijing() {
             beijing.ok_with(&["create", "-f", "-"], &object.to_string())?;
         }
-        let answer = ask(BEIJING)?;
-        ensure!(answer.code == 0 && answer.stdout.contains("beijing-1"), "in {BEIJING}, allowed: {answer:?}");
-        ensure!(!answer.stdout.contains("hangzhou-1"), "{BEIJING} shows foreign nodes");
+        let response = ask(BEIJING)?;
+        ensure!(response.code == 0 && response.stdout.contains("beijing-1"), "in {BEIJING}, allowed: {response:?}");
+        ensure!(!response.stdout.contains("hangzhou-1"), "{BEIJING} shows nodes of another cluster");
         is_refused(HANGZHOU)?;
         beijing.ok(&["delete", "clusterrolebinding/tom", "clusterrole/tom"])?;
         eventually(SETTLED, || is_refused(BEIJING))

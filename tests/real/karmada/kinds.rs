@@ -1,4 +1,4 @@
-//! Every kind of workload, what they need, and quotas: pushed to two members, and taken back.
+//! All kinds of workloads, their dependencies, and quotas: propagated to two members, and removed.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Kubectl, VirtualSite, eventually};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::pair::Pair;
 use super::{CLUSTERS, SETTLED};
 
-/// Some objects arrive although the policy does not name them: those that a Deployment mounts, namespaces, and quotas.
+/// Karmada also propagates some objects that the policy does not name: mounted objects, namespaces and quotas.
 const MANIFEST: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -95,7 +95,7 @@ spec:
   - {clusterName: ke-hangzhou, hard: {configmaps: "40"}}
 "#;
 
-/// What each member counts: ready or done, as the workload's own status has it.
+/// The numbers of ready or finished pods in the status of each workload.
 const COUNTS: [(&str, &str, &str); 5] = [
     ("deployment/web", "{.status.readyReplicas}", "1"),
     ("statefulset/store", "{.status.readyReplicas}", "2"),
@@ -113,7 +113,7 @@ pub(super) fn every_kind_of_work_arrives(site: &VirtualSite) -> anyhow::Result<(
     eventually(SETTLED, || bindings_are_healthy(karmada))?;
     pods_stay_at_home(&pair.host)?;
 
-    // A dependency follows its template.
+    // Karmada also updates a dependency.
     let green = r#"{"data": {"colour": "green"}}"#;
     karmada.ok(&["patch", "configmap", "settings", "-n=kinds", "--type=merge", "-p", green])?;
     eventually(SETTLED, || pair.members.iter().try_for_each(|(_, member)| has_colour(member, "green")))?;
@@ -132,7 +132,7 @@ pub(super) fn every_kind_of_work_arrives(site: &VirtualSite) -> anyhow::Result<(
     pair.nothing_is_left_of(&["karmada"])
 }
 
-/// Everything is in this member, and does what it is for.
+/// All objects are in this member, and work.
 fn works(member: &Kubectl) -> anyhow::Result<()> {
     for (name, shown, wanted) in COUNTS {
         let seen = member.ok(&["get", name, "-n=kinds", &format!("-o=jsonpath={shown}")])?;
@@ -150,21 +150,21 @@ fn has_colour(member: &Kubectl, wanted: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each member has its part of the quota, and what is used of it comes back: the ConfigMap of the manifest, and the one
-/// that every namespace has.
+/// Each member has its part of the quota, and reports the usage: the ConfigMap of the manifest, and the one that every
+/// namespace has.
 fn quotas_are_counted(karmada: &Kubectl) -> anyhow::Result<()> {
     let quota = karmada.ok(&["get", "federatedresourcequota", "limits", "-n=kinds", "-o=json"])?;
     let status = &serde_json::from_str::<Value>(&quota)?["status"];
     ensure!(status["overallUsed"]["configmaps"] == "4", "used: {status}");
     let parts = status["aggregatedStatus"].as_array().context("no parts")?;
     for (member, hard) in CLUSTERS.iter().map(|(member, _)| *member).zip(["60", "40"]) {
-        let part = parts.iter().find(|part| part["clusterName"] == *member).context("a member is missing")?;
-        ensure!(part["hard"]["configmaps"] == hard && part["used"]["configmaps"] == "2", "of {member}: {part}");
+        let part = parts.iter().find(|part| part["clusterName"] == *member).context("no part of a member")?;
+        ensure!(part["hard"]["configmaps"] == hard && part["used"]["configmaps"] == "2", "quota of {member}: {part}");
     }
     Ok(())
 }
 
-/// Karmada reports all of them as applied in both members, and as healthy.
+/// Karmada reports all workloads as applied and healthy in both members.
 fn bindings_are_healthy(karmada: &Kubectl) -> anyhow::Result<()> {
     let bindings: Value = serde_json::from_str(&karmada.ok(&["get", "resourcebindings", "-n=kinds", "-o=json"])?)?;
     let bindings = bindings["items"].as_array().context("no list")?;
@@ -184,7 +184,7 @@ fn pods_stay_at_home(host: &Kubectl) -> anyhow::Result<()> {
         let shown = "-o=jsonpath={range .items[*]}{.spec.nodeName} {.spec.nodeSelector.location}{\"\\n\"}{end}";
         let pods = host.ok(&["get", "pods", &namespace, shown])?;
         let at_home = |line: &str| line.starts_with(location) && line.ends_with(&format!(" {location}"));
-        // One of the Deployment, two each of the StatefulSet and the DaemonSet, and the Job's.
+        // One pod of the Deployment, two of the StatefulSet, two of the DaemonSet, and one of the Job.
         ensure!(pods.lines().count() == 6 && pods.lines().all(at_home), "pods of {member}: {pods}");
     }
     Ok(())

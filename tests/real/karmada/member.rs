@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::SETTLED;
 
-/// A template, where it is to go, and what differs from member to member.
+/// A template, and the policies for its members and their differences.
 const MANIFEST: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -47,20 +47,20 @@ metadata: {name: nginx, namespace: edge}
 spec: {selector: {app: nginx}, ports: [{port: 80}]}
 "#;
 
-/// A cluster on its way through a control plane.
+/// A cluster that becomes a member of a control plane.
 pub(super) struct Member {
     pub(super) name: &'static str,
     pub(super) nodes: u64,
-    /// Of the kubeconfig.
+    /// The context of the kubeconfig.
     pub(super) context: &'static str,
-    /// Its administrator, whose kubeconfig Karmada joins it with.
+    /// kubectl as its administrator. Karmada joins the cluster with the same kubeconfig.
     pub(super) kubectl: Kubectl,
 }
 
 // === impl Member ===
 
 impl Member {
-    /// Everything from `join` to `unjoin`.
+    /// Tests the member from `join` to `unjoin`.
     pub(super) fn comes_and_goes(&self, karmada: &Karmada) -> anyhow::Result<()> {
         karmada.join(self.name, self.kubectl.kubeconfig())?;
         self.is_described(&karmada.ready(self.name)?)?;
@@ -83,24 +83,24 @@ impl Member {
         ])
     }
 
-    /// Karmada knows it by its own identity, version and nodes, and the way to it.
+    /// Karmada has the ID, the version, the nodes and the address of the member.
     fn is_described(&self, cluster: &Value) -> anyhow::Result<()> {
         let shown = "-o=jsonpath={.clusters[0].cluster.server} {.clusters[0].cluster.proxy-url}";
         let way = self.kubectl.ok(&["config", "view", shown])?;
         let spec = &cluster["spec"];
         let known = [&spec["apiEndpoint"], &spec["proxyURL"]].map(|url| url.as_str().unwrap_or_default()).join(" ");
-        ensure!(known == way, "it is reached by {known:?}, not {way:?}");
+        ensure!(known == way, "Karmada has the address {known:?} instead of {way:?}");
         let id = self.kubectl.ok(&["get", "namespace", "kube-system", "-o=jsonpath={.metadata.uid}"])?;
-        ensure!(cluster["spec"]["id"] == *id, "the id is not {id}: {}", cluster["spec"]);
+        ensure!(cluster["spec"]["id"] == *id, "the ID is not {id}: {}", cluster["spec"]);
         let version: Value = serde_json::from_str(&self.kubectl.ok(&["version", "-o=json"])?)?;
         let status = &cluster["status"];
-        ensure!(status["kubernetesVersion"] == version["serverVersion"]["gitVersion"], "another version: {status}");
+        ensure!(status["kubernetesVersion"] == version["serverVersion"]["gitVersion"], "wrong version: {status}");
         let nodes = &status["nodeSummary"];
         ensure!(nodes["totalNum"] == self.nodes && nodes["readyNum"] == self.nodes, "wrong nodes: {nodes}");
         Ok(())
     }
 
-    /// The template arrived, as the policies want it, and its status came back.
+    /// The member has the template with the changes of the policies, and Karmada has its status.
     fn runs_the_template(&self, karmada: &Karmada, replicas: u32) -> anyhow::Result<()> {
         eventually(SETTLED, || {
             let wanted = format!("nginx:1.27 {replicas} {replicas}");
@@ -111,17 +111,20 @@ impl Member {
             self.kubectl.ok(&["get", "service", "nginx", "-n=edge"])?;
             let shown = "-o=jsonpath={.status.readyReplicas}";
             let seen = karmada.kubectl().ok(&["get", "deployment", "nginx", "-n=edge", shown])?;
-            ensure!(seen == replicas.to_string(), "the template says {seen:?} of {replicas} are ready");
+            ensure!(
+                seen == replicas.to_string(),
+                "the status of the template has {seen:?} ready replicas instead of {replicas}"
+            );
             let shown = "-o=jsonpath={range .items[*]}{.kind} {.status.aggregatedStatus[*].clusterName} \
                          {.status.aggregatedStatus[*].applied} {.status.aggregatedStatus[*].health}\n{end}";
             let seen = karmada.kubectl().ok(&["get", "resourcebindings", "-n=edge", shown])?;
             let wanted = format!("ResourceBinding {} true Healthy\n", self.name).repeat(2);
-            ensure!(seen == wanted, "the bindings say {seen:?}");
+            ensure!(seen == wanted, "the bindings have {seen:?}");
             Ok(())
         })
     }
 
-    /// Through Karmada's aggregated API, which impersonates its caller.
+    /// Requests through Karmada's aggregated API, which impersonates its caller.
     fn is_looked_into(&self, karmada: &Karmada) -> anyhow::Result<()> {
         let there = format!("--cluster={}", self.name);
         let there = ["-n=edge", "--operation-scope=members", &there];
@@ -129,9 +132,9 @@ impl Member {
         let shown = karmada.karmadactl().ok(&["get", "deployment", "-n=edge", "--operation-scope=members"])?;
         ensure!(shown.contains(self.name) && shown.contains("3/3"), "deployments of members: {shown}");
         let described = in_members(&["describe", "deployment", "nginx"])?;
-        ensure!(described.contains("nginx:1.27"), "described: {described}");
-        let said = in_members(&["exec", "deployment/nginx", "--", "echo", "hello"])?;
-        ensure!(said == "hello\n", "exec printed {said:?}");
+        ensure!(described.contains("nginx:1.27"), "describe: {described}");
+        let output = in_members(&["exec", "deployment/nginx", "--", "echo", "hello"])?;
+        ensure!(output == "hello\n", "exec printed {output:?}");
         let log = karmada.karmadactl().ok(&["logs", "deployment/nginx", "-n=edge", "-C", self.name, "--tail=1"])?;
         ensure!(log == "line 3 of container nginx\n", "the log is {log:?}");
         Ok(())

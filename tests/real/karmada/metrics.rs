@@ -1,4 +1,4 @@
-//! A metrics server of the host, registered as its operator does it.
+//! A metrics server of the host.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use atoll_tests::{HostCluster, Kubectl, eventually, paths};
 
 use super::SETTLED;
 
-/// As a metrics server's own manifest has it, but for the way to it.
+/// The objects of a metrics server, with the address of this process.
 const REGISTERED: &str = r"
 apiVersion: v1
 kind: Service
@@ -27,7 +27,7 @@ spec:
   service: {name: metrics-server, namespace: kube-system, port: PORT}
 ";
 
-/// Serves until it is dropped.
+/// A running metrics server.
 pub(super) struct Metrics {
     host: Kubectl,
     _server: Process,
@@ -55,14 +55,14 @@ impl Metrics {
 }
 
 impl Drop for Metrics {
-    /// An API that is registered and not served would make every cluster's discovery incomplete.
+    /// Removes the APIService. Without a server, it would make the discovery of all clusters incomplete.
     fn drop(&mut self) {
         let _ = self.host.run(&["delete", "apiservice", "v1beta1.metrics.k8s.io"]);
         let _ = self.host.run(&["delete", "service", "metrics-server", "-n=kube-system"]);
     }
 }
 
-/// The host's way to the Service.
+/// The endpoints of the Service.
 fn reach(targets: &Path, port: &str) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(targets)?;
     std::fs::write(targets, format!("{text}localhost:{port} 127.0.0.1:{port}\n"))?;

@@ -5,7 +5,7 @@ use atoll_tests::{Karmada, Kubectl, Route, VirtualSite, eventually};
 
 use super::{BEIJING, HANGZHOU, SETTLED};
 
-/// Both members of the control plane, and the host that knows what really runs.
+/// Both members of the control plane, and their host.
 pub(super) struct Pair {
     pub(super) karmada: Karmada,
     pub(super) host: Kubectl,
@@ -15,7 +15,7 @@ pub(super) struct Pair {
 // === impl Pair ===
 
 impl Pair {
-    /// Joins both, by different ways.
+    /// Joins both, with different routes.
     pub(super) fn join(site: &VirtualSite) -> anyhow::Result<Self> {
         let karmada = Karmada::beside(site.host());
         let members = [
@@ -27,7 +27,7 @@ impl Pair {
         }
         let clusters = [karmada.ready(BEIJING)?, karmada.ready(HANGZHOU)?];
         let ids = clusters.each_ref().map(|cluster| &cluster["spec"]["id"]);
-        ensure!(ids[0] != ids[1], "one identity for both: {ids:?}");
+        ensure!(ids[0] != ids[1], "both have the same ID: {ids:?}");
         Ok(Self { karmada, host: site.host().kubectl(), members })
     }
 
@@ -36,7 +36,7 @@ impl Pair {
         self.karmada.unjoin(name, kubectl.kubeconfig(), name)
     }
 
-    /// The objects that Karmada created are deleted on the host, under any name.
+    /// Waits until the host has deleted all objects that Karmada created.
     pub(super) fn nothing_is_left_of(&self, words: &[&str]) -> anyhow::Result<()> {
         eventually(SETTLED, || {
             let all = ["get", "namespaces,clusterroles,clusterrolebindings", "-o=name"];

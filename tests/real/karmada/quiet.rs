@@ -1,4 +1,4 @@
-//! Two members at rest: they stay what they are, and nobody writes.
+//! Two members without changes: they stay ready, and Karmada writes nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,16 +13,16 @@ use serde_json::Value;
 use super::pair::Pair;
 use super::{CLUSTERS, SETTLED};
 
-/// Both are to stay ready for five minutes. In the first of them Karmada's queues and back-offs run dry.
+/// The total time for which both must stay ready. In the first minute, Karmada's queues become empty.
 const SETTLING: Duration = Duration::from_secs(120);
-/// In the others nobody may write.
+/// The time in which Karmada may not write.
 const QUIET: Duration = Duration::from_secs(180);
-/// Between two looks.
+/// The time between two checks.
 const EVERY: Duration = Duration::from_secs(5);
-/// More lines about an error from one place in the sources are not the noise of a start.
+/// The maximum number of log lines about an error from one place in the source code. A start causes a few.
 const REPEATED: usize = 3;
 
-/// The case of the edge-cluster proposal, with rights of cluster scope, and pods that ask for something.
+/// The use case of the edge-cluster proposal, with cluster-scoped rights, and pods with resource requests.
 const MANIFEST: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -82,7 +82,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: readers}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tom}]
 "#;
 
-/// On a host and beside a Karmada of its own: others would not leave it quiet.
+/// It uses a separate host and a separate Karmada, because other tests write.
 pub(super) fn two_members_stay_ready_and_quiet() -> anyhow::Result<()> {
     let site = VirtualSite::on(HostCluster::up_with_karmada()?, &CLUSTERS)?;
     let pair = Pair::join(&site)?;
@@ -99,7 +99,7 @@ pub(super) fn two_members_stay_ready_and_quiet() -> anyhow::Result<()> {
     logs.say_nothing_again_and_again()
 }
 
-/// It is a cluster of two nodes, with what they have and what runs on them.
+/// Karmada reports two nodes, with their resources and those that pods use.
 fn is_described(karmada: &Kubectl, member: &str) -> anyhow::Result<()> {
     let cluster: Value = serde_json::from_str(&karmada.ok(&["get", "cluster", member, "-o", "json"])?)?;
     for wanted in ["Ready", "CompleteAPIEnablements"] {
@@ -109,14 +109,14 @@ fn is_described(karmada: &Kubectl, member: &str) -> anyhow::Result<()> {
     }
     let (nodes, resources) = (&cluster["status"]["nodeSummary"], &cluster["status"]["resourceSummary"]);
     ensure!(nodes["totalNum"] == 2 && nodes["readyNum"] == 2, "nodes of {member}: {nodes}");
-    // tests/kube/kwok.yaml: 64 CPUs and 256 GiB in each node; and two pods of two by which the other member is not counted.
+    // tests/kube/kwok.yaml: 64 CPUs and 256 GiB in each node; and two pods. Pods of the other member do not count.
     let (has, given) = (&resources["allocatable"], &resources["allocated"]);
     ensure!(has["cpu"] == "128" && has["memory"] == "128Gi" && has["pods"] == "2k", "{member} has {has}");
-    ensure!(given["cpu"] == "200m" && given["pods"] == "2", "{member} has given {given}");
+    ensure!(given["cpu"] == "200m" && given["pods"] == "2", "{member} has allocated {given}");
     Ok(())
 }
 
-/// Both are, whenever somebody looks, and nothing happens to their conditions between.
+/// Both members are ready at each check, and their conditions do not change.
 fn stays_ready(pair: &Pair, time: Duration) -> anyhow::Result<()> {
     let shown = "-o=jsonpath={range .items[*]}{.metadata.name}: \
                  {range .status.conditions[*]}{.type} {.status} {.lastTransitionTime} {end}{end}";
@@ -130,8 +130,8 @@ fn stays_ready(pair: &Pair, time: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Everything that Karmada asks of a member comes by the agent: in its name, or in one that it lends. Questions about
-/// rights and tokens are posted too, and write nothing.
+/// The agent sends all requests of Karmada to the host, as itself or as an impersonated user. Reviews are POST requests
+/// too, but write nothing.
 fn no_write(audit: &str) -> anyhow::Result<()> {
     let mut asked = 0;
     for line in audit.lines() {
@@ -142,20 +142,20 @@ fn no_write(audit: &str) -> anyhow::Result<()> {
         asked += 1;
         let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
         let reads = matches!(event["verb"].as_str(), Some("get" | "list" | "watch"));
-        ensure!(reads || resource.ends_with("reviews"), "somebody wrote: {line}");
+        ensure!(reads || resource.ends_with("reviews"), "a write: {line}");
     }
-    // Each member's health, version and APIs every ten seconds.
+    // Karmada reads the health, the version and the APIs of each member every ten seconds.
     ensure!(asked > 50, "Karmada asked {asked} times only");
     Ok(())
 }
 
-/// What is appended to a file.
+/// Reads the lines that are appended to a file.
 struct Tail {
     file: PathBuf,
     from: u64,
 }
 
-/// Those of Karmada's components.
+/// The logs of Karmada's components.
 struct Logs(Vec<Tail>);
 
 // === impl Tail ===
@@ -166,7 +166,7 @@ impl Tail {
         Ok(Self { file, from })
     }
 
-    /// Whole lines: the last one may be on its way.
+    /// Returns complete lines. The last line may be incomplete.
     fn read(&self) -> anyhow::Result<String> {
         let mut file = File::open(&self.file)?;
         file.seek(SeekFrom::Start(self.from))?;
@@ -186,7 +186,7 @@ impl Logs {
         Ok(Self(names.into_iter().map(tail).collect::<anyhow::Result<_>>()?))
     }
 
-    /// By klog's head of a line, `E1121 18:00:00.000000 1 file.go:1] `.
+    /// Parses the head of a klog line: `E1121 18:00:00.000000 1 file.go:1] `.
     fn say_nothing_again_and_again(&self) -> anyhow::Result<()> {
         for tail in &self.0 {
             let text = tail.read()?;

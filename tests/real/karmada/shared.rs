@@ -1,5 +1,5 @@
-//! What two members of one host share, pushed to both: definitions, their custom resources, a class, and a node port, of
-//! which the host has one.
+//! Objects that two members on the same host share, propagated to both: definitions with custom resources, a class, and
+//! a node port that the host has only once.
 
 use anyhow::ensure;
 use atoll_tests::{Karmada, Kubectl, Route, VirtualSite, eventually};
@@ -77,7 +77,7 @@ kind: Rack
 metadata: {name: rack}
 ";
 
-/// The names on the host of what is shared.
+/// The names of the shared objects on the host.
 const SHARED: [&str; 3] = ["crd/cogs.pushed.example.com", "crd/racks.pushed.example.com", "storageclass/pushed"];
 
 pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<()> {
@@ -94,7 +94,7 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
     let definition = |teeth: &str| DEFINITION.replace("TYPE", teeth);
     above.ok_with(&["apply", "-f", "-"], &definition("integer"))?;
     above.ok_with(&["apply", "-f", "-"], REST)?;
-    // Karmada places a kind on members that it has seen serve it, and what it could not place it tries again minutes later.
+    // Karmada schedules a kind only to members that serve it, and retries after minutes.
     eventually(SETTLED * 2, || {
         let kinds =
             "-o=jsonpath={.status.apiEnablements[?(@.groupVersion==\"pushed.example.com/v1\")].resources[*].kind}";
@@ -112,7 +112,7 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
         for shared in SHARED {
             let of = "-o=jsonpath={.metadata.annotations.work\\.karmada\\.io/namespace}";
             let work = kubectl.ok(&["get", shared, of])?;
-            ensure!(work == format!("karmada-es-{name}"), "{shared} in {name} is of {work}");
+            ensure!(work == format!("karmada-es-{name}"), "{shared} in {name} belongs to {work}");
         }
         kubectl.ok(&["get", "cogs.pushed.example.com/cog", "-n=pushed"])?;
         ensure!(kubectl.ok(&["get", "racks.pushed.example.com", "-o=name"])? == "rack.pushed.example.com/rack\n");
@@ -129,9 +129,12 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
     })?;
     let real = |cluster: &str| host.ok(&["get", "service", "cog", &format!("-n=pushed-{cluster}"), port]);
     let (one, other) = (real(BEIJING)?, real(HANGZHOU)?);
-    ensure!(one != other && [&one, &other].contains(&&asked), "the host has {one} and {other}, {asked} was asked for");
+    ensure!(
+        one != other && [&one, &other].contains(&&asked),
+        "the host has the ports {one} and {other}; the requested port is {asked}"
+    );
 
-    // The next thing goes all the way, and what is there is not written again meanwhile.
+    // A later object reaches both members. Karmada does not write the existing objects again.
     let versions = || {
         let version = "-o=jsonpath={.metadata.resourceVersion}";
         let services = CLUSTERS.map(|(name, _)| ["service/cog".to_owned(), format!("-n=pushed-{name}")]);
@@ -146,9 +149,9 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
         ensure!(cogs.contains("cog"), "{name} has {cogs:?}");
         Ok(())
     })?;
-    ensure!(versions()? == settled, "what both have as they want it is written all the same");
+    ensure!(versions()? == settled, "a request without a change causes a write");
 
-    // A change is made when both have asked for it.
+    // The agent applies a change when both members have requested it.
     above.ok_with(&["apply", "-f", "-"], &definition("string"))?;
     eventually(SETTLED * 2, || {
         let path = "-o=jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.teeth.type}";
@@ -162,7 +165,7 @@ pub(super) fn what_is_shared_reaches_both(site: &VirtualSite) -> anyhow::Result<
     above.ok_with(&["delete", "-f", "-"], &definition("string"))?;
     eventually(SETTLED * 2, || {
         for shared in SHARED {
-            ensure!(host.run(&["get", shared])?.stderr.contains("(NotFound)"), "{shared} is left on the host");
+            ensure!(host.run(&["get", shared])?.stderr.contains("(NotFound)"), "{shared} still exists on the host");
         }
         Ok(())
     })?;

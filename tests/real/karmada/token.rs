@@ -8,7 +8,7 @@ use super::pair::Pair;
 use super::{BEIJING, HANGZHOU, SETTLED};
 use crate::virtual_clusters::{gate, roles};
 
-/// For both members. On a host, `view` would have its rules within a second.
+/// ClusterRoles for both members. If they aggregated on the host, its `view` would have their rules within a second.
 const AGGREGATED: &str = r#"
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterPropagationPolicy
@@ -25,19 +25,19 @@ metadata:
 rules: [{apiGroups: [example.com], resources: [aggregated], verbs: [get]}]
 "#;
 
-/// Rights of the host that a virtual cluster could be after.
+/// Rights on the host that no virtual cluster may have.
 pub(super) fn of_the_host(site: &VirtualSite) -> anyhow::Result<[Value; 2]> {
     roles::of_the_host(&site.host().kubectl())
 }
 
-/// What the host refuses to the token of Beijing. `namespace` is a virtual one of both members.
+/// Requests that the host refuses with the token of Beijing. Both members have the namespace `namespace`.
 pub(super) fn ends_at_its_cluster(site: &VirtualSite, pair: &Pair, namespace: &str) -> anyhow::Result<()> {
     let shown = "-o=go-template={{.data.token | base64decode}}";
     let token = pair.karmada.kubectl().ok(&["get", "secret", BEIJING, "-n=karmada-cluster", shown])?;
-    let holder = site.host().holder(&token)?;
+    let holder = site.host().with_token(&token)?;
     let own = format!("{namespace}-{BEIJING}");
     let foreign = format!("-n={namespace}-{HANGZHOU}");
-    // It is the token that it is thought to be, and of some use there.
+    // The token is valid, and has some rights.
     holder.ok(&["get", "secrets", "-n", &own])?;
     for args in [
         &["get", "namespaces"][..],
@@ -64,7 +64,7 @@ pub(super) fn ends_at_its_cluster(site: &VirtualSite, pair: &Pair, namespace: &s
     gate::guarded(&holder, &own)
 }
 
-/// Roles that ask to be aggregated do so in both members; what the host gives whom is what it was before both joined.
+/// Both members aggregate the ClusterRoles. The rights on the host are the same as before the members joined.
 pub(super) fn nothing_has_changed(site: &VirtualSite, pair: &Pair, before: &[Value; 2]) -> anyhow::Result<()> {
     let karmada = pair.karmada.kubectl();
     karmada.ok_with(&["apply", "-f", "-"], AGGREGATED)?;
@@ -79,7 +79,7 @@ pub(super) fn nothing_has_changed(site: &VirtualSite, pair: &Pair, before: &[Val
         })?;
     }
     roles::aggregated(&site.host().kubectl())?;
-    ensure!(of_the_host(site)? == *before, "roles of the host, or bindings, have changed");
+    ensure!(of_the_host(site)? == *before, "roles or bindings of the host have changed");
     karmada.ok_with(&["delete", "-f", "-"], AGGREGATED)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The case of the edge-cluster proposal, by Karmada: one template, two members, one API server below.
+//! The use case of the edge-cluster proposal with Karmada: one template, two members, one API server.
 
 use anyhow::ensure;
 use atoll_tests::{VirtualSite, eventually};
@@ -6,7 +6,7 @@ use atoll_tests::{VirtualSite, eventually};
 use super::pair::Pair;
 use super::{BEIJING, CLUSTERS, HANGZHOU, SETTLED};
 
-/// A template for both, with another image in one; and rights of cluster scope for both.
+/// A template for both members, with a different image in one, and cluster-scoped rights.
 const MANIFEST: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -71,7 +71,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: members}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tom}]
 "#;
 
-/// Two of three replicas to Beijing.
+/// Two of three replicas in Beijing.
 const DIVIDED: &str = r#"{"spec": {"placement": {"replicaScheduling": {
     "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
     "weightPreference": {"staticWeightList": [
@@ -117,7 +117,7 @@ pub(super) fn two_members_out_of_one_host(site: &VirtualSite) -> anyhow::Result<
 // === impl Pair ===
 
 impl Pair {
-    /// Exactly these Deployments are on the host: member, image and ready replicas.
+    /// The host has exactly these Deployments: member, image and ready replicas.
     fn run(&self, wanted: &[(&str, &str, u32)]) -> anyhow::Result<()> {
         let wanted: Vec<String> =
             wanted.iter().map(|(member, image, ready)| format!("twins-{member} {image} {ready}")).collect();
@@ -126,7 +126,7 @@ impl Pair {
         eventually(SETTLED, || {
             let seen = self.host.ok(&["get", "deployments", "-A", shown])?;
             let seen: Vec<&str> = seen.lines().collect();
-            ensure!(seen == wanted, "the host runs {seen:?}, not {wanted:?}");
+            ensure!(seen == wanted, "the host has {seen:?} instead of {wanted:?}");
             Ok(())
         })
     }
@@ -141,7 +141,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Tom may use the proxy to both members. The role that was pushed to one member lets Tom read there, and nowhere on the host.
+    /// Tom may use the proxy to both members. A role that Karmada propagated to one member allows Tom to read there,
+    /// and nowhere on the host.
     fn rights_end_with_their_member(&self) -> anyhow::Result<()> {
         let ask = |member: &str| {
             let path = format!("/apis/cluster.karmada.io/v1alpha1/clusters/{member}/proxy/api/v1/pods");
@@ -157,7 +158,7 @@ impl Pair {
             Ok(())
         })?;
         let bindings = self.host.ok(&["get", "clusterrolebindings", "-o=name"])?;
-        ensure!(!bindings.contains("pod-readers"), "bound on the whole host: {bindings}");
+        ensure!(!bindings.contains("pod-readers"), "the binding exists on the whole host: {bindings}");
         Ok(())
     }
 }

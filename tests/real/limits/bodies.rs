@@ -1,4 +1,4 @@
-//! Bodies that are much more than their length says, once they are decoded.
+//! Bodies whose decoded form is much larger than their length.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +8,8 @@ use atoll_tests::costly::{
     aliases_of_a_text, containers, deployment_of_empty_messages, empty_messages, groups, keys, labels, quoted, valid,
     valid_deployment, wrong_subjects,
 };
-use atoll_tests::kubectl::SOON;
-use atoll_tests::{HostCluster, Route, eventually};
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
+use atoll_tests::{Curl, HostCluster, Route, eventually};
 
 use super::{Memory, site};
 
@@ -26,11 +26,11 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments?dryRun=A
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?dryRun=All";
 
-/// Bodies up to this length, in bytes, do not wait for their turn because of their length.
+/// Bodies up to this length, in bytes, do not wait because of their length.
 const SHORT: usize = 256 << 10;
 
-/// None of these reaches the host, which would need minutes for each: it lists what is wrong with each element, and copies
-/// the whole text for each error (`aggregate.Error` in apimachinery's `pkg/util/errors`).
+/// None of these requests reaches the host, which would need minutes for each. It reports an error for each element,
+/// and copies the whole text for each error (`aggregate.Error` in apimachinery's `pkg/util/errors`).
 pub(super) fn short_ones_are_weighed(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "weighed", "")?;
     let [own, other] = [cluster, other].map(|cluster| {
@@ -46,39 +46,40 @@ pub(super) fn short_ones_are_weighed(host: Arc<HostCluster>) -> anyhow::Result<(
         ("subjects in YAML", BINDINGS, YAML, wrong_subjects(20_000).into_bytes()),
     ] {
         ensure!(body.len() < SHORT, "{what}: {} bytes", body.len());
-        let answer = own.send_bytes("POST", path, media, &body)?;
-        answer.refused(413, "RequestEntityTooLarge", "the object has too many fields").with_context(|| what)?;
+        let response = own.send_bytes("POST", path, media, &body)?;
+        response.refused(413, "RequestEntityTooLarge", "the object has too many fields").with_context(|| what)?;
     }
     let options = format!("kind: DeleteOptions\napiVersion: v1\nx:\n{}", "-\n".repeat(100_000));
-    let answer = own.send_as("DELETE", &format!("{CONFIG_MAPS}/none"), YAML, &options)?;
-    answer.refused(413, "RequestEntityTooLarge", "limit is 65536")?;
-    // These do, and the host needs some hundred milliseconds for each. Its refusal says how long it took.
+    let response = own.send_as("DELETE", &format!("{CONFIG_MAPS}/none"), YAML, &options)?;
+    response.refused(413, "RequestEntityTooLarge", "limit is 65536")?;
+    // These requests reach the host, which needs some hundred milliseconds for each. Its response contains the time.
     let costly = containers("{}", 500);
-    let answer = own.send("POST", PODS, &costly)?;
-    answer.refused(422, "Invalid", "spec.containers[499].name: Required value")?;
+    let response = own.send("POST", PODS, &costly)?;
+    response.refused(422, "Invalid", "spec.containers[499].name: Required value")?;
     for _ in 0..10 {
         own.send("POST", PODS, &costly)?;
     }
     for (method, path, media, body) in [
         ("POST", PODS, JSON, costly.as_str()),
-        // A small patch of a large object may cost as much.
+        // A small patch of a large object needs as much time.
         ("PATCH", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt?dryRun=All", MERGE_PATCH, "{}"),
     ] {
-        let answer = own.send_as(method, path, media, body)?;
-        answer.refused(429, "TooManyRequests", "this cluster has sent too many objects").with_context(|| method)?;
+        let response = own.send_as(method, path, media, body)?;
+        response.refused(429, "TooManyRequests", "this cluster has sent too many objects").with_context(|| method)?;
     }
-    // Other bodies of the cluster are not limited, nor are those of other clusters.
+    // The limit applies neither to other bodies of the cluster nor to other clusters.
     let small = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
     for curl in [&own, &other] {
-        let answer = curl.send("POST", &format!("{CONFIG_MAPS}?dryRun=All"), small)?;
-        ensure!(answer.code == 201, "{answer:?}");
+        let response = curl.send("POST", &format!("{CONFIG_MAPS}?dryRun=All"), small)?;
+        ensure!(response.code == 201, "{response:?}");
     }
-    let answer = other.send("POST", PODS, &costly)?;
-    ensure!(answer.code == 422, "{answer:?}");
+    let response = other.send("POST", PODS, &costly)?;
+    ensure!(response.code == 422, "{response:?}");
     Ok(())
 }
 
-/// The host would need minutes for each of these. It gets a sample first, and its refusal of that is the response.
+/// The host would need minutes for each of these objects. The agent sends a sample first, and returns the refusal of
+/// the sample.
 pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const MANY: usize = 20_000;
     const OBJECT: &str = "/api/v1/namespaces/default/configmaps/costly";
@@ -86,9 +87,9 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let kubectl = site.administrator(&cluster, Route::Path)?;
     let own = site.curl_like(&kubectl, &cluster, Route::Path)?;
     let kept = keys(MANY, "!");
-    let answer = own.send("POST", CONFIG_MAPS, &kept)?;
-    ensure!(answer.code == 201 && answer.warning.is_empty(), "{} {:.300}", answer.code, answer.body);
-    let stored: serde_json::Value = serde_json::from_str(&answer.body)?;
+    let response = own.send("POST", CONFIG_MAPS, &kept)?;
+    ensure!(response.code == 201 && response.warning.is_empty(), "{} {:.300}", response.code, response.body);
+    let stored: serde_json::Value = serde_json::from_str(&response.body)?;
     ensure!(stored["data"].as_object().is_some_and(|keys| keys.len() == MANY), "the whole object is stored");
 
     let applied = format!("{OBJECT}?fieldManager=a&force=true");
@@ -103,13 +104,13 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
         ("groups in protobuf", "POST", PODS, PROTOBUF, groups(MANY, false)),
         ("groups in one field of protobuf", "POST", PODS, PROTOBUF, groups(MANY, true)),
     ] {
-        let answer = own.send_bytes(method, path, media, &body)?;
-        ensure!(answer.code == 422, "{what}: {} {:.300}", answer.code, answer.body);
-        ensure!(answer.warning.contains("a random sample"), "{what}: no warning, but {:?}", answer.warning);
-        ensure!(answer.body.len() < 1 << 20, "{what}: {} bytes", answer.body.len());
+        let response = own.send_bytes(method, path, media, &body)?;
+        ensure!(response.code == 422, "{what}: {} {:.300}", response.code, response.body);
+        ensure!(response.warning.contains("a random sample"), "{what}: no warning, but {:?}", response.warning);
+        ensure!(response.body.len() < 1 << 20, "{what}: {} bytes", response.body.len());
     }
 
-    // The host would name all errors of such a name.
+    // The host would report all errors of this name.
     let name = "\u{1}".repeat(200);
     let managed = format!(r#"{{"metadata":{{"managedFields":[{{"manager":{}}}]}}}}"#, serde_json::json!(name));
     let added = r#"[{"op":"add","path":"/metadata/managedFields/-","value":{"manager":NAME}}]"#;
@@ -123,74 +124,89 @@ pub(super) fn samples_come_first(host: Arc<HostCluster>) -> anyhow::Result<()> {
         own.send_as("PATCH", path, media, body)?.refused(422, "Invalid", too_long)?;
     }
 
-    // Unknown members cannot keep others out of a sample.
+    // Unknown members do not displace others in a sample.
     let unknown: Vec<_> = (0..200).map(|member| format!(r#""x{member}":0"#)).collect();
     let unknown = format!(r#""spec":{{{},"#, unknown.join(","));
     let hidden = containers(r#"{"name":"a","image":"a"}"#, 1000).replace(r#""spec":{"#, &unknown);
-    let answer = own.send("POST", PODS, &hidden)?;
-    answer.refused(400, "BadRequest", "unknown field")?;
+    let response = own.send("POST", PODS, &hidden)?;
+    response.refused(400, "BadRequest", "unknown field")?;
 
-    // Nor do messages that the client chooses decide.
+    // Messages of the client do not matter either.
     let named = labels(MANY).replacen(r#":"!""#, r#":"admission webhook \"a\" strict decoding error""#, 1);
     for (method, path, media) in
         [("POST", CONFIG_MAPS, JSON), ("PATCH", OBJECT, MERGE_PATCH), ("PATCH", OBJECT, STRATEGIC)]
     {
         for body in [named.clone(), named.replacen('{', r#"{"unknown":0,"#, 1)] {
-            let answer = own.send_as(method, path, media, &body)?;
-            ensure!(answer.code == 422, "{method} {media}: {} {:.300}", answer.code, answer.body);
-            // There may be another warning before that of the sample.
-            ensure!(answer.body.len() < 1 << 20, "{method} {media}: {} bytes", answer.body.len());
+            let response = own.send_as(method, path, media, &body)?;
+            ensure!(response.code == 422, "{method} {media}: {} {:.300}", response.code, response.body);
+            // Another warning can come before that of the sample.
+            ensure!(response.body.len() < 1 << 20, "{method} {media}: {} bytes", response.body.len());
         }
     }
 
-    // Samples of valid objects are valid.
+    valid_samples_are_accepted(&own)?;
+
+    // If few values are invalid, the host gets the whole object, and reports all of them.
+    let few = kept.replace(r#""k9000":"#, r#""!":"#).replace(r#""k19999":"#, r#""?":"#);
+    let response = own.send("PUT", OBJECT, &few)?;
+    response.refused(422, "Invalid", "data[!]: Invalid value")?;
+    response.refused(422, "Invalid", "data[?]: Invalid value")?;
+    ensure!(response.warning.is_empty(), "{:?}", response.warning);
+
+    // Some of these responses took so long that the cluster must wait.
+    for (path, object) in quoted() {
+        let response = eventually(CONDITION_TIMEOUT, || {
+            let response = own.send("POST", path, &object)?;
+            ensure!(response.code == 422, "{path}: {} {:.300}", response.code, response.body);
+            Ok(response)
+        })?;
+        ensure!(response.warning.contains("a random sample"), "{path}: no warning, but {:?}", response.warning);
+        ensure!(response.body.len() < 4 << 20, "{path}: {} bytes", response.body.len());
+    }
+    Ok(())
+}
+
+/// Samples of valid objects are valid.
+fn valid_samples_are_accepted(own: &Curl) -> anyhow::Result<()> {
     for (path, object) in valid() {
         for _ in 0..3 {
-            let answer = own.send("POST", &format!("{path}?dryRun=All"), &object)?;
-            ensure!(answer.code == 201 && answer.warning.is_empty(), "{path}: {} {:.500}", answer.code, answer.body);
+            let response = own.send("POST", &format!("{path}?dryRun=All"), &object)?;
+            ensure!(
+                response.code == 201 && response.warning.is_empty(),
+                "{path}: {} {:.500}",
+                response.code,
+                response.body
+            );
         }
     }
 
     for _ in 0..3 {
         let path = "/apis/apps/v1/namespaces/default/deployments?dryRun=All";
-        let answer = own.send_bytes("POST", path, PROTOBUF, &valid_deployment())?;
-        ensure!(answer.code == 201 && answer.warning.is_empty(), "{} {:.500}", answer.code, answer.body);
+        let response = own.send_bytes("POST", path, PROTOBUF, &valid_deployment())?;
+        ensure!(response.code == 201 && response.warning.is_empty(), "{} {:.500}", response.code, response.body);
     }
-    // A client that is newer than the host writes members that the host ignores.
+    // The host ignores unknown members of a newer client.
     let (path, slice) = &valid()[3];
     let newer = slice.replace(r#""ready":true"#, r#""ready":true,"newer":true"#);
-    let answer = own.send("POST", &format!("{path}?dryRun=All"), &newer)?;
-    ensure!(answer.code == 201 && answer.warning.contains("unknown field"), "{} {:.500}", answer.code, answer.body);
-    // So are duplicates of an apply in JSON.
+    let response = own.send("POST", &format!("{path}?dryRun=All"), &newer)?;
+    ensure!(
+        response.code == 201 && response.warning.contains("unknown field"),
+        "{} {:.500}",
+        response.code,
+        response.body
+    );
+    // It also ignores duplicate members of an apply in JSON.
     let notes = "notes ".repeat(400);
     let twice = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"twice","annotations":{{"a":"{notes}"}}}},"data":{{"a":"1","a":"2"}}}}"#
     );
     let path = "/api/v1/namespaces/default/configmaps/twice?fieldManager=a&dryRun=All";
-    let answer = own.send_as("PATCH", path, APPLY, &twice)?;
-    ensure!(answer.code == 201, "{} {:.500}", answer.code, answer.body);
-
-    // If only a few values are invalid, the host gets the whole, and names them all.
-    let few = kept.replace(r#""k9000":"#, r#""!":"#).replace(r#""k19999":"#, r#""?":"#);
-    let answer = own.send("PUT", OBJECT, &few)?;
-    answer.refused(422, "Invalid", "data[!]: Invalid value")?;
-    answer.refused(422, "Invalid", "data[?]: Invalid value")?;
-    ensure!(answer.warning.is_empty(), "{:?}", answer.warning);
-
-    // Some of these responses are so long that the cluster must wait afterwards.
-    for (path, object) in quoted() {
-        let answer = eventually(SOON, || {
-            let answer = own.send("POST", path, &object)?;
-            ensure!(answer.code == 422, "{path}: {} {:.300}", answer.code, answer.body);
-            Ok(answer)
-        })?;
-        ensure!(answer.warning.contains("a random sample"), "{path}: no warning, but {:?}", answer.warning);
-        ensure!(answer.body.len() < 4 << 20, "{path}: {} bytes", answer.body.len());
-    }
+    let response = own.send_as("PATCH", path, APPLY, &twice)?;
+    ensure!(response.code == 201, "{} {:.500}", response.code, response.body);
     Ok(())
 }
 
-/// 20 KB of YAML become 8 MiB of JSON in each of these requests, if all aliases are expanded.
+/// In each of these requests, 20 KB of YAML become 8 MiB of JSON when aliases are expanded.
 pub(super) fn aliases_are_expanded_within_bounds(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const AT_ONCE: usize = 20;
     let (site, cluster, _) = site(host, "aliases", "")?;
@@ -198,12 +214,12 @@ pub(super) fn aliases_are_expanded_within_bounds(host: Arc<HostCluster>) -> anyh
     let curl = site.curl_like(&kubectl, &cluster, Route::Path)?;
     let path = format!("{CONFIG_MAPS}/a?fieldManager=aliases");
     let memory = Memory::measure(&site)?;
-    // The first ones would be longer than any body may be. The others reach the host one by one, which calls it an error of
-    // its own that a ConfigMap has no such fields; those that wait for too long are told so.
+    // The first ones are longer than the maximum body. The others reach the host sequentially, which refuses the
+    // unknown fields. Requests that wait for too long get an error.
     for (count, codes) in [(480, &[400][..]), (170, &[429, 500])] {
         let body = aliases_of_a_text(count);
         ensure!(body.len() < 20_000, "{} bytes", body.len());
-        let answers = thread::scope(|scope| {
+        let responses = thread::scope(|scope| {
             let sent: Vec<_> =
                 (0..AT_ONCE).map(|_| scope.spawn(|| curl.send_as("PATCH", &path, APPLY, &body))).collect();
             sent.into_iter()
@@ -211,11 +227,11 @@ pub(super) fn aliases_are_expanded_within_bounds(host: Arc<HostCluster>) -> anyh
                 .collect::<anyhow::Result<Vec<_>>>()
         })?;
         memory.is_bounded()?;
-        for answer in answers {
-            ensure!(codes.contains(&answer.code), "{count} aliases: {} {:.300}", answer.code, answer.body);
+        for response in responses {
+            ensure!(codes.contains(&response.code), "{count} aliases: {} {:.300}", response.code, response.body);
         }
     }
-    let answer = curl.get(CONFIG_MAPS)?;
-    ensure!(answer.code == 200, "{answer:?}");
+    let response = curl.get(CONFIG_MAPS)?;
+    ensure!(response.code == 200, "{response:?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Connections on which nothing is said, or nothing more.
+//! Idle connections, and connections with incomplete requests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::site;
 
-/// Longer than any of them may last.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Longer than the maximum duration of such a connection.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
 pub(super) fn silent_ones_end(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, _) = site(host, "silent", "proxy: {tls: true}")?;
@@ -36,11 +36,11 @@ where
     S: AsyncRead + Unpin,
 {
     let connection = connection.await.with_context(|| format!("no connection {what}"))?;
-    timeout(PATIENCE, ended(connection)).await.with_context(|| format!("{what} a connection goes on"))
+    timeout(RESPONSE_TIMEOUT, ended(connection)).await.with_context(|| format!("{what} a connection goes on"))
 }
 
-/// A quarter of the places is all that one address may have. Those behind a CONNECT count, and so do those of clients with
-/// credentials; but only the others' make room.
+/// One address can have a quarter of the connections. Connections through CONNECT and those of clients with credentials
+/// count too, but the server closes only the others for new ones.
 pub(super) fn idle_ones_make_room(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const MOST: usize = 24;
     let keys = format!("proxy: {{tls: true}}\nlimits: {{connections: {MOST}, connectionsPerAddress: {MOST}}}");
@@ -53,8 +53,8 @@ pub(super) fn idle_ones_make_room(host: Arc<HostCluster>) -> anyhow::Result<()> 
         let own = member.session(ports.endpoint, &cluster, 65_535).await?;
         let version = async || {
             let request = http::Request::get(format!("https://{cluster}.atoll.internal/version")).body(())?;
-            let (answer, _) = own.send(request, true).await?;
-            ensure!(timeout(PATIENCE, answer).await??.status() == 200);
+            let (response, _) = own.send(request, true).await?;
+            ensure!(timeout(RESPONSE_TIMEOUT, response).await??.status() == 200);
             Ok(())
         };
         version().await?;
@@ -66,25 +66,25 @@ pub(super) fn idle_ones_make_room(host: Arc<HostCluster>) -> anyhow::Result<()> 
             } else {
                 stranger.proxied(ports.proxy, &cluster).await.map(|stream| crowd.spawn(ended(stream)))
             };
-            // Where all are so young that none may be ended, the new one is.
+            // If all connections are too new to be closed, the server closes the new one.
             refused += usize::from(connected.is_err());
         }
         let curl = Curl::plain(&format!("127.0.0.1:{}", ports.admin));
-        eventually(PATIENCE, || {
+        eventually(RESPONSE_TIMEOUT, || {
             let metrics = curl.get("/metrics")?.body;
             let open = metrics.lines().find_map(|line| line.strip_prefix("atoll_client_connections "));
             let open: usize = open.context("no atoll_client_connections")?.parse()?;
             ensure!(open <= MOST, "{open} connections, and {refused} were refused");
             Ok(())
         })?;
-        // Newcomers find a place, for the crowd's are not worth more than theirs.
-        eventually(PATIENCE, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]).map(drop))?;
-        // And who had one has kept it.
+        // New clients can connect, because the server closes older connections without credentials.
+        eventually(RESPONSE_TIMEOUT, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]).map(drop))?;
+        // Existing connections with credentials stay open.
         version().await
     })
 }
 
-/// However many users a cluster has, and whatever each of them may have.
+/// The limit of a cluster, independent of the number of its users and of their limits.
 pub(super) fn a_cluster_has_its_part(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const MOST: usize = 4;
     let keys = format!("limits: {{connections: 24, connectionsPerUser: 24, connectionsPerCluster: {MOST}}}");
@@ -97,8 +97,8 @@ pub(super) fn a_cluster_has_its_part(host: Arc<HostCluster>) -> anyhow::Result<(
         for number in 0..=MOST {
             let session = member.session(endpoint, &cluster, 65_535).await?;
             let request = http::Request::get(format!("https://{cluster}.atoll.internal/version")).body(())?;
-            let (answer, _) = session.send(request, true).await?;
-            let status = timeout(PATIENCE, answer).await??.status();
+            let (response, _) = session.send(request, true).await?;
+            let status = timeout(RESPONSE_TIMEOUT, response).await??.status();
             ensure!(status == if number < MOST { 200 } else { 429 }, "connection {number}: {status}");
             open.push(session);
         }

@@ -1,4 +1,4 @@
-//! Requests without credentials, or with wrong ones, of which only the beginning is sent.
+//! Incomplete requests without credentials, or with invalid ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::time::timeout;
 
 use super::{Memory, site};
 
-/// Together as many streams as a tunnel carries.
+/// The clients together open as many streams as a tunnel allows.
 const CONNECTIONS: usize = 41;
 const STREAMS: usize = 250;
 
-/// Long enough for the slowest machine: what is tried is that it comes to an end at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit. It is long, because the test only checks that requests end.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()> {
+pub(super) fn unauthenticated_clients_block_nobody(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, victim, other) = site(host, "strangers", "")?;
     let other = site.administrator(&other, Route::Path)?;
     let own = site.administrator(&victim, Route::Path)?;
@@ -39,15 +39,15 @@ pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()
             }
             sessions.push(session);
         }
-        // Nothing more is sent. Who has credentials is served all the same.
+        // The bodies do not come. Clients with credentials are still served.
         tokio::task::block_in_place(|| [&other, &own].into_iter().cycle().take(10).try_for_each(works))?;
         let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
         for (answer, mut body) in streams {
-            let answer = timeout(PATIENCE, answer).await.context("a request was never answered")??;
+            let answer = timeout(RESPONSE_TIMEOUT, answer).await.context("a request got no response")??;
             *codes.entry(answer.status().as_u16()).or_default() += 1;
-            // The rest of the request is not wanted any more.
-            let reset = timeout(PATIENCE, std::future::poll_fn(|cx| body.poll_reset(cx))).await;
-            let reason = reset.context("a stream was kept after its answer")??;
+            // The server does not need the rest of the request.
+            let reset = timeout(RESPONSE_TIMEOUT, std::future::poll_fn(|cx| body.poll_reset(cx))).await;
+            let reason = reset.context("a stream is still open after its response")??;
             ensure!(reason == h2::Reason::NO_ERROR, "{reason:?}");
         }
         anyhow::Ok((codes, sessions))
@@ -61,9 +61,9 @@ pub(super) fn strangers_stop_nobody(host: Arc<HostCluster>) -> anyhow::Result<()
     Ok(())
 }
 
-/// One connection without credentials, and with tokens that are none. Of those somebody has to be asked, and meanwhile their
-/// owner may send what it likes.
-pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyhow::Result<()> {
+/// One connection without credentials, and one with invalid tokens. The agent must ask the host about tokens, and the
+/// client can send requests in the meantime.
+pub(super) fn unauthenticated_uploads_use_little_memory(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let body = Bytes::from(vec![b' '; 2_900_000]);
     let (site, victim, other) = site(host, "uploads", "")?;
     let other = site.administrator(&other, Route::Path)?;
@@ -83,8 +83,8 @@ pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyho
             let body = body.clone();
             uploads.push(async move {
                 let sent = upload(&mut stream, body, true);
-                let (answer, ()) = tokio::join!(timeout(PATIENCE, answer), sent);
-                anyhow::Ok(answer.context("a request was never answered")??.status().as_u16())
+                let (answer, ()) = tokio::join!(timeout(RESPONSE_TIMEOUT, answer), sent);
+                anyhow::Ok(answer.context("a request got no response")??.status().as_u16())
             });
         }
         tokio::task::block_in_place(|| [&other, &own].into_iter().cycle().take(4).try_for_each(works))?;
@@ -103,9 +103,9 @@ pub(super) fn uploads_of_strangers_fill_nothing(host: Arc<HostCluster>) -> anyho
     memory.is_bounded()
 }
 
-/// The agent and the host begin to answer what a client resets, however often it does that.
+/// The limit of requests that a client resets.
 pub(super) fn resets_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
-    /// More than are forgiven at once, in spite of the time that it takes.
+    /// More resets than the limit allows in the time of the test.
     const RESETS: usize = 400;
     const AT_ONCE: usize = 40;
     let (site, cluster, other) = site(host, "resets", "")?;
@@ -119,10 +119,10 @@ pub(super) fn resets_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
         for _ in 0..RESETS / AT_ONCE {
             let mut streams = Vec::new();
             for _ in 0..AT_ONCE {
-                // They are not answered, because their bodies never come.
+                // These requests get no response, because their bodies do not come.
                 streams.push(session.send(post(&cluster, "")?, false).await?);
             }
-            // They have arrived when this one is answered.
+            // They have arrived when this request has a response.
             session.exchange(get.clone()).await?;
             drop(streams);
         }
@@ -130,15 +130,15 @@ pub(super) fn resets_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
     })?;
     ensure!(code == 429, "after {RESETS} resets: {code}");
     works(&other)?;
-    // They are forgiven.
+    // The limit allows them after some time.
     works(&kubectl)
 }
 
-/// All of them are admitted, because nothing is known of any when they are opened. Each is forgiven after a tenth of a second,
-/// so those that are too many keep the client from its next request for many seconds.
+/// The server accepts all streams, because it does not know in advance which of them are reset. Each counts for a tenth
+/// of a second, so too many of them block the client for many seconds.
 pub(super) fn resets_at_once_all_count(host: Arc<HostCluster>) -> anyhow::Result<()> {
     const CONNECTIONS: usize = 2;
-    /// Ten times as long as one request needs to be forgiven.
+    /// Ten times the time for which one reset counts.
     const MOMENT: Duration = Duration::from_secs(1);
     let (site, cluster, _) = site(host, "at-once", "")?;
     let kubectl = site.administrator(&cluster, Route::Path)?;
@@ -153,16 +153,16 @@ pub(super) fn resets_at_once_all_count(host: Arc<HostCluster>) -> anyhow::Result
             let session = http.session(port, &cluster, 65_535).await?;
             for _ in 1..STREAMS {
                 let mut request = post(&cluster, "")?;
-                // Bodies that may be long are limited by themselves. This one never comes either.
+                // Long bodies have a separate limit. This body does not come either.
                 request.headers_mut().insert("content-length", 2.into());
                 streams.push(session.send(request, false).await?);
             }
-            // They have arrived when this one is answered.
+            // They have arrived when this request has a response.
             ensure!(session.exchange(get.clone()).await?.0 == 200);
             sessions.push(session);
         }
         drop(streams);
-        // And their ends have, when this one is.
+        // Their resets have arrived when this request has a response.
         for session in &sessions {
             session.exchange(get.clone()).await?;
         }
@@ -187,5 +187,5 @@ fn post(cluster: &str, authorization: &str) -> anyhow::Result<Request<()>> {
 }
 
 fn works(kubectl: &Kubectl) -> anyhow::Result<()> {
-    eventually(PATIENCE, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]).map(drop))
+    eventually(RESPONSE_TIMEOUT, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]).map(drop))
 }

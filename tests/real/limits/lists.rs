@@ -1,4 +1,4 @@
-//! Lists that nobody reads: those in protobuf are held in memory, and those in JSON occupy the host.
+//! Unread lists: the agent buffers those in protobuf, and those in JSON occupy seats of the host.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::{Memory, site};
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Of nearly a megabyte each: together not much less than the longest list that is sent.
+/// The number of objects of almost a megabyte. Their list is almost as long as the longest list that the agent sends.
 const OBJECTS: usize = 28;
 const LENGTH: usize = 950_000;
 
@@ -33,25 +33,25 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
     let port = site.site().ports.endpoint;
     let works = || -> anyhow::Result<()> {
         for kubectl in [&kubectl, &other] {
-            eventually(PATIENCE, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]))?;
+            eventually(RESPONSE_TIMEOUT, || kubectl.ok(&["get", "namespaces", "--request-timeout=10s"]))?;
         }
-        // Objects and request bodies have a budget of their own.
-        eventually(PATIENCE, || kubectl.ok(&["create", "configmap", "small", "--dry-run=server"]).map(drop))
+        // Objects and request bodies have separate budgets.
+        eventually(RESPONSE_TIMEOUT, || kubectl.ok(&["create", "configmap", "small", "--dry-run=server"]).map(drop))
     };
     works()?;
     let memory = Memory::measure(&site)?;
     http.run(streams_make_room(&http, port, &cluster, &other))?;
     let codes = http.run(async {
-        // No stream may send a byte: all of it waits.
+        // The window is zero, so no stream can send data.
         let session = http.session(port, &cluster, 0).await?;
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for _ in 0..READERS {
-            answers.push(session.send(list(&cluster, PROTOBUF)?, true).await?.0);
+            responses.push(session.send(list(&cluster, PROTOBUF)?, true).await?.0);
         }
         let mut codes: BTreeMap<u16, usize> = BTreeMap::new();
         let mut unread = Vec::new();
-        for answer in answers {
-            let answer = timeout(PATIENCE, answer).await.context("a list was never answered")??;
+        for answer in responses {
+            let answer = timeout(RESPONSE_TIMEOUT, answer).await.context("a list got no response")??;
             let code = answer.status().as_u16();
             ensure!(code != 429 || answer.headers().contains_key("retry-after"), "{answer:?}");
             *codes.entry(code).or_default() += 1;
@@ -62,10 +62,10 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
     })?;
     ensure!(codes.keys().all(|code| [200, 429].contains(code)) && codes.len() == 2, "{codes:?}");
     memory.is_bounded()?;
-    // What nobody waits for any more is free again.
+    // The memory of canceled requests is free again.
     http.run(async {
         let session = http.session(port, &cluster, 1 << 20).await?;
-        let read = timeout(PATIENCE, async {
+        let read = timeout(RESPONSE_TIMEOUT, async {
             loop {
                 let answer = session.send(list(&cluster, PROTOBUF)?, true).await?.0.await?;
                 if answer.status() != 429 {
@@ -74,13 +74,13 @@ pub(super) fn that_nobody_reads_are_bounded(host: Arc<HostCluster>) -> anyhow::R
                 }
             }
         });
-        let read = read.await.context("the memory was never freed")??;
+        let read = read.await.context("the memory is not freed")??;
         ensure!(read > OBJECTS * LENGTH, "{read} bytes");
         anyhow::Ok(())
     })
 }
 
-/// Each occupies seats of the API server that other clusters need, until it is sent or given up.
+/// Each list occupies seats of the API server, until it is sent or canceled.
 async fn streams_make_room(http: &Http2, port: u16, cluster: &str, other: &Kubectl) -> anyhow::Result<()> {
     let session = http.session(port, cluster, 0).await?;
     let mut unread = Vec::new();
@@ -91,11 +91,11 @@ async fn streams_make_room(http: &Http2, port: u16, cluster: &str, other: &Kubec
         (0..5).try_for_each(|_| other.ok(&["get", "pods", "--request-timeout=30s"]).map(drop))
     })?;
     for answer in &mut unread {
-        let answer = timeout(PATIENCE, answer).await.context("a list was never answered")??;
-        // Those that get no place in time are told so.
+        let answer = timeout(RESPONSE_TIMEOUT, answer).await.context("a list got no response")??;
+        // Lists that get no seat in time get an error.
         ensure!([200, 429].contains(&answer.status().as_u16()), "{answer:?}");
     }
-    let again = timeout(PATIENCE, async {
+    let again = timeout(RESPONSE_TIMEOUT, async {
         loop {
             let answer = session.send(list(cluster, JSON)?, true).await?.0.await?;
             if answer.status() == 200 {
@@ -103,7 +103,7 @@ async fn streams_make_room(http: &Http2, port: u16, cluster: &str, other: &Kubec
             }
         }
     });
-    again.await.context("no place is ever free again")?
+    again.await.context("no seat becomes free")?
 }
 
 fn list(cluster: &str, accept: &str) -> anyhow::Result<Request<()>> {
@@ -111,7 +111,7 @@ fn list(cluster: &str, accept: &str) -> anyhow::Result<Request<()>> {
     Ok(Request::get(uri).header("accept", accept).body(())?)
 }
 
-/// So many objects in a namespace of that name.
+/// Creates this number of objects in a new namespace.
 pub(super) fn fill(site: &VirtualSite, cluster: &str, objects: usize) -> anyhow::Result<()> {
     let kubectl = site.administrator(cluster, Route::Path)?;
     kubectl.ok(&["create", "namespace", "long"])?;

@@ -1,9 +1,9 @@
-//! Objects that the agent keeps in memory, of which a client makes as many as it likes, and those that cost the host much.
+//! Objects that the agent stores in memory, and objects that need much time on the host.
 
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{HostCluster, Route, eventually};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{Memory, site};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// More than fits into the memory.
+/// More objects than fit into the budget.
 const MOST: usize = 100;
 
 pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow::Result<()> {
@@ -35,29 +35,29 @@ pub(super) fn that_fill_the_memory_are_refused(host: Arc<HostCluster>) -> anyhow
         let why = format!("exceeded quota: the {kind}s of a virtual cluster are limited to");
         let mut made = 0;
         loop {
-            let answer = create(made)?;
-            if answer.code != 201 {
-                answer.refused(403, "Forbidden", &why)?;
+            let response = create(made)?;
+            if response.code != 201 {
+                response.refused(403, "Forbidden", &why)?;
                 break;
             }
             made += 1;
-            ensure!(made < MOST, "nobody bounds objects of kind {kind}");
+            ensure!(made < MOST, "objects of kind {kind} are not limited");
         }
-        // What becomes smaller makes room.
-        let answer =
+        // Smaller objects free memory.
+        let response =
             curl.send_as("PATCH", &format!("{path}/filling-0"), "application/merge-patch+json", &small.to_string())?;
-        ensure!(answer.code == 200, "{answer:?}");
-        eventually(SOON, || {
-            let answer = create(made)?;
-            ensure!(answer.code == 201, "{answer:?}");
+        ensure!(response.code == 200, "{response:?}");
+        eventually(CONDITION_TIMEOUT, || {
+            let response = create(made)?;
+            ensure!(response.code == 201, "{response:?}");
             Ok(())
         })
-        .context("there is no room again")?;
+        .context("the memory is not freed")?;
     }
     memory.is_bounded()
 }
 
-/// The host needs hundreds of milliseconds for each.
+/// Objects for which the host needs hundreds of milliseconds each.
 pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let (site, cluster, other) = site(host, "heavy", "")?;
     let [own, other] = [cluster, other].map(|cluster| {
@@ -68,7 +68,7 @@ pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Resu
     let values = vec!["0"; 150_000].join(",");
     let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
     let map = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"heavy"}},"values":[{values}]}}"#);
-    // No object of a built-in kind has so many.
+    // No valid object of a built-in kind has so many elements.
     own.send("POST", path, &map)?.refused(413, "RequestEntityTooLarge", "the object has too many fields")?;
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -88,20 +88,20 @@ pub(super) fn of_many_values_are_limited(host: Arc<HostCluster>) -> anyhow::Resu
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
     let mut accepted = 0;
     let refused = loop {
-        let answer = own.send("POST", definitions, &body)?;
-        if answer.code != 201 {
-            break answer;
+        let response = own.send("POST", definitions, &body)?;
+        if response.code != 201 {
+            break response;
         }
         accepted += 1;
-        ensure!(accepted < MOST, "nobody limits them");
+        ensure!(accepted < MOST, "they are not limited");
     };
     ensure!(accepted > 0, "the first is refused: {refused:?}");
     refused.refused(429, "TooManyRequests", "this cluster has sent too many objects")?;
-    // Neither other objects of the cluster nor such objects of others.
+    // The limit applies neither to other objects of the cluster nor to other clusters.
     let small = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"light"}}"#;
     for (curl, path, body) in [(&own, path, small), (&other, definitions, body.as_str())] {
-        let answer = curl.send("POST", path, body)?;
-        ensure!(answer.code == 201, "{answer:?}");
+        let response = curl.send("POST", path, body)?;
+        ensure!(response.code == 201, "{response:?}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The list of clusters, edited in both files while requests run.
+//! Changes of `clusters` and `virtualClusters` while requests run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ const AGENT: &str = "site-r";
 const STAYS: &str = "reload-stays";
 const COMES: &str = "reload-comes";
 
-/// How soon a change must be in force on both sides.
+/// The time limit until both processes use a change.
 pub(super) const IN_FORCE: Duration = Duration::from_secs(10);
 
-/// Both halves, and the files that are edited.
+/// The proxy-server and the agent, and their configurations.
 struct World {
     site: Site,
     agent: Process,
@@ -24,18 +24,18 @@ struct World {
     agent_file: PathBuf,
 }
 
-pub(super) fn a_cluster_comes_and_goes(host: &HostCluster) -> anyhow::Result<()> {
+pub(super) fn a_cluster_is_added_and_removed(host: &HostCluster) -> anyhow::Result<()> {
     let mut world = World::start(host)?;
     let stays = world.kubectl(STAYS)?;
     let mut watch = Watch::start(&stays)?;
 
-    // The agent's file first, which is the harder way round: its offers are refused until the other one follows.
+    // Change the file of the agent first. The proxy-server refuses its registration until its own file has the cluster.
     world.edit_agent(&[(STAYS, "hangzhou"), (COMES, "beijing")])?;
     world.site.server.printed("new offers refused")?;
     world.agent.printed("the proxy-server has refused the list of clusters, and keeps the previous one")?;
     stays.ok(&["get", "nodes"])?;
 
-    // A file with a mistake changes nothing, and is reported with its line.
+    // A file with a mistake has no effect. The log reports it with its line.
     let good = std::fs::read_to_string(&world.server_file)?;
     std::fs::write(&world.server_file, format!("{good}mistake: 1\n"))?;
     world.site.server.printed(&format!("server.yaml:{}:", good.lines().count() + 1))?;
@@ -50,15 +50,15 @@ pub(super) fn a_cluster_comes_and_goes(host: &HostCluster) -> anyhow::Result<()>
     comes.ok(&["create", "configmap", "one", "-n", "shop"])?;
     watch.goes_on()?;
 
-    // It is removed from the agent's file: what runs for it ends, and new requests get the reason.
+    // Remove it from the file of the agent: running requests end, and new requests get the reason.
     let running = comes.start(&["get", "configmaps", "-n", "shop", "--watch"])?;
     world.edit_agent(&[(STAYS, "hangzhou")])?;
-    // kubectl takes the end of a watch for no failure; 124 would be the limit of every call.
-    ensure!(running.wait_with_output()?.status.code() != Some(124), "a watch outlived its cluster");
+    // kubectl exits with 0 at the end of a watch. timeout(1) would exit with 124.
+    ensure!(running.wait_with_output()?.status.code() != Some(124), "the watch has not ended with its cluster");
     let refused = comes.fails(&["get", "nodes"])?;
     ensure!(refused.contains(COMES) && refused.contains("agent"), "{refused}");
     watch.goes_on()?;
-    // Then the proxy-server's.
+    // Then remove it from the file of the proxy-server.
     std::fs::write(&world.server_file, &good)?;
     eventually(IN_FORCE, || {
         let refused = comes.fails(&["get", "nodes"])?;
@@ -67,7 +67,7 @@ pub(super) fn a_cluster_comes_and_goes(host: &HostCluster) -> anyhow::Result<()>
     })?;
     watch.end()?;
 
-    // Nobody holds its namespaces on the host any more, and somebody was told that they are there.
+    // The agent no longer manages its namespaces on the host, and has logged that they still exist.
     world.agent.printed("has left the configuration")?;
     let label = format!("atoll.dev/virtual-cluster={COMES}");
     let left = host.kubectl().ok(&["get", "namespaces", "-l", &label, "-o", "name"])?;
@@ -93,7 +93,7 @@ impl World {
 
     fn kubectl(&self, cluster: &str) -> anyhow::Result<Kubectl> {
         let kubeconfig = self.site.file(&format!("{cluster}.kubeconfig"));
-        // The list on disk may not have it yet: what counts is who signs.
+        // The configuration may not contain the cluster yet, so add it to a copy. Only the client CA matters.
         let config = self.site.file("minting.yaml");
         let server = std::fs::read_to_string(&self.server_file)?;
         let server = if server.contains(cluster) { server } else { format!("{server}- {}\n", entry(cluster)) };
@@ -123,5 +123,5 @@ fn slices(clusters: &[(&str, &'static str)]) -> String {
 }
 
 fn text(path: &std::path::Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

@@ -1,9 +1,9 @@
-//! Certificates and tokens, replaced on disk during a watch.
+//! Certificates and tokens that are replaced during a watch.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
 
 use super::watch::Watch;
@@ -13,7 +13,7 @@ const CLUSTER: &str = "reload-certs";
 const ENTRY: &str = "{name: reload-certs, agents: [site-c], clientCA: {certificate: clusters/reload-certs/client-ca.crt, \
                      key: clusters/reload-certs/client-ca.key}}";
 
-/// Whom the host takes the agent for, one after the other.
+/// The identities of the agent on the host, one after the other.
 const ACCOUNTS: [&str; 2] = ["proxy-agent-second", "proxy-agent-third"];
 
 pub(super) fn are_replaced_under_a_watch(host: &HostCluster) -> anyhow::Result<()> {
@@ -32,27 +32,27 @@ pub(super) fn are_replaced_under_a_watch(host: &HostCluster) -> anyhow::Result<(
     let kubectl = mint(&site, "before")?;
     let mut watch = Watch::start(&kubectl)?;
 
-    // Another set-up's files take the place of ours: nothing that they sign is trusted by what the old ones signed.
+    // Replace the files by those of another installation. Certificates of one are not trusted in the other.
     let other = site.dir().join("other");
     site::atoll(&["certs", "init", text(&other)?])?;
     for file in ["serving-ca.crt", "serving-ca.key"] {
         std::fs::copy(other.join(file), site.file(file))?;
     }
     let renewed = mint(&site, "after")?;
-    eventually(SOON, || renewed.ok(&["get", "nodes"]).map(drop))?;
+    eventually(CONDITION_TIMEOUT, || renewed.ok(&["get", "nodes"]).map(drop))?;
     let refused = kubectl.fails(&["get", "nodes"])?;
     ensure!(refused.contains("certificate signed by unknown authority"), "{refused}");
     let template = "jsonpath={.data.ca\\.crt}";
     let shown = || renewed.ok(&["get", "configmap", "kube-root-ca.crt", "-n", "default", "-o", template]);
     let authority = std::fs::read_to_string(site.file("serving-ca.crt"))?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let shown = shown()?;
-        ensure!(shown.trim() == authority.trim(), "pods would trust {shown}");
+        ensure!(shown.trim() == authority.trim(), "the ConfigMap of pods contains {shown}");
         Ok(())
     })?;
     watch.goes_on_by(&renewed)?;
 
-    // The agent's own, of another authority: it counts from the next tunnel on.
+    // Replace the certificate of the agent by one of another CA. The agent uses it for the next tunnel.
     for file in ["agent-ca.crt", "agent-ca.key"] {
         std::fs::copy(other.join(file), site.file(file))?;
     }
@@ -60,30 +60,33 @@ pub(super) fn are_replaced_under_a_watch(host: &HostCluster) -> anyhow::Result<(
     agent.printed(&format!("agents/{AGENT}.crt"))?;
     watch.goes_on_by(&renewed)?;
 
-    // What the host knows the agent by: another kubeconfig, whose token is in a file; then another token in that file.
+    // Replace the credential for the host: another kubeconfig with a token file, then another token in that file.
     let token_file = site.file("token");
     for account in ACCOUNTS {
         std::fs::write(&token_file, account_token(host, account)?)?;
         if account == ACCOUNTS[0] {
             std::fs::write(&host_kubeconfig, with_token_file(&first, &token_file))?;
         }
-        eventually(SOON, || {
+        eventually(CONDITION_TIMEOUT, || {
             renewed.ok(&["get", "configmaps", "-n", "default"])?;
             let audit = std::fs::read_to_string(host.dir().join("audit.log"))?;
-            ensure!(audit.contains(&format!("system:serviceaccount:atoll-system:{account}\"")), "{account} unseen");
+            ensure!(
+                audit.contains(&format!("system:serviceaccount:atoll-system:{account}\"")),
+                "{account} is not in the audit log"
+            );
             Ok(())
         })?;
         watch.goes_on_by(&renewed)?;
     }
     watch.end_by(&renewed)?;
 
-    // Now a new tunnel is needed, and it comes about with the new certificates only.
+    // A new tunnel requires the new certificates.
     site.server.kill()?;
     site.restart_server()?;
-    eventually(SOON, || renewed.ok(&["get", "nodes"]).map(drop))
+    eventually(CONDITION_TIMEOUT, || renewed.ok(&["get", "nodes"]).map(drop))
 }
 
-/// The account's token; it has the rights of the agent's own.
+/// A token of the service account, which has the rights of the agent.
 fn account_token(host: &HostCluster, account: &str) -> anyhow::Result<String> {
     let kubectl = host.kubectl();
     kubectl.ok(&["create", "serviceaccount", account, "-n", "atoll-system"])?;
@@ -108,5 +111,5 @@ fn mint(site: &Site, name: &str) -> anyhow::Result<Kubectl> {
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

@@ -1,4 +1,4 @@
-//! Names of virtual clusters that could meet on the host.
+//! Names of virtual clusters that could cause the same host names.
 
 use std::process::Command;
 
@@ -9,12 +9,13 @@ use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, paths, site};
 use super::clusters::IN_FORCE;
 
 const AGENT: &str = "site-n";
-/// Namespace `shop-long` of this one and namespace `shop` of the next one have the same host name.
+/// Namespace `shop-long` of this cluster and namespace `shop` of the next one have the same host name.
 const SHORT: &str = "meets";
 const LONG: &str = "long-meets";
 const OTHER: &str = "met";
 
-/// The check, a reload and a start refuse both names together; what was in force stays in force.
+/// `atoll check`, a reload and a start refuse both names together. After a refused reload, the previous configuration
+/// applies.
 pub(super) fn that_meet_are_refused(host: &HostCluster) -> anyhow::Result<()> {
     let site = Site::start(&[&entry(OTHER)], &[OTHER])?;
     let mut agent = start(&site, host, &[OTHER])?;
@@ -39,7 +40,7 @@ pub(super) fn that_meet_are_refused(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A cluster has left the configuration and its namespaces are still on the host: no cluster that comes after it gets them.
+/// A cluster has left the configuration, and its namespaces are still on the host. No new cluster gets them.
 pub(super) fn of_clusters_that_left_stay_theirs(host: &HostCluster) -> anyhow::Result<()> {
     let (later, left) = ("heir", "late-heir");
     let site = Site::start(&[&entry(later), &entry(left)], &[later, left])?;
@@ -61,12 +62,13 @@ pub(super) fn of_clusters_that_left_stay_theirs(host: &HostCluster) -> anyhow::R
     let all = ours.ok(&["get", "configmaps,namespaces", "--all-namespaces", "-o", "name"])?;
     ensure!(!all.contains("kept") && !all.contains("shop"), "{all}");
 
-    // It comes back, and has what it had.
+    // The cluster is added again, and has its objects.
     edit(&site, &[left])?;
     eventually(IN_FORCE, || theirs.ok(&["get", "configmap", "kept", "-n", "shop"]).map(drop))
 }
 
-/// A name that is too long was shortened with fewer digits once. What is called so stays; what is new is not.
+/// Earlier versions shortened long names with fewer digits. Existing namespaces keep such names, and new ones do not
+/// get them.
 pub(super) fn that_were_shortened_otherwise_are_kept(host: &HostCluster) -> anyhow::Result<()> {
     let cluster = "formerly";
     let (old, new) = ("n".repeat(63), "m".repeat(63));
@@ -91,7 +93,7 @@ pub(super) fn that_were_shortened_otherwise_are_kept(host: &HostCluster) -> anyh
     let found = of_the_host.ok(&["get", "namespaces", "-l", &label, "-o", "name"])?;
     ensure!(found == format!("namespace/{new_host}\n"), "{found}");
 
-    // Its name is the old one's no more once it is gone.
+    // After its deletion, a new namespace gets a new name.
     kubectl.ok(&["delete", "namespace", &old])?;
     kubectl.ok(&["create", "namespace", &old])?;
     let gone = of_the_host.fails(&["get", "namespace", &old_host])?;
@@ -111,7 +113,7 @@ fn edit(site: &Site, clusters: &[&str]) -> anyhow::Result<()> {
     Ok(std::fs::write(&file, format!("{}{}\n", &text[..before], slices(clusters)))?)
 }
 
-/// The line of the last cluster.
+/// The line of the last cluster in the configuration.
 fn line_of(site: &Site) -> anyhow::Result<usize> {
     Ok(std::fs::read_to_string(site.file(&format!("{AGENT}.yaml")))?.trim_end().lines().count())
 }
@@ -133,5 +135,5 @@ fn kubectl(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
 }
 
 fn text(path: &std::path::Path) -> anyhow::Result<&str> {
-    path.to_str().context("temporary folders have plain names")
+    path.to_str().context("temporary directories have UTF-8 names")
 }

@@ -1,11 +1,11 @@
-//! A level of Pod Security that the operator enforces in a virtual cluster: it comes, changes what is asked for, and goes.
+//! A Pod Security level that the operator enforces in a virtual cluster: it is added, used and removed.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
 use atoll_tests::virtual_site::Credentials;
-use atoll_tests::{Curl, HostCluster, Kubectl, Route, Site, eventually, kubectl::SOON, site};
+use atoll_tests::{Curl, HostCluster, Kubectl, Route, Site, eventually, kubectl::CONDITION_TIMEOUT, site};
 use serde_json::{Value, json};
 
 const AGENT: &str = "site-p";
@@ -16,7 +16,7 @@ const VERSION: &str = "pod-security.kubernetes.io/enforce-version";
 const NEWER: &str = "status-1";
 const ENFORCED: &str = "podSecurity: {enforce: baseline}, ";
 
-/// Both halves, the file that is edited, and what a client has.
+/// The proxy-server and the agent, the configuration of the agent, and clients.
 struct World<'h> {
     host: &'h HostCluster,
     _site: Site,
@@ -31,9 +31,9 @@ pub(super) fn a_level_is_enforced(host: &HostCluster) -> anyhow::Result<()> {
     world.kubectl.ok_with(&["create", "-f", "-"], &namespace("older", &json!({ENFORCE: "privileged"})))?;
     ensure!(world.enforced("older")? == json!(["privileged", null]));
 
-    // It comes: what namespaces ask for is kept, and shown.
+    // The operator adds the level. Clients still see the labels that they wrote.
     world.edit(ENFORCED)?;
-    eventually(2 * SOON, || {
+    eventually(2 * CONDITION_TIMEOUT, || {
         for name in ["older", "default", "kube-system"] {
             let enforced = world.enforced(name)?;
             ensure!(enforced == json!(["baseline", "latest"]), "{name}: {enforced}");
@@ -51,13 +51,13 @@ pub(super) fn a_level_is_enforced(host: &HostCluster) -> anyhow::Result<()> {
     lists_show_what_was_asked_for(&world)?;
     others_are_refused_as_by_the_host(&world)?;
 
-    // It goes, and every namespace has what it asked for.
+    // The operator removes the level. Each namespace has the labels of its client.
     world
         .kubectl
         .ok_with(&["create", "-f", "-"], &namespace("pinned", &json!({ENFORCE: "restricted", VERSION: "v1.28"})))?;
     ensure!(world.enforced("pinned")? == json!(["restricted", "latest"]));
     world.edit("")?;
-    eventually(2 * SOON, || {
+    eventually(2 * CONDITION_TIMEOUT, || {
         for (name, wanted) in [
             ("older", json!(["privileged", null])),
             ("pinned", json!(["restricted", "v1.28"])),
@@ -72,7 +72,7 @@ pub(super) fn a_level_is_enforced(host: &HostCluster) -> anyhow::Result<()> {
     })
 }
 
-/// Whatever a client writes, the host has the stricter level, and the client what it wrote.
+/// The host has the stricter level, and the client sees the level that it wrote.
 fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
     let made =
         world.send("POST", "", "application/json", &namespace(NEWER, &json!({ENFORCE: "privileged", "a": "b"})))?;
@@ -147,7 +147,7 @@ fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
         let live = world.kubectl.ok(&["get", "namespace", NEWER, "-o", "json"])?;
         ensure!(version(&answer)? == version(&live)?, "{method} {media}: an answer from before the last change");
     }
-    // Two managers that want different levels have a conflict over the label that they know.
+    // Two field managers with different levels have a conflict over the visible label.
     for manager in ["one", "two"] {
         let level = if manager == "one" { "privileged" } else { "restricted" };
         let path = format!("/{NEWER}?fieldManager={manager}");
@@ -210,8 +210,8 @@ impl<'h> World<'h> {
         agent.printed("the virtual cluster is provisioned")?;
         agent.printed("tunnel established")?;
         let file = site.file(&format!("{CLUSTER}.kubeconfig"));
-        let (config, output) = (site.file("server.yaml"), file.to_str().context("a path")?);
-        site::atoll(&["kubeconfig", CLUSTER, "--server-config", config.to_str().context("a path")?, "-o", output])?;
+        let (config, output) = (site.file("server.yaml"), file.to_str().context("no path")?);
+        site::atoll(&["kubeconfig", CLUSTER, "--server-config", config.to_str().context("no path")?, "-o", output])?;
         let kubectl = Kubectl::new(file);
         let Credentials { authority, certificate, key } = Credentials::of(&kubectl)?;
         let curl = Curl::new(Route::Proxy, CLUSTER, site.ports, &authority).with_certificate(&certificate, &key);
@@ -227,21 +227,21 @@ impl<'h> World<'h> {
         Ok(std::fs::write(&self.agent_file, lines.join("\n"))?)
     }
 
-    /// What the host has of this namespace.
+    /// The labels of this namespace on the host.
     fn enforced(&self, name: &str) -> anyhow::Result<Value> {
         let host = format!("{name}-{CLUSTER}");
         let stored = self.host.kubectl().ok(&["get", "namespace", &host, "-o", "json"])?;
         asked(&stored)
     }
 
-    /// The warnings and the body of an answer.
+    /// The warnings and the body of a response.
     fn send(&self, method: &str, path: &str, media: &str, body: &str) -> anyhow::Result<(String, String)> {
-        // The head of the proxy's answer would stand before.
+        // Skip the head of the proxy's response.
         let curl = self.curl.clone().with(&["--include", "--suppress-connect-headers", "--http1.1"]);
         let answer = curl.send_as(method, &format!("/api/v1/namespaces{path}"), media, body)?;
-        let (head, body) = answer.body.split_once("\r\n\r\n").context("an answer")?;
+        let (head, body) = answer.body.split_once("\r\n\r\n").context("no response")?;
         let (head, body) =
-            if head.contains(" 100 ") { body.split_once("\r\n\r\n").context("an answer")? } else { (head, body) };
+            if head.contains(" 100 ") { body.split_once("\r\n\r\n").context("no response")? } else { (head, body) };
         let warnings: Vec<_> = head.lines().filter(|line| line.to_lowercase().starts_with("warning:")).collect();
         Ok((warnings.join("\n"), body.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! A watch that must not break, and a way to see that it did not.
+//! A watch that must not end, and a check that it has not ended.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout};
 use anyhow::{Context, ensure};
 use atoll_tests::{Kubectl, eventually, kubectl};
 
-/// `kubectl get configmaps --watch`, which ends at the first break.
+/// `kubectl get configmaps --watch`, which ends with its first connection.
 pub(super) struct Watch {
     kubectl: Kubectl,
     child: Child,
@@ -17,12 +17,12 @@ pub(super) struct Watch {
 // === impl Watch ===
 
 impl Watch {
-    /// Begins to watch the namespace `default`.
+    /// Watches the namespace `default`.
     pub(super) fn start(kubectl: &Kubectl) -> anyhow::Result<Self> {
-        // What the list before the watch shows says that it has begun.
+        // kubectl prints the list before the watch. Wait for this output.
         let create = || kubectl.ok(&["create", "configmap", "seen-0", "-n", "default"]);
-        // A cluster that was just provisioned has its rights a moment later.
-        eventually(kubectl::SOON, create)?;
+        // A new cluster gets its rights some time after it is provisioned.
+        eventually(kubectl::CONDITION_TIMEOUT, create)?;
         let mut child = kubectl.start(&["get", "configmaps", "-n", "default", "--watch", "-o", "name"])?;
         let lines = BufReader::new(child.stdout.take().context("no stdout")?).lines();
         let mut watch = Self { kubectl: kubectl.clone(), child, lines, count: 0 };
@@ -30,13 +30,13 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Something happens, and is the next thing that is told of: nothing was lost, and nothing comes twice.
+    /// Creates an object. It must be the next event: no event is lost or duplicated.
     pub(super) fn goes_on(&mut self) -> anyhow::Result<()> {
         let kubectl = self.kubectl.clone();
         self.goes_on_by(&kubectl)
     }
 
-    /// The same, where the credentials that the watch began with are out of date.
+    /// Like [`Self::goes_on`], if the credentials of the watch are no longer valid.
     pub(super) fn goes_on_by(&mut self, kubectl: &Kubectl) -> anyhow::Result<()> {
         self.count += 1;
         let name = format!("seen-{}", self.count);
@@ -46,21 +46,21 @@ impl Watch {
         Ok(())
     }
 
-    /// Ends it; it must have gone on until then.
+    /// Ends the watch. It must have continued until now.
     pub(super) fn end(self) -> anyhow::Result<()> {
         let kubectl = self.kubectl.clone();
         self.end_by(&kubectl)
     }
 
-    /// The same, where the credentials that the watch began with are out of date.
+    /// Like [`Self::goes_on`], if the credentials of the watch are no longer valid.
     pub(super) fn end_by(mut self, kubectl: &Kubectl) -> anyhow::Result<()> {
         self.goes_on_by(kubectl)?;
-        ensure!(self.child.try_wait()?.is_none(), "the watch ended by itself");
+        ensure!(self.child.try_wait()?.is_none(), "the watch has ended");
         kubectl::end(self.child)?;
         Ok(())
     }
 
-    /// The next of ours: every namespace gets the host's `kube-root-ca.crt` some time.
+    /// The next event of the test. Ignores `kube-root-ca.crt`, which every namespace gets.
     fn next(&mut self) -> anyhow::Result<String> {
         loop {
             let line = self.lines.next().with_context(|| format!("the watch ended after seen-{}", self.count))??;

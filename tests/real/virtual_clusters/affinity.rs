@@ -1,7 +1,7 @@
-//! Pods that keep other pods off nodes do so in their own virtual cluster only.
+//! Anti-affinity of a pod affects only pods of its virtual cluster.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Nodes, Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
 use super::gate::{pod, says, thief};
@@ -41,17 +41,17 @@ fn selects_the_own_pods(site: &VirtualSite) -> anyhow::Result<()> {
             thief.ok_with(&["create", "--dry-run=server", "-f", "-"], &pod(&host, number, &affinity))?;
         }
     }
-    // What the endpoint makes of it is confined.
+    // The agent restricts the term to the virtual cluster.
     for (number, term) in [foreign[0].clone(), json!({"namespaces": [NAME, "default"]})].iter().enumerate() {
         for affinity in everywhere(term) {
             administrator.ok_with(&["create", "--dry-run=server", "-f", "-"], &pod(NAME, number, &affinity))?;
         }
     }
 
-    // A template is nobody's pod yet; what a controller makes of it is refused.
+    // The host accepts the template, and refuses the pods that the controller creates.
     let [.., hard] = everywhere(&foreign[0]);
     thief.ok_with(&["create", "-f", "-"], &deployment("foreign", &host, &hard))?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let events = thief.ok(&["get", "events", "-n", &host, "-o", "jsonpath={.items[*].message}"])?;
         ensure!(events.contains(POLICY), "{events}");
         Ok(())
@@ -62,7 +62,7 @@ fn selects_the_own_pods(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The term in every list of terms that a pod has.
+/// A pod with this term in every list of terms.
 fn everywhere(term: &Value) -> [Value; 4] {
     let mut term = term.clone();
     term["topologyKey"] = json!("kubernetes.io/hostname");

@@ -1,4 +1,4 @@
-//! Server-side apply: `nodeSelector` is one atomic field, and the guard in it belongs to nobody who can see it.
+//! Server-side apply: `nodeSelector` is an atomic field, and no visible manager owns the guard in it.
 
 use anyhow::ensure;
 use atoll_tests::{Kubectl, Route, VirtualSite};
@@ -43,14 +43,14 @@ pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Resul
     apply(&kubectl, "owner", &chosen)?;
     ensure!(stored(site, "owned", "web")? == both);
     apply(&kubectl, "other", &plain)?;
-    ensure!(stored(site, "owned", "web")? == both, "the other took it");
+    ensure!(stored(site, "owned", "web")? == both, "the other manager owns it");
     apply(&kubectl, "owner", &chosen)?;
-    ensure!(stored(site, "owned", "web")? == both, "its own apply took it");
-    // Who owns it may give it up, and then only the guard is left.
+    ensure!(stored(site, "owned", "web")? == both, "the apply owns it");
+    // The owner removes the field, and only the guard is left.
     apply(&kubectl, "owner", &plain)?;
     let left = stored(site, "owned", "web")?;
     ensure!(left == json!({"location": "beijing"}), "{left}");
-    // Also one who took it from all others, and then says nothing of pods at all.
+    // This also holds for an owner that forced a conflict, and then applies no pod template.
     let taken =
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "owned"}});
     let mut taking = taken.clone();
@@ -60,7 +60,7 @@ pub(super) fn an_applier_keeps_its_selector(site: &VirtualSite) -> anyhow::Resul
     ensure!(stored(site, "owned", "web")? == json!({"disk": "tape", "location": "beijing"}));
     apply(&kubectl, "taker", &taken.to_string())?;
     let left = stored(site, "owned", "web")?;
-    ensure!(left == json!({"location": "beijing"}), "the guard went with who took it: {left}");
+    ensure!(left == json!({"location": "beijing"}), "the guard was removed: {left}");
     let shown = kubectl.ok(&["get", "deployment", "web", "-n", "owned", "-o", "yaml", "--show-managed-fields"])?;
     ensure!(!shown.contains("nodeSelector") && !shown.contains("location"), "{shown}");
     Ok(())
@@ -76,8 +76,8 @@ pub(super) fn who_cannot_see_the_guard_has_no_conflict_over_it(site: &VirtualSit
     let both = json!({"disk": "ssd", "location": "beijing"});
     ensure!(stored(site, "taken", "web")? == both);
     apply(&kubectl, "one", &plain)?;
-    ensure!(stored(site, "taken", "web")? == both, "who never named it took it");
-    // What is to be seen is a conflict, as everywhere.
+    ensure!(stored(site, "taken", "web")? == both, "a manager without the field has removed it");
+    // A visible field causes a conflict, as on any cluster.
     let other = workload("Deployment", "taken", "web", &json!({"disk": "tape"}));
     let manifest = ["apply", "--server-side", "--field-manager=three", "-f", "-"];
     let refused = kubectl.run_with(&manifest, &other)?;
@@ -85,7 +85,8 @@ pub(super) fn who_cannot_see_the_guard_has_no_conflict_over_it(site: &VirtualSit
     Ok(())
 }
 
-/// An annotation that is called like the selector does not own it, and what only the host could read is not passed on.
+/// An annotation with the name of the selector does not own the selector. The agent does not forward fields that only
+/// the host could read.
 pub(super) fn the_selector_stays_whatever_is_called_like_it(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("likeness"))?;
@@ -95,19 +96,19 @@ pub(super) fn the_selector_stays_whatever_is_called_like_it(site: &VirtualSite) 
     apply(&kubectl, "one", &plain)?;
     let guard = json!({"location": "beijing"});
     let left = stored(site, "likeness", "web")?;
-    ensure!(left == guard, "an annotation took it: {left}");
+    ensure!(left == guard, "an annotation has removed it: {left}");
     let path = "/apis/apps/v1/namespaces/likeness/deployments/web?fieldManager=one&force=true";
     for annotation in ["1e999".to_owned(), format!("{}{}", "[".repeat(200), "]".repeat(200))] {
         let unread = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {"a": 1}}});
         let unread = unread.to_string().replace("{\"a\":1}", &format!("{{\"a\":{annotation}}}"));
-        let answer = site.curl(BEIJING, Route::Proxy)?.send_as("PATCH", path, APPLY, &unread)?;
-        ensure!(answer.code == 400, "{}: {}", answer.code, answer.body);
-        ensure!(stored(site, "likeness", "web")? == guard, "what is not read took it");
+        let response = site.curl(BEIJING, Route::Proxy)?.send_as("PATCH", path, APPLY, &unread)?;
+        ensure!(response.code == 400, "{}: {}", response.code, response.body);
+        ensure!(stored(site, "likeness", "web")? == guard, "an apply with an unreadable field has removed it");
     }
     Ok(())
 }
 
-/// Whose an object is, its label says, and the manager that created it owns the label.
+/// The label of a custom object names its virtual cluster. The manager that created the object owns the label.
 pub(super) fn an_apply_need_not_have_metadata(site: &VirtualSite) -> anyhow::Result<()> {
     let (kubectl, host) = (site.administrator(BEIJING, Route::Proxy)?, site.host().kubectl());
     let curl = site.curl(BEIJING, Route::Proxy)?;
@@ -121,8 +122,8 @@ pub(super) fn an_apply_need_not_have_metadata(site: &VirtualSite) -> anyhow::Res
         if let Some(metadata) = &metadata {
             role["metadata"] = metadata.clone();
         }
-        let answer = curl.send_as("PATCH", path, APPLY, &role.to_string())?;
-        ensure!(answer.code == 200, "{metadata:?}: {}", answer.body);
+        let response = curl.send_as("PATCH", path, APPLY, &role.to_string())?;
+        ensure!(response.code == 200, "{metadata:?}: {}", response.body);
         let jsonpath = "jsonpath={.metadata.labels.atoll\\.dev/virtual-cluster}";
         let cluster = host.ok(&["get", "clusterrole", &format!("vc:{BEIJING}:bare"), "-o", jsonpath])?;
         ensure!(cluster == BEIJING, "{metadata:?}: {cluster:?}");

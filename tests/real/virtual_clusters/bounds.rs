@@ -1,11 +1,11 @@
-//! Small requests whose work multiplies: nobody stops the agent, or the host, with one.
+//! Small requests that need much work: none of them blocks the agent or the host.
 
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::curl::{Answer, Curl};
+use atoll_tests::curl::{Curl, Response};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
@@ -15,45 +15,45 @@ use super::{BEIJING, HANGZHOU, namespace};
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// As long as an answer to a request of these sizes may take, in seconds. Those that multiply take minutes.
-const PATIENCE: &str = "10";
+/// The time limit of a response, in seconds. Without limits, some of these requests would take minutes.
+const RESPONSE_TIMEOUT: &str = "10";
 
-/// How long it may take to change large mirrors in hundreds of namespaces.
+/// The time limit for a change of large mirrors in hundreds of namespaces.
 const IN_ALL: Duration = Duration::from_secs(120);
 
-/// The largest answer to a request of these sizes, in bytes.
+/// The maximum size of a response, in bytes.
 const ANSWER: usize = 64 << 10;
 
-/// A user of `cluster` by that name, who gives up soon.
+/// A user of `cluster` with a short timeout.
 fn user(site: &VirtualSite, cluster: &str, name: &str) -> anyhow::Result<Curl> {
-    Ok(site.curl_like(&site.user(cluster, name)?, cluster, Route::Path)?.with(&["--max-time", PATIENCE]))
+    Ok(site.curl_like(&site.user(cluster, name)?, cluster, Route::Path)?.with(&["--max-time", RESPONSE_TIMEOUT]))
 }
 
-fn send(curl: &Curl, method: &str, path: &str, body: &Value) -> anyhow::Result<Answer> {
-    let answer = curl.send(method, path, &body.to_string())?;
-    ensure!(answer.body.len() < ANSWER, "{method} {path}: an answer of {} bytes", answer.body.len());
-    Ok(answer)
+fn send(curl: &Curl, method: &str, path: &str, body: &Value) -> anyhow::Result<Response> {
+    let response = curl.send(method, path, &body.to_string())?;
+    ensure!(response.body.len() < ANSWER, "{method} {path}: an response of {} bytes", response.body.len());
+    Ok(response)
 }
 
-/// `count` texts, no two of them alike.
+/// `count` different texts.
 fn texts(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}{number}")).collect()
 }
 
 pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(HANGZHOU, Route::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", RESPONSE_TIMEOUT]);
     let anybody = user(site, HANGZHOU, "bounds-anybody")?;
     let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});
     let review = |groups: usize| {
         json!({"apiVersion": "authorization.k8s.io/v1",
             "spec": {"user": "somebody", "groups": texts("", groups), "resourceAttributes": attributes}})
     };
-    // A review about oneself has no groups.
+    // A self review has no groups.
     let path = format!("{REVIEWS}/selfsubjectaccessreviews");
     for (groups, who, allowed) in [(50_000, &anybody, false), (50_000, &admin, true), (0, &admin, true)] {
-        let answer = send(who, "POST", &path, &review(groups)).with_context(|| format!("{groups} groups"))?;
-        ensure!(answer.code == 201 && answer.json()?["status"]["allowed"] == allowed, "{:.300}", answer.body);
+        let response = send(who, "POST", &path, &review(groups)).with_context(|| format!("{groups} groups"))?;
+        ensure!(response.code == 201 && response.json()?["status"]["allowed"] == allowed, "{:.300}", response.body);
     }
     let path = format!("{REVIEWS}/subjectaccessreviews");
     ensure!(send(&admin, "POST", &path, &review(1000))?.code == 201);
@@ -65,7 +65,7 @@ pub(super) fn groups_of_a_review_are_few(site: &VirtualSite) -> anyhow::Result<(
 
 pub(super) fn requirements_of_a_selector_are_few(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(HANGZHOU, Route::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", RESPONSE_TIMEOUT]);
     let without = |count: usize| texts("!k", count).join(",");
     let shared = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let why = "ListOptions.meta.k8s.io \"\" is invalid: labelSelector: Too many: 8000: must have at most 1000 items";
@@ -73,13 +73,13 @@ pub(super) fn requirements_of_a_selector_are_few(site: &VirtualSite) -> anyhow::
         let select = |selector: &str| admin.get(&format!("{path}?labelSelector={selector}"));
         select(&without(8000))?.refused(422, "Invalid", why)?;
         for selector in [without(1000), vec!["!k"; 20_000].join(",")] {
-            let answer = select(&selector)?;
-            ensure!(answer.code == 200, "{path}: {:.300}", answer.body);
+            let response = select(&selector)?;
+            ensure!(response.code == 200, "{path}: {:.300}", response.body);
         }
     }
-    // The host applies the other selectors.
-    let answer = admin.get(&format!("/api/v1/namespaces/default/configmaps?labelSelector={}", without(4000)))?;
-    ensure!(answer.code == 200, "{:.300}", answer.body);
+    // The host evaluates the other selectors.
+    let response = admin.get(&format!("/api/v1/namespaces/default/configmaps?labelSelector={}", without(4000)))?;
+    ensure!(response.code == 200, "{:.300}", response.body);
     Ok(())
 }
 
@@ -107,17 +107,17 @@ pub(super) fn a_refusal_names_few_rules(site: &VirtualSite) -> anyhow::Result<()
 
 pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(HANGZHOU, Route::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", RESPONSE_TIMEOUT]);
     kubectl.ok_with(&["create", "-f", "-"], &namespace("bounds-roles"))?;
-    // What an API server makes of these lists does not fit into its memory if they are twenty times as long.
+    // With lists that are twenty times as long, the API server would run out of memory.
     let many = json!([{"verbs": texts("v", 22), "apiGroups": texts("g", 22), "resources": texts("r", 21)}]);
     let few = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}]);
     let of = |kind: &str, name: &str, rules: &Value| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules});
     for (kind, path) in
         [("Role", format!("{RBAC}/namespaces/bounds-roles/roles")), ("ClusterRole", format!("{RBAC}/clusterroles"))]
     {
-        let answer = send(&admin, "POST", &path, &of(kind, "bounds-few", &few))?;
-        ensure!(answer.code == 201, "{}", answer.body);
+        let response = send(&admin, "POST", &path, &of(kind, "bounds-few", &few))?;
+        ensure!(response.code == 201, "{}", response.body);
         let one = format!("{path}/bounds-few");
         let json_patch = json!([{"op": "add", "path": "/rules/0", "value": many[0]}]);
         let merge = json!({"rules": many});
@@ -130,22 +130,22 @@ pub(super) fn what_a_role_grants_is_bounded(site: &VirtualSite) -> anyhow::Resul
             ("PATCH", &one, "application/json-patch+json", &json_patch),
             ("PATCH", &applied, "application/apply-patch+yaml", &of(kind, "bounds-applied", &many)),
         ] {
-            let answer = admin.send_as(method, path, media, &body.to_string())?;
-            let refused = answer.refused(422, "Invalid", "rules[0]: Too many: 10164: must grant at most 10000");
+            let response = admin.send_as(method, path, media, &body.to_string())?;
+            let refused = response.refused(422, "Invalid", "rules[0]: Too many: 10164: must grant at most 10000");
             refused.with_context(|| format!("{method} {path} as {media}"))?;
         }
     }
-    // The largest that every cluster has.
+    // The largest ClusterRole that every cluster has.
     let role: Value = serde_json::from_str(&kubectl.ok(&["get", "clusterrole", "admin", "-o", "json"])?)?;
     let role = of("ClusterRole", "bounds-admin", &role["rules"]);
-    let answer = admin.send("POST", &format!("{RBAC}/clusterroles"), &role.to_string())?;
-    ensure!(answer.code == 201, "{}", answer.body);
+    let response = admin.send("POST", &format!("{RBAC}/clusterroles"), &role.to_string())?;
+    ensure!(response.code == 201, "{}", response.body);
     kubectl.ok(&["delete", "clusterrole", "bounds-few", "bounds-admin"])?;
     kubectl.ok(&["delete", "namespace", "bounds-roles", "--wait=false"])?;
     Ok(())
 }
 
-/// What is there already in any number is mirrored.
+/// Existing bindings are mirrored, whatever their number.
 pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "bounds-subjects";
     let (host, kubectl) = (site.host().kubectl(), site.administrator(HANGZHOU, Route::Path)?);
@@ -169,11 +169,12 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
         "this ClusterRoleBinding has 2001 subjects, and the limit is 2000; split it into several, or bind groups";
     create(2_001)?.refused(413, "RequestEntityTooLarge", many)?;
     create(30_000)?.refused(413, "RequestEntityTooLarge", "the object has too many fields")?;
-    let answer = admin.send("POST", &path, &binding("ClusterRoleBinding", json!({"name": NAME}), 2_000).to_string())?;
-    ensure!(answer.code == 201, "{:.300}", answer.body);
+    let response =
+        admin.send("POST", &path, &binding("ClusterRoleBinding", json!({"name": NAME}), 2_000).to_string())?;
+    ensure!(response.code == 201, "{:.300}", response.body);
     kubectl.ok(&["delete", "clusterrolebinding", NAME])?;
 
-    // As an earlier version has accepted it.
+    // An object that an earlier version accepted.
     let accepted = |finalizers: Value, subjects: usize| {
         let root = format!("atoll-root-{HANGZHOU}");
         let metadata = json!({"name": NAME, "namespace": root, "finalizers": finalizers});
@@ -208,7 +209,7 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
     eventually(IN_ALL, || mirrors(0)).context("its mirrors are not deleted")
 }
 
-/// With a token used directly against a host that can refuse it in time.
+/// With a token at the host, if its policies can refuse the request.
 pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "bounds-directly";
     if everywhere_kubeedge() {
@@ -231,7 +232,7 @@ pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<
     let output = create(&metadata, &many(100))?;
     ensure!(output.code == 0, "{output:?}");
     let output = create(&json!({"name": "none", "namespace": host}), &Value::Null)?;
-    ensure!(output.code == 0, "a role may grant nothing: {output:?}");
+    ensure!(output.code == 0, "an empty role is refused: {output:?}");
     let output =
         create(&json!({"name": "no-verbs", "namespace": host}), &json!([{"apiGroups": [""], "resources": ["a"]}]))?;
     ensure!(output.stderr.contains("is invalid: rules[0].verbs: Required value"), "{output:?}");
@@ -244,7 +245,7 @@ pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<
 
 pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(HANGZHOU, Route::Path)?;
-    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", PATIENCE]);
+    let admin = site.curl_like(&kubectl, HANGZHOU, Route::Path)?.with(&["--max-time", RESPONSE_TIMEOUT]);
     let path = format!("{RBAC}/clusterroles");
     let of = |name: &str, rules: &Value| {
         let metadata = json!({"name": name, "labels": {"bounds": "part"}});
@@ -258,15 +259,15 @@ pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()
     for part in &parts {
         let resources = texts(part, 5000).into_iter();
         let rules = resources.map(|of| json!({"verbs": ["get"], "apiGroups": [""], "resources": [of]})).collect();
-        let answer = admin.send("POST", &path, &of(part, &rules).to_string())?;
-        ensure!(answer.code == 201, "{}: {:.300}", answer.code, answer.body);
+        let response = admin.send("POST", &path, &of(part, &rules).to_string())?;
+        ensure!(response.code == 201, "{}: {:.300}", response.code, response.body);
     }
-    // Rules that were compared each with each took longer than a client waits, and every request with them.
+    // A comparison of all rules with each other would take longer than the timeout of clients.
     for _ in 0..100 {
-        let answer = admin.get("/api/v1/namespaces/default")?;
-        ensure!(answer.code == 200, "{}: {:.300}", answer.code, answer.body);
+        let response = admin.get("/api/v1/namespaces/default")?;
+        ensure!(response.code == 200, "{}: {:.300}", response.code, response.body);
     }
-    // What is too much is not taken in; what is left is.
+    // The aggregated role omits rules above the limit, and has the others.
     let rules = || -> anyhow::Result<usize> {
         let role = admin.get(&format!("{path}/bounds-sum"))?.json()?;
         Ok(role["rules"].as_array().map_or(0, Vec::len))
@@ -276,7 +277,7 @@ pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()
     for part in &parts[1..] {
         ensure!(admin.send("DELETE", &format!("{path}/{part}"), "")?.code == 200);
     }
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let rules = rules()?;
         ensure!(rules == 5000, "{rules}");
         Ok(())
@@ -290,7 +291,7 @@ pub(super) fn aggregation_delays_nobody(site: &VirtualSite) -> anyhow::Result<()
 
 pub(super) fn no_directive_hides_a_role(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Path)?;
-    let admin = site.curl_like(&kubectl, BEIJING, Route::Path)?.with(&["--max-time", PATIENCE]);
+    let admin = site.curl_like(&kubectl, BEIJING, Route::Path)?.with(&["--max-time", RESPONSE_TIMEOUT]);
     kubectl.ok(&["create", "clusterrole", "bounds-hidden", "--verb=get", "--resource=configmaps"])?;
     let path = format!("{RBAC}/clusterroles/bounds-hidden");
     let media = "application/strategic-merge-patch+json";
@@ -301,12 +302,12 @@ pub(super) fn no_directive_hides_a_role(site: &VirtualSite) -> anyhow::Result<()
         json!({"metadata": {"annotations": {"$patch": "replace"}}}),
         json!({"$patch": "replace", "metadata": {"name": "bounds-hidden"}}),
     ] {
-        let answer = admin.send_as("PATCH", &path, media, &patch.to_string())?;
-        answer
+        let response = admin.send_as("PATCH", &path, media, &patch.to_string())?;
+        response
             .refused(400, "BadRequest", "support neither $patch nor $retainKeys")
             .with_context(|| patch.to_string())?;
-        let answer = admin.get(&path)?;
-        ensure!(answer.code == 200, "{patch}: {}", answer.body);
+        let response = admin.get(&path)?;
+        ensure!(response.code == 200, "{patch}: {}", response.body);
     }
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     ensure!(admin.send_as("PATCH", &path, media, &labels.to_string())?.code == 200);

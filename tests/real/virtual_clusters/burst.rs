@@ -1,4 +1,4 @@
-//! Namespaces that are written into the moment they exist.
+//! Writes to namespaces immediately after their creation.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Route, VirtualSite};
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use super::HANGZHOU;
 
-/// How many, one after the other; `ATOLL_BURST` names another number.
+/// The number of namespaces. `ATOLL_BURST` overrides it.
 const NAMESPACES: usize = 500;
-/// So many that one call of kubectl ends within the harness' limit for calls.
+/// The number of namespaces in one kubectl command, which has a time limit.
 const AT_ONCE: usize = 50;
 
-/// No write may meet a 403: a namespace is born with all its bindings.
+/// No write may get 403, because a new namespace has all its bindings.
 pub(super) fn a_new_namespace_takes_writes_at_once(site: &VirtualSite) -> anyhow::Result<()> {
     let number = match std::env::var("ATOLL_BURST") {
-        Ok(text) => text.parse().context("ATOLL_BURST is no number")?,
+        Ok(text) => text.parse().context("ATOLL_BURST is not a number")?,
         Err(_) => NAMESPACES,
     };
     let admin = site.administrator(HANGZHOU, Route::Proxy)?;
-    // kubectl keeps the order of a List, on one connection. It stops at no error: each would be printed.
+    // kubectl creates the objects of a List in order, on one connection. It continues after errors and prints them.
     let mut done = 0;
     while done < number {
         let chunk = done..number.min(done + AT_ONCE);

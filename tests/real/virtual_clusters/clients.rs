@@ -1,4 +1,4 @@
-//! Client libraries: client-go in every form, controller-runtime, kube-rs, the Python client, Argo CD's cache.
+//! Client libraries: client-go, controller-runtime, kube-rs, the Python client, and the cache of Argo CD.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use atoll_tests::{Route, VirtualSite, paths};
 
 use super::{BEIJING, HANGZHOU};
 
-/// The programs of `tests/conformance`, and how many checks each has at least: one that checks nothing proves nothing.
+/// The programs of `tests/conformance`, and their minimum numbers of checks.
 const PROGRAMS: [(&str, usize); 4] =
     [("atoll-clients", 25), ("atoll-kube-rs", 13), ("atoll-python", 9), ("atoll-gitops", 4)];
 
@@ -26,11 +26,11 @@ fn all(site: &VirtualSite, cluster: &str, route: Route) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the list of what ran, which is what a table of compatible clients rests on.
+/// Prints the list of checks, which is the source of the table of compatible clients.
 #[expect(clippy::print_stdout, reason = "the list is for whoever reads the log of the suite")]
 fn run(site: &VirtualSite, cluster: &str, route: Route, program: &str, checks: usize) -> anyhow::Result<()> {
     let kubectl = site.administrator(cluster, route)?;
-    // Each check is bounded, and so all are; timeout(1) ends what hangs all the same.
+    // Each check has a time limit. timeout(1) also limits the whole program.
     let output = Command::new("timeout")
         .arg("300")
         .arg(paths::component(program))

@@ -1,14 +1,14 @@
-//! Fields by which the host's control plane is told what to do for all: nobody of a virtual cluster sets them, neither
-//! through the endpoint nor with a token used directly against the host.
+//! Fields that affect the whole host: users of a virtual cluster cannot set them, neither through the endpoint nor with
+//! a token directly at the host.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
 use super::gate::{pod, says, thief, thief_in};
 use super::{BEIJING, CLUSTERS};
 
-/// Everybody who tries, with the name that the namespace has for them.
+/// All clients that try, with the name of the namespace on their side.
 struct Attackers {
     all: [(&'static str, Kubectl, String); 2],
     host: Kubectl,
@@ -18,7 +18,7 @@ struct Attackers {
 // === impl Attackers ===
 
 impl Attackers {
-    /// In a namespace of their own, which is virtually called `name`.
+    /// Creates a namespace with the virtual name `name`.
     fn in_namespace(site: &VirtualSite, name: &str) -> anyhow::Result<Self> {
         let thief = thief(site, name)?;
         let administrator = site.administrator(BEIJING, Route::Proxy)?;
@@ -27,7 +27,7 @@ impl Attackers {
         Ok(Self { all, host: site.host().kubectl(), namespace })
     }
 
-    /// What both of them try is refused by this policy, and what the host's administrator does is not.
+    /// This policy refuses the command of both clients, and allows that of the host's administrator.
     fn refused(&self, policy: &str, words: &[&str]) -> anyhow::Result<()> {
         for (way, kubectl, namespace) in &self.all {
             says(&kubectl.run(&[words, &["-n", namespace]].concat())?, policy)
@@ -37,7 +37,7 @@ impl Attackers {
     }
 
     fn host_does(&self, words: &[&str]) -> anyhow::Result<()> {
-        self.host.ok(&[words, &["-n", &self.namespace]].concat()).context("the host's administrator")?;
+        self.host.ok(&[words, &["-n", &self.namespace]].concat()).context("as the administrator of the host")?;
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl Attackers {
         Ok(())
     }
 
-    /// Like [`Self::refused`], for an object that is to be created.
+    /// Like [`Self::refused`], for the creation of an object.
     fn creation_refused(&self, policy: &str, object: &Value) -> anyhow::Result<()> {
         for (way, kubectl, namespace) in &self.all {
             let output = kubectl.run_with(&["create", "-f", "-", "-n", namespace], &object.to_string())?;
@@ -60,7 +60,7 @@ impl Attackers {
     fn creation_allowed(&self, object: &Value) -> anyhow::Result<()> {
         for (way, kubectl, namespace) in &self.all {
             let mut object = object.clone();
-            let name = format!("{}-{}", object["metadata"]["name"].as_str().context("a name")?, namespace.len());
+            let name = format!("{}-{}", object["metadata"]["name"].as_str().context("no name")?, namespace.len());
             object["metadata"]["name"] = json!(name);
             kubectl.ok_with(&["create", "-f", "-", "-n", namespace], &object.to_string()).context(*way)?;
         }
@@ -79,7 +79,7 @@ pub(super) fn statuses_of_pods(site: &VirtualSite) -> anyhow::Result<()> {
     let attackers = Attackers::in_namespace(site, "statuses")?;
     let waiting = json!({"schedulingGates": [{"name": "example.com/never"}], "nodeSelector": own_selector()});
     let mut waiting: Value = serde_json::from_str(&pod(&attackers.namespace, "waiting", &waiting))?;
-    // The creator of a pod cannot set its status.
+    // A status in a new pod has no effect.
     waiting["status"] =
         json!({"nominatedNodeName": "hangzhou-1", "podIP": "192.0.2.13", "podIPs": [{"ip": "192.0.2.13"}]});
     let [(_, thief, _), _] = &attackers.all;
@@ -98,7 +98,7 @@ pub(super) fn statuses_of_pods(site: &VirtualSite) -> anyhow::Result<()> {
         let words = ["patch", "pod", "waiting", "--subresource=status", "--type=merge", "-p", &patch];
         attackers.refused("statuses.atoll.dev", &words)?;
     }
-    // What is there may be sent back, and not be taken away.
+    // Existing values may be sent again, but not removed.
     let condition = patch(&json!({"conditions": [{"type": "example.com/gate", "status": "True"}]}));
     attackers.allowed(&["patch", "pod", "waiting", "--subresource=status", "--type=merge", "-p", &condition])?;
     for (_, kubectl, namespace) in &attackers.all {
@@ -108,14 +108,14 @@ pub(super) fn statuses_of_pods(site: &VirtualSite) -> anyhow::Result<()> {
         pod["status"]["message"] = json!("sent back");
         kubectl.ok_with(&replace, &pod.to_string())?;
         let mut pod: Value = serde_json::from_str(&kubectl.ok(&get)?)?;
-        pod["status"].as_object_mut().context("a status")?.remove("nominatedNodeName");
+        pod["status"].as_object_mut().context("no status")?.remove("nominatedNodeName");
         says(&kubectl.run_with(&replace, &pod.to_string())?, "statuses.atoll.dev")?;
     }
     attackers.end()
 }
 
-/// A claim says which devices it wants, and not which it has. For a host that does not see to it by itself, as Kubernetes
-/// does since 1.36 (`DRAResourceClaimGranularStatusAuthorization`), and that has ResourceClaims, as it has since 1.34.
+/// A client cannot set the allocated devices in the status of a claim. Kubernetes checks this itself since 1.36
+/// (`DRAResourceClaimGranularStatusAuthorization`), and has ResourceClaims since 1.34.
 pub(super) fn statuses_of_resource_claims(site: &VirtualSite) -> anyhow::Result<()> {
     let attackers = Attackers::in_namespace(site, "devices")?;
     let request = json!({"name": "one", "exactly": {"deviceClassName": "example.com"}});
@@ -138,7 +138,7 @@ pub(super) fn statuses_of_resource_claims(site: &VirtualSite) -> anyhow::Result<
     attackers.end()
 }
 
-/// A Service takes no addresses from outside of the cluster but those that the operator has given.
+/// A Service can have only those external addresses that the operator allows.
 pub(super) fn addresses_of_services(site: &VirtualSite) -> anyhow::Result<()> {
     let attackers = Attackers::in_namespace(site, "addresses")?;
     let service = |name: &str, more: &Value| {
@@ -165,10 +165,10 @@ pub(super) fn addresses_of_services(site: &VirtualSite) -> anyhow::Result<()> {
     for ingress in [json!([{"ip": "10.96.0.11"}]), json!([{"hostname": "a.example.com"}])] {
         attackers.refused(policy, &[&status[..], &[&balanced(&ingress)]].concat())?;
     }
-    // What the host's administrator has set may stay.
+    // Addresses that the administrator of the host has set may stay.
     attackers.allowed(&["label", "service", "external", "--overwrite", "mine=yes"])?;
 
-    // In the ranges of the virtual cluster, as its Namespaces say them.
+    // Addresses in the ranges of the virtual cluster, which its Namespaces contain.
     let name = "addresses-ke-shanghai";
     let metadata = json!({
         "name": name, "labels": {"atoll.dev/virtual-cluster": "ke-shanghai"},
@@ -192,7 +192,7 @@ pub(super) fn addresses_of_services(site: &VirtualSite) -> anyhow::Result<()> {
     attackers.end()
 }
 
-/// A claim names neither its volume nor the node on which that is made; nor do the templates of claims.
+/// A claim or a claim template cannot name its volume or its node.
 pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
     let attackers = Attackers::in_namespace(site, "volumes")?;
     let policy = "claims.atoll.dev";
@@ -225,7 +225,7 @@ pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
 
     let [(_, thief, _), _] = &attackers.all;
     let mut template = claim("data", &chosen, &Value::Null);
-    template.as_object_mut().context("an object")?.remove("kind");
+    template.as_object_mut().context("not an object")?.remove("kind");
     let pods = json!({"metadata": {"labels": {"app": "set"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
     let set = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "set", "namespace": attackers.namespace},
@@ -240,7 +240,7 @@ pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
         pod(&attackers.namespace, "ephemeral", &json!({"nodeSelector": own_selector(), "volumes": [volume]}));
     thief.ok_with(&["create", "-f", "-"], &ephemeral)?;
     for made in ["data-set-0", "ephemeral-data"] {
-        eventually(SOON, || {
+        eventually(CONDITION_TIMEOUT, || {
             let path = "jsonpath={.items[*].message}";
             let events = thief.ok(&["get", "events", "-n", &attackers.namespace, "-o", path])?;
             ensure!(
@@ -253,7 +253,7 @@ pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
     attackers.end()
 }
 
-/// A node does not move into another virtual cluster.
+/// A node cannot move itself to another virtual cluster.
 pub(super) fn labels_of_nodes(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let node = |words: &[&str]| {
@@ -269,7 +269,8 @@ pub(super) fn labels_of_nodes(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// On a host without admission policies the agent alone refuses these statuses, and a plugin of the host external addresses.
+/// On a host without admission policies, the agent refuses these statuses, and an admission plugin of the host refuses
+/// external addresses.
 pub(super) fn where_no_policy_holds() -> anyhow::Result<()> {
     let host = HostCluster::up_with(&[
         "--disable-admission-plugins=MutatingAdmissionPolicy,ValidatingAdmissionPolicy",
@@ -302,7 +303,7 @@ pub(super) fn where_no_policy_holds() -> anyhow::Result<()> {
     administrator.ok(&["label", "pod", "waiting", "mine=yes"])?;
     let external = r#"{"spec": {"externalIPs": ["10.96.0.1"]}}"#;
     let output = administrator.run(&["patch", "service", "web", "--type=merge", "-p", external])?;
-    // Kubernetes 1.36 names the field, and 1.32 says "external IPs".
+    // The message of Kubernetes 1.36 names the field, and that of 1.32 says "external IPs".
     let is_denied = ["externalIPs", "external IPs"].iter().any(|what| output.stderr.contains(what));
     ensure!(output.code != 0 && is_denied, "{output:?}");
     Ok(())

@@ -1,4 +1,4 @@
-//! Who may update and not create makes nothing by an update or an apply.
+//! A user that may update but not create cannot create objects with an update or an apply.
 
 use anyhow::ensure;
 use atoll_tests::{Route, VirtualSite};
@@ -42,28 +42,28 @@ pub(super) fn of_roles_and_bindings_take_the_right_to(site: &VirtualSite) -> any
                 ("PATCH", format!("{RBAC}/{resource}/{name}{query}"), "application/apply-patch+yaml")
             };
             for (method, path, media_type) in [put("creates-new"), apply("creates-new")] {
-                let answer = curl.send_as(method, &path, media_type, &made.to_string())?;
+                let response = curl.send_as(method, &path, media_type, &made.to_string())?;
                 let why = format!(
                     "User \"tess\" cannot create resource \"{resource}\" in API group \"rbac.authorization.k8s.io\""
                 );
-                answer.refused(403, "Forbidden", &why)?;
+                response.refused(403, "Forbidden", &why)?;
                 let missing = admin.fails(&["get", resource, "creates-new"])?;
                 ensure!(missing.contains("(NotFound)"), "{method} {path}: {missing}");
             }
             for (method, path, media_type) in [put("creates-there"), apply("creates-there")] {
-                let answer = curl.send_as(method, &path, media_type, &there.to_string())?;
-                ensure!(answer.code == 200, "{method} {path}: {answer:?}");
+                let response = curl.send_as(method, &path, media_type, &there.to_string())?;
+                ensure!(response.code == 200, "{method} {path}: {response:?}");
             }
         }
     }
-    // Nothing but the right was missing.
+    // With the right, the same request succeeds.
     let makers = r#"[{"op":"add","path":"/rules/0/verbs/-","value":"create"}]"#;
     admin.ok(&["patch", "clusterrole", "creates-tuners", "--type=json", "-p", makers])?;
-    let answer = curl.send("PUT", &format!("{RBAC}/clusterroles/creates-new"), &role("creates-new").to_string())?;
-    ensure!(answer.code == 201, "{answer:?}");
+    let response = curl.send("PUT", &format!("{RBAC}/clusterroles/creates-new"), &role("creates-new").to_string())?;
+    ensure!(response.code == 201, "{response:?}");
     let body = binding("creates-new").to_string();
     let path = format!("{RBAC}/clusterrolebindings/creates-new?fieldManager=tess");
-    let answer = curl.send_as("PATCH", &path, "application/apply-patch+yaml", &body)?;
-    ensure!(answer.code == 201, "{answer:?}");
+    let response = curl.send_as("PATCH", &path, "application/apply-patch+yaml", &body)?;
+    ensure!(response.code == 201, "{response:?}");
     Ok(())
 }

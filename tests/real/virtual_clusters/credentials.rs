@@ -1,4 +1,4 @@
-//! A certificate or a token of one virtual cluster is nothing in another one.
+//! A certificate or a token of one virtual cluster is invalid in another one.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Route, VirtualSite};
@@ -7,19 +7,19 @@ use serde_json::json;
 use super::{BEIJING, HANGZHOU};
 
 pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
-    // What the endpoint gives out, not the host: as a client gets it.
+    // A token from the endpoint, not from the host.
     let request = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}"#;
     let path = "/api/v1/namespaces/kube-system/serviceaccounts/default/token";
-    let answer = site.curl(BEIJING, Route::Path)?.send("POST", path, request)?;
-    ensure!(answer.code == 201, "{}", answer.body);
-    let answer = answer.json()?;
-    let token = answer["status"]["token"].as_str().context("no token")?;
+    let response = site.curl(BEIJING, Route::Path)?.send("POST", path, request)?;
+    ensure!(response.code == 201, "{}", response.body);
+    let response = response.json()?;
+    let token = response["status"]["token"].as_str().context("no token")?;
     for route in Route::ALL {
         let own = site.curl(BEIJING, route)?;
         let foreign = site.curl(HANGZHOU, route)?;
         ensure!(foreign.get("/api/v1/nodes")?.code == 200, "its own certificate, {route:?}");
         for (what, client) in [("certificate", own.clone()), ("token", own.clone().with_token(token))] {
-            // Known at home, which for this service account means to be refused by name.
+            // Its own cluster authenticates it. This service account has no rights, so the response names it.
             let home = client.get("/api/v1/namespaces/kube-system/pods")?;
             let known = if what == "token" { 403 } else { 200 };
             ensure!(home.code == known, "{what} at home, {route:?}: {} {}", home.code, home.body);
@@ -37,7 +37,7 @@ pub(super) fn end_at_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A token names the node that it is bound to, and is given only if there is one.
+/// A token can be bound to a node only if the node exists, and then names it.
 pub(super) fn are_bound_to_own_nodes(site: &VirtualSite) -> anyhow::Result<()> {
     let curl = site.curl(BEIJING, Route::Path)?;
     let path = "/api/v1/namespaces/kube-system/serviceaccounts/default/token";
@@ -46,10 +46,10 @@ pub(super) fn are_bound_to_own_nodes(site: &VirtualSite) -> anyhow::Result<()> {
         let request = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound},
         });
-        let answer = curl.send("POST", path, &request.to_string())?;
-        ensure!(answer.code == code, "{node}: {} {}", answer.code, answer.body);
+        let response = curl.send("POST", path, &request.to_string())?;
+        ensure!(response.code == code, "{node}: {} {}", response.code, response.body);
         if code == 422 {
-            answer.refused(
+            response.refused(
                 422,
                 "Invalid",
                 &format!("spec.boundObjectRef.name: Invalid value: \"{node}\": not a node"),

@@ -1,19 +1,19 @@
-//! Custom resources without namespaces: the same object goes into every virtual cluster of a host.
+//! Cluster-scoped custom resources: every virtual cluster of a host can have an object with the same name.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::{SOON, end};
+use atoll_tests::kubectl::{CONDITION_TIMEOUT, end};
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
-/// How long the host's collector of garbage may take to learn of a new kind, and then of an object's end.
+/// The time limit until the garbage collector of the host knows a new kind, and then a deleted owner.
 const COLLECTED: Duration = Duration::from_secs(120);
 
-/// A custom kind of the host's operator, whose name is made of `singular`.
+/// A custom kind of the operator of the host, with names from `singular`.
 fn definition(singular: &str) -> String {
     let (plural, kind) = (format!("{singular}s"), format!("{}{}", singular[..1].to_uppercase(), &singular[1..]));
     let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
@@ -37,8 +37,8 @@ fn define(site: &VirtualSite, singular: &str) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     host.ok_with(&["apply", "-f", "-"], &definition(singular))?;
     let name = format!("crd/{singular}s.custom.example.com");
-    // It has no conditions at first, which kubectl takes for an error.
-    eventually(SOON, || host.ok(&["wait", "--for=condition=Established", &name, "--timeout=30s"]))?;
+    // A new definition has no conditions, which is an error for `kubectl wait`.
+    eventually(CONDITION_TIMEOUT, || host.ok(&["wait", "--for=condition=Established", &name, "--timeout=30s"]))?;
     Ok(())
 }
 
@@ -54,12 +54,12 @@ fn read(kubectl: &Kubectl, of: &str, name: &str) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&kubectl.ok(&["get", of, name, "-o", "json", "--show-managed-fields"])?)?)
 }
 
-/// Both clusters, which know a kind that was just made.
+/// Both clusters, after the discovery of a new kind.
 fn both(site: &VirtualSite, singular: &str) -> anyhow::Result<[Kubectl; 2]> {
     define(site, singular)?;
     let clusters = [site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Proxy)?];
     for kubectl in &clusters {
-        eventually(SOON, || kubectl.ok(&["get", &format!("{singular}s.custom.example.com")]))?;
+        eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", &format!("{singular}s.custom.example.com")]))?;
     }
     Ok(clusters)
 }
@@ -74,13 +74,13 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(again.stderr.contains("sprockets.custom.example.com \"one\" already exists"), "{again:?}");
         kubectl.ok_with(&["apply", "-f", "-"], &object("Sprocket", "two", size))?;
         kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &object("Sprocket", "three", size))?;
-        // Again, without its name.
+        // Again, with a generated name.
         let path = "/apis/custom.example.com/v1/sprockets/three?fieldManager=kubectl";
         let mut bare: Value = serde_json::from_str(&object("Sprocket", "three", size))?;
         bare["metadata"] = json!({"labels": {"tier": "front"}});
         let apply = "application/apply-patch+yaml";
-        let answer = site.curl(cluster, Route::Proxy)?.send_as("PATCH", path, apply, &bare.to_string())?;
-        ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
+        let response = site.curl(cluster, Route::Proxy)?.send_as("PATCH", path, apply, &bare.to_string())?;
+        ensure!(response.code == 200, "{} {}", response.code, response.body);
         let kept = read(&host, "sprockets", &format!("three.{cluster}"))?;
         ensure!(kept["metadata"]["labels"]["atoll.dev/virtual-cluster"] == *cluster, "{kept}");
         let stored = read(&host, "sprockets", &format!("one.{cluster}"))?;
@@ -91,7 +91,7 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
         for name in ["one", "two", "three"] {
             let shown = read(kubectl, "sprockets", name)?;
             ensure!(shown["metadata"]["name"] == name && shown["spec"]["size"] == number, "{shown}");
-            // What is not a name stays, even if it looks like one.
+            // A value that is not a name stays, even if it looks like one.
             ensure!(shown["spec"]["name"] == "sprocket.ke-beijing", "{shown}");
             let metadata = shown["metadata"].to_string().replace("sprocket.ke-beijing", "");
             ensure!(!metadata.contains("atoll.dev") && !metadata.contains(cluster), "{metadata}");
@@ -105,7 +105,7 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(by("-ltier=front")?.lines().count() == 3 && by("-ltier=back")?.is_empty());
         round(kubectl)?;
     }
-    // Nobody sees the other's, and the operator's own are nobody's.
+    // No cluster sees objects of the other one, or those of the operator.
     host.ok_with(&["create", "-f", "-"], &object("Sprocket", "plain", 7))?;
     host.ok_with(&["create", "-f", "-"], &object("Sprocket", "claimed.ke-beijing", 7))?;
     let [beijing, hangzhou] = &clusters;
@@ -119,7 +119,7 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
     ensure!(taken.stderr.contains("Conflict") && taken.stderr.contains("is taken on the host"), "{taken:?}");
     beijing.ok(&["delete", "sprockets", "--all"])?;
     ensure!(hangzhou.ok(&["get", "sprockets", "-o", "name"])?.lines().count() == 3);
-    // What the agent may write it may because of this, and of nothing wider.
+    // The agent has the right to write it only because of this ClusterRole.
     let role = host.ok(&["get", "clusterrole", "atoll:custom:sprockets.custom.example.com", "-o=jsonpath={.rules}"])?;
     ensure!(role.contains("custom.example.com") && !role.contains('*'), "{role}");
     let agent = "--as=system:serviceaccount:atoll-system:proxy-agent";
@@ -133,7 +133,7 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What kubectl does to one.
+/// Tests one object with kubectl commands.
 fn round(kubectl: &Kubectl) -> anyhow::Result<()> {
     let version = || anyhow::Ok(read(kubectl, "sprockets", "two")?["metadata"]["resourceVersion"].clone());
     let size = read(kubectl, "sprockets", "two")?["spec"]["size"].as_u64().context("no size")?;
@@ -141,7 +141,7 @@ fn round(kubectl: &Kubectl) -> anyhow::Result<()> {
     for _ in 0..2 {
         kubectl.ok_with(&["apply", "-f", "-"], &object("Sprocket", "two", u32::try_from(size)?))?;
     }
-    ensure!(version()? == before, "it is not quiet");
+    ensure!(version()? == before, "the object still changes");
     kubectl.ok(&["label", "sprocket", "two", "color=red"])?;
     kubectl.ok(&["annotate", "sprocket", "two", "note=a"])?;
     kubectl.ok(&["patch", "sprocket", "two", "--type=merge", "-p", r#"{"spec":{"teeth":12}}"#])?;
@@ -176,7 +176,7 @@ pub(super) fn owns_what_it_has(site: &VirtualSite) -> anyhow::Result<()> {
     hangzhou.ok_with(&["create", "-f", "-"], &object("Wheel", "theirs", 1))?;
     for name in ["mine", "also"] {
         beijing.ok_with(&["create", "-f", "-"], &object("Wheel", name, 1))?;
-        // An owner is named as the virtual cluster knows it.
+        // Owner references have the virtual name.
         let owner = read(beijing, "wheels", name)?;
         let reference = json!({
             "apiVersion": "custom.example.com/v1", "kind": "Wheel", "name": name, "uid": owner["metadata"]["uid"],
@@ -193,14 +193,15 @@ pub(super) fn owns_what_it_has(site: &VirtualSite) -> anyhow::Result<()> {
         let stored = site.host().kubectl().ok(&[&path[..], &[&format!("{of}-ke-beijing")]].concat())?;
         ensure!(stored == format!("{name}.ke-beijing"), "{stored}");
         beijing.ok(&["delete", "wheel", name])?;
-        // The host's collector of garbage finds the owner, and misses it. It looks for new kinds every 30 s (`Sync` in
-        // kube-controller-manager's `garbagecollector.go`).
+        // The garbage collector of the host finds the owner, and later that it is gone. It looks for new kinds every 30
+        // s (`Sync` in kube-controller-manager's `garbagecollector.go`).
         eventually(COLLECTED, || beijing.fails(&["get", "configmap", "owned", "-n", &of]))?;
     }
     Ok(())
 }
 
-/// Kinds of the operator's whose controller goes by the name: all see its objects, and write them if they may.
+/// Kinds of the operator whose controller uses the names of objects: all clusters see the objects, and write them if
+/// the configuration allows it.
 pub(super) fn keeps_its_name(site: &VirtualSite) -> anyhow::Result<()> {
     let [beijing, hangzhou] = &both(site, "lever")?;
     let host = site.host().kubectl();
@@ -226,12 +227,15 @@ pub(super) fn keeps_its_name(site: &VirtualSite) -> anyhow::Result<()> {
     let said = beijing.fails(&["delete", "pulley", "plain"])?;
     ensure!(said.contains("created it for all virtual clusters"), "{said}");
     beijing.ok_with(&["apply", "-f", "-"], &object("Pulley", "own", 1))?;
-    ensure!(hangzhou.fails(&["get", "pulley", "own"])?.contains("(NotFound)"), "a neighbour's is found");
+    ensure!(
+        hangzhou.fails(&["get", "pulley", "own"])?.contains("(NotFound)"),
+        "the cluster can read an object of another cluster"
+    );
     let said = hangzhou.run_with(&["create", "-f", "-"], &object("Pulley", "own", 2))?;
     ensure!(said.stderr.contains("created it with a different specification"), "{said:?}");
     hangzhou.ok_with(&["apply", "--server-side", "-f", "-"], &object("Pulley", "own", 1))?;
     hangzhou.ok(&["label", "pulley", "own", "of=hangzhou"])?;
-    ensure!(beijing.ok(&["get", "pulleys", "-o=name", "-lof=hangzhou"])?.is_empty(), "labels are shared");
+    ensure!(beijing.ok(&["get", "pulleys", "-o=name", "-lof=hangzhou"])?.is_empty(), "the clusters share labels");
     for kubectl in [beijing, hangzhou] {
         let shown = read(kubectl, "pulley", "own")?;
         ensure!(shown["spec"]["size"] == 1 && !shown.to_string().contains("atoll"), "{shown}");
@@ -247,7 +251,7 @@ pub(super) fn is_watched(site: &VirtualSite) -> anyhow::Result<()> {
     let mut watch = beijing.start(&["get", "chains", "--watch", "--output-watch-events", "--no-headers"])?;
     let mut lines = BufReader::new(watch.stdout.take().context("no output")?).lines();
     let mut next = || anyhow::Ok(lines.next().context("the watch ended")??);
-    ensure!(next()?.starts_with("ADDED"), "what there was comes first");
+    ensure!(next()?.starts_with("ADDED"), "the watch does not begin with the existing objects");
     hangzhou.ok_with(&["create", "-f", "-"], &object("Chain", "theirs", 1))?;
     beijing.ok_with(&["create", "-f", "-"], &object("Chain", "second", 1))?;
     beijing.ok(&["label", "chain", "second", "color=red"])?;

@@ -1,9 +1,9 @@
-//! CustomResourceDefinitions that virtual clusters bring: which they may, and what an API server does with them.
+//! CustomResourceDefinitions of virtual clusters: which ones they may create, and their effects.
 //!
-//! Each trial has its own group, because all share one host.
+//! Each test has its own group, because all share one host.
 
 use anyhow::ensure;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Curl, Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) const TRIALS: [Listed; 5] = [
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A definition of namespaced objects that may hold anything.
+/// A definition of namespaced objects without a schema.
 fn definition(plural: &str, kind: &str, group: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
@@ -48,54 +48,54 @@ fn of_reserved_groups_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
     };
     for group in ["operations.kubeedge.io", "cluster.x-k8s.io", "sigs.k8s.io", "example.kubernetes.io", "x.atoll.dev"] {
         for how in [&["create"][..], &["apply", "--server-side"]] {
-            let said = administrator.run_with(&[how, &["-f", "-"]].concat(), &approved(group).to_string())?;
+            let output = administrator.run_with(&[how, &["-f", "-"]].concat(), &approved(group).to_string())?;
             let why = format!("reserves API group \"{group}\"");
-            ensure!(said.code != 0 && said.stderr.contains(&why), "{group}: {said:?}");
+            ensure!(output.code != 0 && output.stderr.contains(&why), "{group}: {output:?}");
         }
     }
-    // The configuration allows this one.
+    // The configuration allows this group.
     let group = "allowed.operators.k8s.io";
     create(&administrator, &approved(group))?;
     let crd = format!("crd/gears.{group}");
     administrator.ok(&["patch", &crd, "--type=merge", "-p", r#"{"spec": {"names": {"shortNames": ["agr"]}}}"#])?;
-    eventually(SOON, || administrator.ok(&["get", "agr", "-A"]))?;
+    eventually(CONDITION_TIMEOUT, || administrator.ok(&["get", "agr", "-A"]))?;
     let annotations = administrator.ok(&["get", &crd, "-o=jsonpath={.metadata.annotations}"])?;
     ensure!(annotations == r#"{"api-approved.kubernetes.io":"unapproved, for a test"}"#, "{annotations}");
     administrator.ok(&["delete", &crd])?;
     Ok(())
 }
 
-/// Two definitions of one group cannot have the same kind, and who does not see the first is told.
+/// Two definitions of one group cannot have the same kind. A cluster that does not see the first one gets an error.
 fn say_which_name_is_taken(site: &VirtualSite) -> anyhow::Result<()> {
     let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
     let group = "names.example.com";
     let mut first = definition("gears", "Gear", group);
     first["spec"]["names"]["shortNames"] = json!(["gr"]);
     create(&beijing, &first)?;
-    eventually(SOON, || beijing.ok(&["get", "gears.names.example.com", "-A"]))?;
+    eventually(CONDITION_TIMEOUT, || beijing.ok(&["get", "gears.names.example.com", "-A"]))?;
     let mut short = definition("wheels", "Wheel", group);
     short["spec"]["names"]["shortNames"] = json!(["gr"]);
     for (clashing, name) in [(definition("cogs", "Gear", group), "gear"), (short, "gr")] {
-        let said = hangzhou.run_with(&["create", "-f", "-"], &clashing.to_string())?;
+        let output = hangzhou.run_with(&["create", "-f", "-"], &clashing.to_string())?;
         let why = format!("spec.names: \"{name}\" is taken in API group \"{group}\"");
-        ensure!(said.stderr.contains("(Conflict)") && said.stderr.contains(&why), "{said:?}");
-        ensure!(!said.stderr.contains("beijing"), "{said:?}");
+        ensure!(output.stderr.contains("(Conflict)") && output.stderr.contains(&why), "{output:?}");
+        ensure!(!output.stderr.contains("beijing"), "{output:?}");
     }
-    ensure!(names(&hangzhou, group)?.is_empty(), "a refused definition is there");
+    ensure!(names(&hangzhou, group)?.is_empty(), "a refused definition exists");
     create(&hangzhou, &definition("wheels", "Wheel", group))?;
-    eventually(SOON, || hangzhou.ok(&["get", "wheels.names.example.com", "-A"]))?;
-    let said = hangzhou.fails(&[
+    eventually(CONDITION_TIMEOUT, || hangzhou.ok(&["get", "wheels.names.example.com", "-A"]))?;
+    let output = hangzhou.fails(&[
         "patch",
         "crd/wheels.names.example.com",
         "--type=merge",
         "-p",
         r#"{"spec": {"names": {"shortNames": ["gr"]}}}"#,
     ])?;
-    ensure!(said.contains("is taken in API group"), "{said}");
-    // To who sees both, the condition of an API server says it.
+    ensure!(output.contains("is taken in API group"), "{output}");
+    // A cluster that sees both gets the condition of an API server.
     create(&beijing, &definition("cogs", "Gear", group))?;
     let accepted = "-o=jsonpath={.status.conditions[?(@.type==\"NamesAccepted\")].reason}";
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let reason = beijing.ok(&["get", "crd/cogs.names.example.com", accepted])?;
         ensure!(reason.contains("Conflict"), "{reason:?}");
         Ok(())
@@ -106,8 +106,8 @@ fn say_which_name_is_taken(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Virtual clusters that apply an object of the operator's do not manage its fields: the operator's next apply has no
-/// conflict, and removes what it leaves out.
+/// Virtual clusters that apply an object of the operator do not manage its fields. The next apply of the operator has
+/// no conflict, and removes fields.
 fn are_in_nobodys_way(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let group = "way.example.com";
@@ -122,7 +122,7 @@ fn are_in_nobodys_way(site: &VirtualSite) -> anyhow::Result<()> {
         let kubectl = site.administrator(cluster, route)?;
         let mut own = operators.clone();
         own["metadata"]["labels"] = json!({"of": cluster});
-        // Labels are no conflict either: they are the cluster's own.
+        // Labels cause no conflict either, because each cluster has its own.
         apply(&kubectl, "kubectl", &own)?;
         apply(&kubectl, "helm", &own)?;
         kubectl.ok(&["annotate", &format!("crd/gears.{group}"), "--field-manager=another", "a=b"])?;
@@ -164,39 +164,42 @@ fn are_deleted_as_collections(site: &VirtualSite) -> anyhow::Result<()> {
     let delete = |query: &str| curl.send("DELETE", &format!("{PATH}?{query}"), "");
 
     let selected = format!("labelSelector=of%3D{group}");
-    let answer = delete(&format!("{selected}&dryRun=All"))?;
-    ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
-    ensure!(names(&beijing, group)?.lines().count() == 2, "a dry run deletes");
-    let answer = delete(&selected)?;
-    ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
-    ensure!(answer.body.contains("\"CustomResourceDefinitionList\""), "{}", answer.body);
-    // A definition goes when its objects are gone.
-    eventually(SOON, || {
+    let response = delete(&format!("{selected}&dryRun=All"))?;
+    ensure!(response.code == 200, "{} {}", response.code, response.body);
+    ensure!(names(&beijing, group)?.lines().count() == 2, "a dry run has deleted it");
+    let response = delete(&selected)?;
+    ensure!(response.code == 200, "{} {}", response.code, response.body);
+    ensure!(response.body.contains("\"CustomResourceDefinitionList\""), "{}", response.body);
+    // The host deletes a definition when its objects are gone.
+    eventually(CONDITION_TIMEOUT, || {
         let left = names(&beijing, group)?;
         ensure!(left.is_empty(), "{left}");
         Ok(())
     })?;
-    ensure!(names(&hangzhou, group)?.contains("cogs"), "the neighbour's is gone");
-    ensure!(host.fails(&["get", "crd/gears.collected.example.com"])?.contains("(NotFound)"), "left on the host");
+    ensure!(names(&hangzhou, group)?.contains("cogs"), "the object of the other cluster does not exist");
+    ensure!(
+        host.fails(&["get", "crd/gears.collected.example.com"])?.contains("(NotFound)"),
+        "it still exists on the host"
+    );
     beijing.ok(&["get", "crd/wheels.collected.example.com"])?;
-    let answer = delete("fieldSelector=metadata.name%3Dwheels.collected.example.com")?;
-    ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
-    eventually(SOON, || beijing.fails(&["get", "crd/wheels.collected.example.com"]))?;
+    let response = delete("fieldSelector=metadata.name%3Dwheels.collected.example.com")?;
+    ensure!(response.code == 200, "{} {}", response.code, response.body);
+    eventually(CONDITION_TIMEOUT, || beijing.fails(&["get", "crd/wheels.collected.example.com"]))?;
 
-    // The operator's stays, and that is said.
+    // That of the operator stays, and the response says so.
     host.ok_with(&["create", "-f", "-"], &definition("racks", "Rack", group).to_string())?;
     create(&beijing, &definition("gears", "Gear", group))?;
-    let answer = delete(&selected)?;
-    ensure!(answer.code == 403 && answer.body.contains("created it for all virtual clusters"), "{}", answer.body);
-    eventually(SOON, || {
+    let response = delete(&selected)?;
+    ensure!(response.code == 403 && response.body.contains("created it for all virtual clusters"), "{}", response.body);
+    eventually(CONDITION_TIMEOUT, || {
         let left = names(&beijing, group)?;
         ensure!(left.contains("racks") && left.lines().count() == 1, "{left}");
         Ok(())
     })?;
-    // Who may not, does not; and the other shared kinds are deleted so too.
+    // A user without the right cannot delete it. Other shared kinds have the same behavior.
     let jane = site.curl_like(&site.user(BEIJING, "jane")?, BEIJING, Route::Path)?;
-    let answer = jane.send("DELETE", &format!("{PATH}?{selected}"), "")?;
-    ensure!(answer.code == 403 && answer.body.contains("cannot deletecollection resource"), "{}", answer.body);
+    let response = jane.send("DELETE", &format!("{PATH}?{selected}"), "")?;
+    ensure!(response.code == 403 && response.body.contains("cannot deletecollection resource"), "{}", response.body);
     for kubectl in [&beijing, &hangzhou] {
         let class = json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
@@ -204,9 +207,9 @@ fn are_deleted_as_collections(site: &VirtualSite) -> anyhow::Result<()> {
         });
         create(kubectl, &class)?;
     }
-    let answer = curl.send("DELETE", &format!("/apis/scheduling.k8s.io/v1/priorityclasses?{selected}"), "")?;
-    ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
-    ensure!(beijing.fails(&["get", "priorityclass/collected"])?.contains("(NotFound)"), "it is still there");
+    let response = curl.send("DELETE", &format!("/apis/scheduling.k8s.io/v1/priorityclasses?{selected}"), "")?;
+    ensure!(response.code == 200, "{} {}", response.code, response.body);
+    ensure!(beijing.fails(&["get", "priorityclass/collected"])?.contains("(NotFound)"), "it still exists");
     hangzhou.ok(&["delete", "priorityclass/collected", "crd/cogs.collected.example.com"])?;
     host.ok(&["delete", "crd/racks.collected.example.com"])?;
     Ok(())
@@ -218,15 +221,15 @@ fn have_a_status(site: &VirtualSite) -> anyhow::Result<()> {
     let group = "status.example.com";
     let (name, crd) = (format!("gears.{group}"), format!("crd/gears.{group}"));
     create(&beijing, &definition("gears", "Gear", group))?;
-    eventually(SOON, || beijing.ok(&["get", &name, "-A"]))?;
+    eventually(CONDITION_TIMEOUT, || beijing.ok(&["get", &name, "-A"]))?;
     let reason = |kubectl: &Kubectl, kind: &str| {
         let path = format!("-o=jsonpath={{.status.conditions[?(@.type==\"{kind}\")].reason}}");
         kubectl.ok(&["get", &crd, "--subresource=status", &path])
     };
-    // Get and replace, as Kubernetes' own test of it does.
+    // Get and replace, like the conformance test of Kubernetes.
     let seen = curl.get(&format!("{PATH}/{name}/status"))?;
     ensure!(seen.code == 200 && !seen.body.contains("atoll"), "{}", seen.body);
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let mut object: Value = serde_json::from_str(&curl.get(&format!("{PATH}/{name}/status"))?.body)?;
         let condition =
             json!({"type": "StatusUpdate", "status": "True", "reason": "E2E", "message": "Set from a test"});
@@ -237,7 +240,7 @@ fn have_a_status(site: &VirtualSite) -> anyhow::Result<()> {
         put(&curl, &format!("{PATH}/{name}/status"), &object)
     })?;
     ensure!(reason(&beijing, "StatusUpdate")? == "E2E");
-    ensure!(names(&beijing, group)?.contains(&name), "a write of the status writes labels");
+    ensure!(names(&beijing, group)?.contains(&name), "a write of the status has changed labels");
     let patch = json!({"status": {"conditions": [{"type": "StatusPatched", "status": "True", "reason": "E2E", "message": "x"}]}});
     for (kind, patch) in [
         ("merge", patch.clone()),
@@ -245,34 +248,34 @@ fn have_a_status(site: &VirtualSite) -> anyhow::Result<()> {
         ("strategic", json!({"status": {"conditions": []}})),
     ] {
         beijing.ok(&["patch", &crd, "--subresource=status", "--type", kind, "-p", &patch.to_string()])?;
-        // What the host's controllers have concluded is still there.
+        // The conditions of the host's controllers still exist.
         let accepted = beijing.ok(&["get", &crd, "-o=jsonpath={.status.acceptedNames.kind}"])?;
         ensure!(accepted == "Gear" && reason(&beijing, "NamesAccepted")? == "NoConflicts", "{accepted}");
         let patched = reason(&beijing, "StatusPatched")?;
         ensure!(patched == if kind == "strategic" { "" } else { "E2E" }, "{patched} after {kind}");
     }
     let stale = json!({"metadata": {"resourceVersion": "1"}, "status": {"conditions": []}});
-    let said = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &stale.to_string()])?;
-    ensure!(said.contains("the object has been modified"), "{said}");
+    let output = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &stale.to_string()])?;
+    ensure!(output.contains("the object has been modified"), "{output}");
 
     create(&hangzhou, &definition("gears", "Gear", group))?;
-    let said = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &patch.to_string()])?;
-    ensure!(said.contains("(Forbidden)") && said.contains("none of them can write its status"), "{said}");
+    let output = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &patch.to_string()])?;
+    ensure!(output.contains("(Forbidden)") && output.contains("none of them can write its status"), "{output}");
     beijing.ok(&["delete", &crd])?;
-    let said = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &patch.to_string()])?;
-    ensure!(said.contains("(NotFound)"), "{said}");
+    let output = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &patch.to_string()])?;
+    ensure!(output.contains("(NotFound)"), "{output}");
     hangzhou.ok(&["delete", &crd])?;
 
     host.ok_with(&["create", "-f", "-"], &definition("gears", "Gear", group).to_string())?;
-    eventually(SOON, || beijing.ok(&["get", &crd, "--subresource=status"]))?;
-    let said = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &patch.to_string()])?;
-    ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
+    eventually(CONDITION_TIMEOUT, || beijing.ok(&["get", &crd, "--subresource=status"]))?;
+    let output = beijing.fails(&["patch", &crd, "--subresource=status", "--type=merge", "-p", &patch.to_string()])?;
+    ensure!(output.contains("(Forbidden)") && output.contains("only its labels and annotations"), "{output}");
     host.ok(&["delete", &crd])?;
     Ok(())
 }
 
 fn put(curl: &Curl, path: &str, object: &Value) -> anyhow::Result<()> {
-    let answer = curl.send("PUT", path, &object.to_string())?;
-    ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
+    let response = curl.send("PUT", path, &object.to_string())?;
+    ensure!(response.code == 200, "{} {}", response.code, response.body);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Curl, Kubectl, Route, VirtualSite, eventually};
 
 use super::{BEIJING, namespace};
@@ -10,15 +10,15 @@ use super::{BEIJING, namespace};
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
-/// `DeleteOptions` that say so, as media type and body. In protobuf `dryRun` is field 5 (`meta/v1/generated.proto`), in an
-/// envelope whose field 2 holds it.
+/// `DeleteOptions` with a dry run: media type and body. In protobuf, `dryRun` is field 5 (`meta/v1/generated.proto`),
+/// in field 2 of the envelope.
 const DRY: [(&str, &str); 3] = [
     ("application/json", r#"{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}"#),
     ("application/yaml", "kind: DeleteOptions\napiVersion: v1\ndryRun: [All]\n"),
     ("application/vnd.kubernetes.protobuf", "k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x05\x2a\x03All"),
 ];
 
-/// Whether a namespace that is made now, or one that was there, has the mirror of a binding.
+/// Whether a new namespace and an existing one have the mirror of a binding.
 fn is_mirrored(site: &VirtualSite, admin: &Kubectl, binding: &str, namespaces: &[&str]) -> anyhow::Result<bool> {
     let host = site.host().kubectl();
     let mut found = Vec::new();
@@ -46,21 +46,21 @@ pub(super) fn of_a_delete_changes_no_rights(site: &VirtualSite) -> anyhow::Resul
         let kept = admin.ok(&["get", kind, "dry-kept", "-o", "name"])?;
         ensure!(kept.contains("dry-kept"), "{kind}: {kept}");
     }
-    ensure!(is_mirrored(site, &admin, "dry-kept", &["dry-before", "dry-kubectl"])?, "a dry run has ended rights");
+    ensure!(is_mirrored(site, &admin, "dry-kept", &["dry-before", "dry-kubectl"])?, "a dry run has revoked rights");
     for (number, (media_type, body)) in DRY.into_iter().enumerate() {
         for path in ["/dry-kept", "?labelSelector=dry%3Drun"]
             .iter()
             .flat_map(|at| [BINDINGS, ROLES].map(|of| format!("{of}{at}")))
         {
-            let answer = curl.send_as("DELETE", &path, media_type, body)?;
-            ensure!(answer.code == 200, "{media_type} {path}: {answer:?}");
+            let response = curl.send_as("DELETE", &path, media_type, body)?;
+            ensure!(response.code == 200, "{media_type} {path}: {response:?}");
         }
         for path in [BINDINGS, ROLES] {
             let kept = curl.get(&format!("{path}/dry-kept"))?;
             ensure!(kept.code == 200, "{media_type}: {kept:?}");
         }
         let made = format!("dry-made-{number}");
-        ensure!(is_mirrored(site, &admin, "dry-kept", &["dry-before", &made])?, "{media_type} has ended rights");
+        ensure!(is_mirrored(site, &admin, "dry-kept", &["dry-before", &made])?, "{media_type} has revoked rights");
     }
     the_body_counts(site, &admin, &curl)?;
     finalizers_count(site, &admin)
@@ -70,31 +70,35 @@ pub(super) fn of_a_delete_changes_no_rights(site: &VirtualSite) -> anyhow::Resul
 fn the_body_counts(site: &VirtualSite, admin: &Kubectl, curl: &Curl) -> anyhow::Result<()> {
     let (media_type, body) = DRY[0];
     let refused = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept"), media_type, r#"{"dryRun":"All"}"#)?;
-    // Kubernetes 1.32 calls it an error of its own.
+    // Kubernetes 1.32 returns an internal error.
     ensure!(refused.code == if everywhere_kubeedge() { 500 } else { 400 }, "{refused:?}");
-    let answer = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept?propagationPolicy=Orphan"), media_type, body)?;
-    ensure!(answer.code == 200, "{answer:?}");
-    ensure!(is_mirrored(site, admin, "dry-kept", &["dry-before"])?, "the query counts beside the body");
+    let response =
+        curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept?propagationPolicy=Orphan"), media_type, body)?;
+    ensure!(response.code == 200, "{response:?}");
+    ensure!(is_mirrored(site, admin, "dry-kept", &["dry-before"])?, "the query has an effect");
     let body = r#"{"kind":"DeleteOptions","apiVersion":"v1"}"#;
-    let answer = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept?dryRun=All"), media_type, body)?;
-    ensure!(answer.code == 200, "{answer:?}");
+    let response = curl.send_as("DELETE", &format!("{BINDINGS}/dry-kept?dryRun=All"), media_type, body)?;
+    ensure!(response.code == 200, "{response:?}");
     let gone = curl.get(&format!("{BINDINGS}/dry-kept"))?;
     ensure!(gone.code == 404, "{gone:?}");
-    ensure!(!is_mirrored(site, admin, "dry-kept", &["dry-before", "dry-gone"])?, "rights have not ended");
+    ensure!(!is_mirrored(site, admin, "dry-kept", &["dry-before", "dry-gone"])?, "the rights still exist");
     Ok(())
 }
 
-/// A binding that waits for a finalizer grants what it granted.
+/// A binding that waits for a finalizer still grants its rights.
 fn finalizers_count(site: &VirtualSite, admin: &Kubectl) -> anyhow::Result<()> {
     admin.ok(&["create", "clusterrolebinding", "dry-held", "--clusterrole=dry-kept", "--user=dry"])?;
     let finalizers = |list: &str| format!(r#"{{"metadata":{{"finalizers":{list}}}}}"#);
     let patch = |list| admin.ok(&["patch", "clusterrolebinding", "dry-held", "--type=merge", "-p", &finalizers(list)]);
     patch(r#"["example.com/held"]"#)?;
     admin.ok(&["delete", "clusterrolebinding", "dry-held", "--wait=false"])?;
-    ensure!(is_mirrored(site, admin, "dry-held", &["dry-before", "dry-held"])?, "it has ended before its finalizers");
+    ensure!(
+        is_mirrored(site, admin, "dry-held", &["dry-before", "dry-held"])?,
+        "the binding was deleted before its finalizers were removed"
+    );
     patch("[]")?;
-    eventually(SOON, || {
-        ensure!(!is_mirrored(site, admin, "dry-held", &["dry-before", "dry-held"])?, "it has not ended");
+    eventually(CONDITION_TIMEOUT, || {
+        ensure!(!is_mirrored(site, admin, "dry-held", &["dry-before", "dry-held"])?, "the binding still exists");
         Ok(())
     })
 }
@@ -105,7 +109,7 @@ pub(super) fn makes_and_ends_nothing(site: &VirtualSite) -> anyhow::Result<()> {
     admin.ok(&["create", "namespace", "dry-born", "--dry-run=server"])?;
     let missing = host.fails(&["get", "namespace", "dry-born-ke-beijing"])?;
     ensure!(missing.contains("(NotFound)"), "{missing}");
-    // The namespace is none to the agent, either.
+    // The namespace does not exist for the agent, either.
     for args in [&["create", "configmap", "a"][..], &["get", "configmap", "a"]] {
         let refused = admin.fails(&[args, &["--namespace=dry-born"]].concat())?;
         ensure!(refused.contains("not found"), "{args:?}: {refused}");
@@ -113,7 +117,7 @@ pub(super) fn makes_and_ends_nothing(site: &VirtualSite) -> anyhow::Result<()> {
     let audit = std::fs::read_to_string(site.host().dir().join("audit.log"))?;
     let made = |line: &&str| line.contains("/namespaces/dry-born-ke-beijing/") && line.contains(r#""verb":"create""#);
     let made: Vec<_> = audit.lines().filter(made).collect();
-    ensure!(made.is_empty(), "something was made for it: {made:?}");
+    ensure!(made.is_empty(), "the dry run has created objects: {made:?}");
 
     admin.ok_with(&["create", "-f", "-"], &namespace("dry-ended"))?;
     admin.ok(&["create", "priorityclass", "dry-ended", "--value=7"])?;

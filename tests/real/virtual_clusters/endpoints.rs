@@ -1,4 +1,4 @@
-//! An endpoint is one cluster, by whatever way a client comes.
+//! An endpoint is the same cluster on all routes.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Curl, Route, VirtualSite};
@@ -28,8 +28,8 @@ pub(super) fn are_one_cluster(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The host's own answer is the oracle.
-pub(super) fn nobody_sees_what_a_cluster_shows_nobody(site: &VirtualSite) -> anyhow::Result<()> {
+/// Compares with the response of the host.
+pub(super) fn hidden_fields_stay_hidden(site: &VirtualSite) -> anyhow::Result<()> {
     let address = &site.host().api_servers()?[0];
     let host = Curl::directly(address, &site.host().dir().join("pki/ca.crt"));
     for route in Route::ALL {

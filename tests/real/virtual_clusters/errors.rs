@@ -1,21 +1,21 @@
-//! Bad requests: a virtual cluster must answer them as the API server itself does.
+//! Invalid requests: a virtual cluster must respond like an API server.
 //!
-//! Each is asked twice, of a plain namespace of the host and of a namespace of the same name in a virtual cluster. The
-//! status codes must be the same, and so must the Statuses, to the last letter. There is nothing to compare with where a
-//! virtual cluster refuses what a whole one would take; such refusals are quoted.
+//! The tests send each request to a namespace of the host, and to a namespace with the same name in a virtual cluster.
+//! The status codes and the Statuses must be equal. If a virtual cluster refuses a request that the host accepts, the
+//! tests contain the expected message.
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Curl, Route, VirtualSite, eventually};
 use serde_json::Value;
 
 use super::{BEIJING, namespace};
 
-/// The namespace that both sides have.
+/// The namespace on both sides.
 const HERE: &str = "errors";
 
-/// A bad request.
+/// An invalid request.
 struct Bad {
     method: &'static str,
     path: String,
@@ -54,20 +54,20 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/errors/configmaps";
 impl Sides {
     fn new(site: &VirtualSite) -> anyhow::Result<Self> {
         for kubectl in [site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?] {
-            // The trials of this file share it.
+            // The tests of this module share the namespace.
             if kubectl.run(&["get", "namespace", HERE])?.code != 0 {
                 kubectl.run_with(&["create", "-f", "-"], &namespace(HERE))?;
             }
             kubectl.ok(&["get", "namespace", HERE])?;
         }
         let pki = site.host().dir().join("pki");
-        let address = site.host().api_servers()?.into_iter().next().context("an API server")?;
+        let address = site.host().api_servers()?.into_iter().next().context("no API server")?;
         let host = Curl::directly(&address, &pki.join("ca.crt"));
         let host = host.with_certificate(&pki.join("admin.crt"), &pki.join("admin.key"));
         Ok(Self { host, cluster: site.curl(BEIJING, Route::Path)? })
     }
 
-    /// All of them must be answered alike; those that are not are told together.
+    /// Sends all requests, and reports all differences together.
     fn agree(&self, all: &[Bad]) -> anyhow::Result<()> {
         let mut differences = Vec::new();
         for bad in all {
@@ -91,8 +91,7 @@ impl Sides {
     }
 }
 
-/// What Kubernetes says otherwise since 1.32. Whatever host there is, what a virtual cluster says by itself is said as by
-/// the newest.
+/// Messages that changed since Kubernetes 1.32. The agent uses those of the newest version on any host.
 const WORDS: [(&str, &str); 2] = [
     ("\"415: Unsupported Media Type\"", "\"415: Unsupported Media Type\\n\\nAvailable representations: \""),
     ("\\\"a/b/c\\\": a qualified name must", "\\\"a/b/c\\\": a valid label key must"),
@@ -103,7 +102,7 @@ fn in_our_words(body: &str) -> String {
     words.iter().fold(body.to_owned(), |body, (old, new)| body.replace(old, new))
 }
 
-/// A Status as JSON; anything else as it is.
+/// A Status as JSON, or any other body as text.
 fn said(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|_| Value::from(body))
 }
@@ -133,7 +132,7 @@ const ROOT_CA: &str = "/api/v1/namespaces/errors/configmaps/kube-root-ca.crt";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Bodies that are no `ConfigMap`.
+/// Bodies that are not a `ConfigMap`.
 const BODIES: [&str; 17] = [
     "",
     "x",
@@ -154,11 +153,11 @@ const BODIES: [&str; 17] = [
     r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":7}}"#,
 ];
 
-/// Documents that are no object in YAML.
+/// YAML documents that are not an object.
 const DOCUMENTS: [&str; 7] =
     ["a: b: c", "a:\n\t- b", "hello", "{\"a\":", "- a", "metadata: {name: a", "a: 1\n---\nmetadata: 7"];
 
-/// Namespaces that there cannot be.
+/// Invalid Namespaces.
 const NAMES: [&str; 7] = [
     r#"{"metadata":{"name":"Bad_Name"}}"#,
     r#"{"metadata":{"name":"a.b"}}"#,
@@ -218,7 +217,7 @@ pub(super) fn names_of_namespaces_are_labels(site: &VirtualSite) -> anyhow::Resu
         ("DELETE", "/api/v1/namespaces/none/pods"),
         ("DELETE", "/api/v1/namespaces/none/pods/a"),
         ("DELETE", "/api/v1/namespaces/none"),
-        // What no resource takes.
+        // Methods that no resource supports.
         ("PUT", "/api/v1/pods"),
         ("POST", "/api/v1/pods"),
         ("DELETE", "/api/v1/pods"),
@@ -237,7 +236,7 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// JSON patches of a `ConfigMap` that cannot be read, or do not apply.
+/// JSON patches of a `ConfigMap` that are invalid, or that cannot be applied.
 const JSON_PATCHES: [&str; 20] = [
     "",
     "{}",
@@ -261,7 +260,7 @@ const JSON_PATCHES: [&str; 20] = [
     r#"[{"op":"remove","path":"/metadata"}]"#,
 ];
 
-/// Merge patches that are none, or make nonsense of a `ConfigMap`.
+/// Merge patches that are invalid, or whose result is not a `ConfigMap`.
 const MERGE_PATCHES: [&str; 8] = [
     "",
     "[]",
@@ -282,7 +281,7 @@ pub(super) fn patches_fail_alike(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(made.code == 201, "{}", made.body);
     }
     let mut all = Vec::new();
-    // What 1.32 takes for no change.
+    // Kubernetes 1.32 regards this as no change.
     let is_taken = |body: &&str| everywhere_kubeedge() && body.contains(r#""replace","path":"""#);
     for body in JSON_PATCHES.into_iter().filter(|body| !is_taken(body)) {
         all.push(Bad::new("PATCH", &*one).body(JSON_PATCH, body));
@@ -315,7 +314,7 @@ pub(super) fn patches_fail_alike(site: &VirtualSite) -> anyhow::Result<()> {
     sides.agree(&all)
 }
 
-/// What only a virtual cluster refuses.
+/// Requests that only a virtual cluster refuses.
 pub(super) fn its_own_refusals_look_like_an_api_servers(site: &VirtualSite) -> anyhow::Result<()> {
     let Sides { cluster, .. } = Sides::new(site)?;
     let template = |spec: &str| {
@@ -367,18 +366,18 @@ pub(super) fn its_own_refusals_look_like_an_api_servers(site: &VirtualSite) -> a
         let status = cluster.send("POST", path, body)?.refused(422, "Invalid", "")?;
         ensure!(status["message"] == message, "{status}");
     }
-    // Who may not write at all is not told what is wrong with what it writes.
+    // A user without the right to write gets no error about the body.
     let eve = site.user(BEIJING, "eve")?;
     let refused = eve.run_with(&["create", "--raw", DEPLOYMENTS, "-f", "-"], &elsewhere)?;
     ensure!(refused.code != 0 && refused.stderr.contains("Forbidden"), "{}", refused.stderr);
-    // A patch that makes nonsense of an object is answered with all of it, but not with what is hidden.
+    // The response to a patch with an invalid result contains the object without hidden fields.
     let nonsense = cluster.send_as("PATCH", &own, MERGE_PATCH, r#"{"spec":{"replicas":"x"}}"#)?;
     nonsense.refused(422, "Invalid", r#"\"namespace\":\"errors\""#)?;
     ensure!(!nonsense.body.contains("nodeSelector") && !nonsense.body.contains(BEIJING), "{}", nonsense.body);
     Ok(())
 }
 
-/// Parameters of lists and watches that mean nothing, or nothing together.
+/// Invalid parameters of lists and watches, and invalid combinations.
 const LIST_PARAMETERS: [&str; 30] = [
     "continue=nonsense",
     "continue=!!!",
@@ -412,7 +411,7 @@ const LIST_PARAMETERS: [&str; 30] = [
     "fieldSelector=metadata.namespace%3DBad_Name",
 ];
 
-/// Those of writes and deletes.
+/// Invalid parameters of writes and deletes.
 const WRITE_PARAMETERS: [&str; 8] = [
     "dryRun=x",
     "dryRun=",
@@ -438,7 +437,7 @@ pub(super) fn parameters_are_judged_alike(site: &VirtualSite) -> anyhow::Result<
         all.push(Bad::new("POST", format!("{CONFIG_MAPS}?{parameter}")).body(JSON, "{"));
         all.push(Bad::new("POST", format!("{CONFIG_MAPS}?{parameter}")).body(JSON, body));
         all.push(Bad::new("POST", format!("{NAMESPACES}?{parameter}")).body(JSON, r#"{"metadata":{"name":"errors"}}"#));
-        // What is no parameter of a delete is passed over.
+        // A delete ignores unknown parameters.
         if parameter.contains("dryRun") {
             all.push(Bad::new("DELETE", format!("{ROOT_CA}?{parameter}")));
             all.push(Bad::new("DELETE", format!("{NAMESPACES}/errors?{parameter}")));
@@ -449,9 +448,9 @@ pub(super) fn parameters_are_judged_alike(site: &VirtualSite) -> anyhow::Result<
     }
     sides.agree(&all)?;
 
-    // A token that was valid before has expired, so that the client lists again.
+    // A continue token has expired, so that the client lists again.
     let page = sides.cluster.get("/api/v1/configmaps?limit=1")?.json()?;
-    let token = page["metadata"]["continue"].as_str().context("a second page")?;
+    let token = page["metadata"]["continue"].as_str().context("no second page")?;
     let elsewhere = sides.cluster.get(&format!("/api/v1/secrets?continue={token}"))?;
     elsewhere.refused(
         410,
@@ -484,7 +483,7 @@ pub(super) fn what_is_not_acceptable(site: &VirtualSite) -> anyhow::Result<()> {
     all.push(Bad::new("GET", format!("{ROOT_CA}?includeObject=x")).with(&["--header", TABLE]));
     sides.agree(&all)?;
 
-    // Rows without objects, which are shown all the same.
+    // Tables without objects have the same rows.
     let bare = |side: &Curl, path: &str| {
         let side = side.clone().with(&["--header", TABLE]);
         let table =
@@ -519,7 +518,7 @@ pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -
     kubectl.ok_with(&["create", "-f", "-"], held)?;
     kubectl.ok(&["delete", "namespace", "counted", "--wait=false"])?;
     let conditions = "jsonpath={range .status.conditions[*]}{.type}: {.message}{\"\\n\"}{end}";
-    eventually(2 * SOON, || {
+    eventually(2 * CONDITION_TIMEOUT, || {
         let said = kubectl.ok(&["get", "namespace", "counted", "-o", conditions])?;
         ensure!(
             said.contains(
@@ -543,14 +542,14 @@ pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -
     Ok(())
 }
 
-/// Who sends too much is told so, also if it looks at the answer only when it has sent everything.
+/// A client with a body that is too large gets the error, even if it reads the response only after sending the body.
 pub(super) fn too_large_a_body_is_answered(site: &VirtualSite) -> anyhow::Result<()> {
     let Sides { cluster, .. } = Sides::new(site)?;
     let huge = format!(r#"{{"metadata":{{"name":"huge"}},"data":{{"a":"{}"}}}}"#, "a".repeat(10 << 20));
     for version in ["--http1.1", "--http2"] {
         let patient = cluster.clone().with(&[version, "--header", "Expect:"]);
-        let answer = patient.send("POST", CONFIG_MAPS, &huge)?;
-        answer.refused(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")?;
+        let response = patient.send("POST", CONFIG_MAPS, &huge)?;
+        response.refused(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Requests that once took a namespace out of its virtual cluster, or an object of the host away.
+//! Requests that in earlier versions removed a namespace from its virtual cluster, or deleted an object of the host.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
 use super::{BEIJING, namespace};
@@ -14,7 +14,8 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// What makes a namespace a virtual cluster's, and what its operator has said of the pods in it, no request takes away.
+/// No request removes the labels and annotations that assign a namespace to its virtual cluster, or the settings of the
+/// operator.
 pub(super) fn a_namespace_stays_what_it_is(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("kept-in"))?;
@@ -57,32 +58,32 @@ pub(super) fn a_namespace_stays_what_it_is(site: &VirtualSite) -> anyhow::Result
         ("PUT", JSON, "/api/v1/namespaces/kept-in/finalize", finalize.to_string()),
     ];
     for (method, media, path, body) in requests {
-        let answer = curl.send_as(method, path, media, &body)?;
+        let response = curl.send_as(method, path, media, &body)?;
         let after = standing()?;
-        ensure!(after == before, "{method} {media} {path} {body}\n{} {}\n{after:?}", answer.code, answer.body);
+        ensure!(after == before, "{method} {media} {path} {body}\n{} {}\n{after:?}", response.code, response.body);
     }
-    // By the only manager that owns the labels, as far as the client sees.
+    // An apply by the only visible owner of the labels.
     for body in [whole(json!({"mine": "2"})), json!({"apiVersion": "v1", "kind": "Namespace"})] {
         let path = format!("{SPACE}?fieldManager=mine&force=true");
-        let answer = curl.send_as("PATCH", &path, APPLY, &body.to_string())?;
+        let response = curl.send_as("PATCH", &path, APPLY, &body.to_string())?;
         let after = standing()?;
-        ensure!(after == before, "an apply of {body}\n{} {}\n{after:?}", answer.code, answer.body);
+        ensure!(after == before, "an apply of {body}\n{} {}\n{after:?}", response.code, response.body);
     }
-    // Who leaves it as it is may write the rest.
+    // A client that does not change them can write other fields.
     let seen = curl.get(SPACE)?.json()?;
     let mut wanted = seen;
     wanted["metadata"]["labels"]["mine"] = "3".into();
-    let answer = curl.send("PUT", SPACE, &wanted.to_string())?;
-    ensure!(answer.code == 200, "{}", answer.body);
+    let response = curl.send("PUT", SPACE, &wanted.to_string())?;
+    ensure!(response.code == 200, "{}", response.body);
     let add = r#"[{"op":"add","path":"/metadata/labels/mine","value":"4"}]"#;
-    let answer = curl.send_as("PATCH", SPACE, JSON_PATCH, add)?;
-    ensure!(answer.code == 200, "{}", answer.body);
+    let response = curl.send_as("PATCH", SPACE, JSON_PATCH, add)?;
+    ensure!(response.code == 200, "{}", response.body);
     ensure!(standing()? == before);
     kubectl.ok(&["delete", "namespace", "kept-in", "--timeout=60s"])?;
     Ok(())
 }
 
-/// Options of a delete that Go reads and we do not: the object is the host's, and stays.
+/// Delete options that only Go's decoder accepts: the object belongs to the host, and stays.
 pub(super) fn a_delete_that_is_refused_deletes_nothing(site: &VirtualSite) -> anyhow::Result<()> {
     let names = json!({"plural": "operateds", "singular": "operated", "kind": "Operated"});
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -106,7 +107,7 @@ pub(super) fn a_delete_that_is_refused_deletes_nothing(site: &VirtualSite) -> an
     let before = uid()?;
     let curl = site.curl(BEIJING, Route::Path)?;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/operateds.escape.example.com";
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let seen = curl.get(path)?;
         ensure!(seen.code == 200, "{}", seen.body);
         Ok(())
@@ -114,9 +115,9 @@ pub(super) fn a_delete_that_is_refused_deletes_nothing(site: &VirtualSite) -> an
     let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     for body in [r#"{"x":"\ud800"}"#, &deep, r#"{"dryRun":7}"#, "[]", "{", ""] {
         for query in ["", "?dryRun=All", "?dryRun=x"] {
-            let answer = curl.send_as("DELETE", &format!("{path}{query}"), JSON, body)?;
-            ensure!(answer.code >= 400, "{body:.40}: {}", answer.body);
-            ensure!(uid()? == before, "{body:.40}{query}: it is gone: {} {}", answer.code, answer.body);
+            let response = curl.send_as("DELETE", &format!("{path}{query}"), JSON, body)?;
+            ensure!(response.code >= 400, "{body:.40}: {}", response.body);
+            ensure!(uid()? == before, "{body:.40}{query}: it is gone: {} {}", response.code, response.body);
         }
     }
     host.ok(&["delete", "crd", "operateds.escape.example.com"])?;

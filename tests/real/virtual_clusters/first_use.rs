@@ -1,4 +1,4 @@
-//! What was granted may be used at once, whichever API server of the host is asked; what was revoked may not for long.
+//! A granted right can be used immediately, on any API server of the host. A revoked right ends soon.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::{BEIJING, CLUSTERS};
 
-/// A right that was taken away is gone after this.
+/// The time limit until a revoked right has ended.
 const REVOKED: Duration = Duration::from_secs(5);
-/// Rounds of all users together, if the environment does not say. One in nine would be refused if nothing were waited for.
+/// The default number of rounds of all users. Without waiting, about one in nine would be refused.
 const ROUNDS: usize = 100;
-/// The variable that says.
+/// The environment variable that overrides it.
 const VARIABLE: &str = "ATOLL_RIGHTS_ROUNDS";
-/// One in so many is refused before and revoked after: the agent thinks twice, for a second, before it refuses anybody
-/// who may just have been granted something.
+/// In one of this many rounds, the user is refused before the grant, and the right is revoked after it. Before a
+/// refusal, the agent waits for a second for new rights.
 const WHOLE: usize = 9;
-/// Users who are at it at the same time.
+/// The number of concurrent users.
 const USERS: [&str; 4] = ["ada", "ben", "cleo", "dan"];
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -30,18 +30,21 @@ pub(super) fn is_never_refused() -> anyhow::Result<()> {
     };
     let (host, balancer) = HostCluster::up_balanced()?;
     let site = VirtualSite::on(host, &CLUSTERS)?;
-    let before = balancer.taken();
+    let before = balancer.forwarded();
     std::thread::scope(|scope| {
         let running = USERS.map(|user| scope.spawn(|| Grant::new(&site, user)?.rounds(rounds / USERS.len())));
         running.into_iter().try_for_each(|user| user.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
-    // One request in fifty ends its connection, and the next one goes to the other API server.
-    let moves = balancer.taken() - before;
-    ensure!(moves >= rounds / 20, "the agent moved {moves} times only: this proves nothing about two API servers");
+    // The API servers close a connection after one in fifty requests, and the next connection uses the other one.
+    let moves = balancer.forwarded() - before;
+    ensure!(
+        moves >= rounds / 20,
+        "the agent changed the API server only {moves} times, which is not sufficient for this test"
+    );
     Ok(())
 }
 
-/// A right that comes and goes.
+/// A right that is granted and revoked.
 struct Grant {
     user: &'static str,
     admin: Curl,
@@ -60,10 +63,10 @@ impl Grant {
         (0..count).try_for_each(|number| self.round(number).with_context(|| format!("{}, round {number}", self.user)))
     }
 
-    /// Granted and used; now and then refused before, and revoked after. Nobody has held the right before.
+    /// Grants a new right and uses it. In some rounds, it also checks the refusal before and the revocation after.
     fn round(&self, number: usize) -> anyhow::Result<()> {
         let name = format!("{}-{number}", self.user);
-        // Decided by a review that the agent asks for, and by the host as it answers.
+        // The agent authorizes reads of nodes with a review. The host authorizes reads of ConfigMaps.
         let (kind, path) = match number % 2 {
             0 => ("nodes", format!("/api/v1/nodes/{name}")),
             _ => ("configmaps", format!("/api/v1/namespaces/default/configmaps/{name}")),
@@ -80,14 +83,14 @@ impl Grant {
             "kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": role, "subjects": subjects,
         });
         self.make("clusterrolebindings", &binding)?;
-        // Who may look finds that there is no such thing.
-        self.holder.get(&path)?.refused(404, "NotFound", &name).context("the first use")?;
+        // With the right, the response is 404.
+        self.holder.get(&path)?.refused(404, "NotFound", &name).context("the first request")?;
         if whole {
             let gone = self.admin.send("DELETE", &format!("{RBAC}/clusterrolebindings/{name}"), "")?;
             ensure!(gone.code == 200, "{gone:?}");
             let revoked = SystemTime::now();
             eventually(REVOKED, || self.is_refused(&path))?;
-            // The last look may begin in time and end late.
+            // The last check may begin before the limit and end after it.
             ensure!(revoked.elapsed()? < REVOKED, "revoked after {:?}", revoked.elapsed());
         }
         Ok(())

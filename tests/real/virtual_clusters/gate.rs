@@ -1,38 +1,38 @@
-//! The second gate: a token of a virtual cluster, used straight against the host.
+//! Admission policies: a token of a virtual cluster, used directly at the host.
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
 use super::{BEIJING, CLUSTERS, HANGZHOU, control_plane, namespace, policies};
 
-/// The policies about namespaces, about nodes, about node selectors, and about root namespaces.
+/// The policies for namespaces, nodes, node selectors and root namespaces.
 const WORDS: [&str; 4] = ["namespaces.atoll.dev", "nodes.atoll.dev", "pods.atoll.dev", "roots.atoll.dev"];
 const GROUP: &str = "admissionregistration.k8s.io/v1";
 
 pub(super) fn shut_where_the_host_guards(site: &VirtualSite) -> anyhow::Result<()> {
     let thief = thief(site, "gate")?;
-    refused(&thief, "gate").context("what a token may not")?;
+    refused(&thief, "gate").context("forbidden requests with a token")?;
     guarded(&thief, "gate-ke-beijing")?;
-    allowed(site, &thief, "gate").context("what goes on as before")
+    allowed(site, &thief, "gate").context("allowed requests")
 }
 
 pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
     let kinds = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
     let mut flags = without(&["MutatingAdmissionPolicy"], &kinds).to_vec();
     if !everywhere_kubeedge() {
-        // What the API server of a host before 1.36 leaves to policies.
+        // Before 1.36, only policies refuse this.
         flags.push("--feature-gates=DRAResourceClaimGranularStatusAuthorization=false".to_owned());
     }
     let site = VirtualSite::on(up(&flags)?, &CLUSTERS)?;
     let thief = thief(&site, "gate")?;
-    refused(&thief, "gate").context("what a token may not")?;
+    refused(&thief, "gate").context("forbidden requests with a token")?;
     unguarded(&thief, "gate-ke-beijing")?;
-    // A template is nobody's pod yet; what it makes is refused.
+    // The host accepts the template, and refuses its pods.
     let bare = ["create", "deployment", "bare", "--image=image:1", "-n", "gate-ke-beijing"];
     thief.ok(&bare)?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let events = thief.ok(&["get", "events", "-n", "gate-ke-beijing", "-o", "jsonpath={.items[*].message}"])?;
         ensure!(events.contains(WORDS[2]), "{events}");
         Ok(())
@@ -40,8 +40,8 @@ pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
     if !everywhere_kubeedge() {
         control_plane::statuses_of_resource_claims(&site).context("devices")?;
     }
-    policies::foreign(&site.host().kubectl(), false).context("what a namespace says")?;
-    allowed(&site, &thief, "gate").context("what goes on as before")
+    policies::foreign(&site.host().kubectl(), false).context("settings of namespaces")?;
+    allowed(&site, &thief, "gate").context("allowed requests")
 }
 
 pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
@@ -50,24 +50,26 @@ pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
         ["mutating", "validating"].map(|kind| ["policies", "policybindings"].map(|it| format!("{kind}admission{it}")));
     let kinds: Vec<&str> = kinds.iter().flatten().map(String::as_str).collect();
     let site = VirtualSite::on(up(&without(&plugins, &kinds))?, &CLUSTERS)?;
-    let answer = site.curl(BEIJING, Route::Proxy)?.get("/api/v1/namespaces")?;
-    answer.refused(503, "ServiceUnavailable", "unsafeDirectAccess: true")?;
+    let response = site.curl(BEIJING, Route::Proxy)?.get("/api/v1/namespaces")?;
+    response.refused(503, "ServiceUnavailable", "unsafeDirectAccess: true")?;
     Ok(())
 }
 
-/// It has their kinds, so that they look as if they were in force.
+/// A host that serves the kinds of policies, but does not enforce them.
 pub(super) fn a_host_that_enforces_none_is_refused() -> anyhow::Result<()> {
     let host = HostCluster::up_with(&["--disable-admission-plugins=ValidatingAdmissionPolicy"])?;
     let site = VirtualSite::on(host, &CLUSTERS)?;
-    let answer = site.curl(BEIJING, Route::Proxy)?;
-    eventually(SOON, || answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "does not enforce them"))?;
+    let response = site.curl(BEIJING, Route::Proxy)?;
+    eventually(CONDITION_TIMEOUT, || {
+        response.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "does not enforce them")
+    })?;
     Ok(())
 }
 
-/// A webhook that cannot be reached refuses the dry run by which the agent verifies the policies.
+/// An unreachable webhook refuses the dry run with which the agent verifies the policies.
 pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
     let host = HostCluster::up(1)?;
-    // No Namespace but the one of the dry run is a root namespace and a member too.
+    // Only the Namespace of the dry run is both a root namespace and a member.
     let is_probe = "has(object.metadata.labels) && 'atoll.dev/root' in object.metadata.labels \
                     && 'atoll.dev/virtual-cluster' in object.metadata.labels";
     let webhook = json!({
@@ -81,19 +83,19 @@ pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
     });
     host.kubectl().ok_with(&["create", "-f", "-"], &webhook.to_string())?;
     let site = VirtualSite::on(host, &CLUSTERS)?;
-    let answer = site.curl(BEIJING, Route::Proxy)?;
+    let response = site.curl(BEIJING, Route::Proxy)?;
     let says = "unreachable.example.com";
-    eventually(SOON, || answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", says))?;
-    answer.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "unverifiedPolicies: true")?;
+    eventually(CONDITION_TIMEOUT, || response.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", says))?;
+    response.get("/api/v1/namespaces")?.refused(503, "ServiceUnavailable", "unverifiedPolicies: true")?;
     site.host().kubectl().ok(&["delete", "mutatingwebhookconfiguration", "unreachable"])?;
-    eventually(SOON, || {
-        let code = answer.get("/api/v1/namespaces")?.code;
+    eventually(CONDITION_TIMEOUT, || {
+        let code = response.get("/api/v1/namespaces")?.code;
         ensure!(code == 200, "{code}");
         Ok(())
     })
 }
 
-/// The flags of an API server without these plugins of admission, which does not serve their kinds either.
+/// The flags of an API server without these admission plugins and without their kinds.
 fn without(plugins: &[&str], kinds: &[&str]) -> [String; 2] {
     let kinds: Vec<_> = kinds.iter().map(|kind| format!("{GROUP}/{kind}=false")).collect();
     [format!("--disable-admission-plugins={}", plugins.join(",")), format!("--runtime-config={}", kinds.join(","))]
@@ -103,8 +105,8 @@ fn up(flags: &[String]) -> anyhow::Result<HostCluster> {
     HostCluster::up_with(&flags.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Somebody with every right that a namespace can give, and every right of the virtual cluster, by a service account of
-/// it. He uses its token against the host itself.
+/// A service account of a virtual cluster with all rights in its namespace and in the virtual cluster. The test uses
+/// its token directly at the host.
 pub(super) fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
@@ -112,25 +114,25 @@ pub(super) fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
     let binding = format!("thief-{name}");
     let bind = ["create", "rolebinding", &binding, "--clusterrole=cluster-admin"];
     kubectl.ok(&[&bind, &[&format!("--serviceaccount={name}:thief"), "-n", name][..]].concat())?;
-    // As a ClusterRoleBinding would.
+    // A ClusterRoleBinding would have the same effect.
     let account = format!("--serviceaccount={name}-{BEIJING}:thief");
     let root = format!("atoll-root-{BEIJING}");
     site.host().kubectl().ok(&[&bind, &[&account[..], "-n", &root][..]].concat())?;
     let token = kubectl.ok(&["create", "token", "thief", "-n", name])?;
-    site.host().holder(token.trim())
+    site.host().with_token(token.trim())
 }
 
-/// The same in a namespace of the host, which need not be one of a virtual cluster that is served.
+/// The same in a namespace of the host, also if no agent serves its virtual cluster.
 pub(super) fn thief_in(site: &VirtualSite, host: &str) -> anyhow::Result<Kubectl> {
     let kubectl = site.host().kubectl();
     kubectl.ok(&["create", "serviceaccount", "thief", "-n", host])?;
     let account = format!("--serviceaccount={host}:thief");
     kubectl.ok(&["create", "rolebinding", "thief", "--clusterrole=cluster-admin", &account, "-n", host])?;
     let token = kubectl.ok(&["create", "token", "thief", "-n", host])?;
-    site.host().holder(token.trim())
+    site.host().with_token(token.trim())
 }
 
-/// What the host's policies refuse in the namespace with this name in Beijing, even for clients with all rights there.
+/// Requests that the policies refuse in this namespace of Beijing, even for clients with all rights there.
 pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
@@ -160,7 +162,7 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     let token =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}});
     let path = format!("/api/v1/namespaces/{host}/serviceaccounts/default/token");
-    says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &token.to_string())?, WORDS[1]).context("a token")?;
+    says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &token.to_string())?, WORDS[1]).context("no token")?;
     // The StatefulSet controller creates pods from the data of a revision.
     let template = json!({"spec": {"template": {"spec": {"nodeName": "hangzhou-1"}}}});
     let revision = json!({
@@ -173,8 +175,8 @@ pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
     says(&thief.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
 }
 
-/// Whatever a pod says, its nodes are those of Beijing. Kubernetes has `MutatingAdmissionPolicy` since 1.36; before, such
-/// a pod is refused.
+/// Pods run only on the nodes of Beijing. Since Kubernetes 1.36, a `MutatingAdmissionPolicy` adds the node selector.
+/// Older hosts refuse pods without it.
 pub(crate) fn guarded(thief: &Kubectl, host: &str) -> anyhow::Result<()> {
     if everywhere_kubeedge() {
         return unguarded(thief, host);
@@ -211,9 +213,9 @@ fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// The host has refused the request, and names the policy.
+/// Fails unless the host has refused the request, and names the policy.
 pub(super) fn says(output: &atoll_tests::Output, policy: &str) -> anyhow::Result<()> {
-    ensure!(output.code != 0, "it was done: {}", output.stdout);
+    ensure!(output.code != 0, "the request succeeded: {}", output.stdout);
     let refusal = format!("ValidatingAdmissionPolicy '{policy}'");
     ensure!(output.stderr.contains("Forbidden") || output.stderr.contains("forbidden"), "{output:?}");
     ensure!(output.stderr.contains(&refusal), "{output:?}");
@@ -229,7 +231,7 @@ pub(super) fn pod(namespace: &str, name: &str, more: &Value) -> String {
         .to_string()
 }
 
-/// One whose pods would be on a node of another cluster, whatever the scheduler says.
+/// A workload whose pods name a node of another cluster.
 fn workload(group: &str, kind: &str, namespace: &str) -> String {
     let pod = json!({
         "nodeName": "hangzhou-1", "nodeSelector": {"location": "beijing"}, "restartPolicy": "Always",

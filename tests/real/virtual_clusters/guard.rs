@@ -1,14 +1,14 @@
-//! The guard: pods stay on the nodes of their virtual cluster, and nothing shows why.
+//! The guard: the node selector that keeps pods on the nodes of their virtual cluster. Clients do not see it.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Curl, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{Curl, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Map, Value, json};
 
 use super::{BEIJING, namespace};
 
-/// Where a template is, in the kinds that have one: group, version, plural, kind, path of the pod's spec.
+/// The kinds with pod templates: group, version, plural, kind, and the path of the pod spec.
 const TEMPLATES: [(&str, &str, &str, &[&str]); 9] = [
     ("v1", "pods", "Pod", &["spec"]),
     ("v1", "replicationcontrollers", "ReplicationController", &["spec", "template", "spec"]),
@@ -21,7 +21,7 @@ const TEMPLATES: [(&str, &str, &str, &[&str]); 9] = [
     ("batch/v1", "cronjobs", "CronJob", &["spec", "jobTemplate", "spec", "template", "spec"]),
 ];
 
-/// A workload whose template has this node selector, if it is not null.
+/// A workload with this node selector in its template, unless it is null.
 pub(super) fn workload(kind: &str, namespace: &str, name: &str, node_selector: &Value) -> String {
     let mut pod = json!({"containers": [{"name": "main", "image": "image:1"}]});
     if !node_selector.is_null() {
@@ -39,7 +39,7 @@ pub(super) fn workload(kind: &str, namespace: &str, name: &str, node_selector: &
     workload.to_string()
 }
 
-/// The node selector of a Deployment's template, on the host. What else the guard has there is not in it.
+/// The node selector of a Deployment on the host, without other parts of the guard.
 pub(super) fn stored(site: &VirtualSite, namespace: &str, name: &str) -> anyhow::Result<Value> {
     let namespace = format!("{namespace}-{BEIJING}");
     let path = "jsonpath={.spec.template.spec.nodeSelector}";
@@ -96,8 +96,8 @@ pub(super) fn another_location_is_refused(site: &VirtualSite) -> anyhow::Result<
         ("PATCH", format!("{url}?fieldManager=x&force=true"), "application/apply-patch+yaml", fine.clone()),
         ("PUT", url.to_owned(), "application/json", fine),
     ] {
-        let answer = curl.send_as(method, &url, media_type, &body)?;
-        let status = answer.refused(422, "Invalid", field).with_context(|| format!("{method} {media_type}"))?;
+        let response = curl.send_as(method, &url, media_type, &body)?;
+        let status = response.refused(422, "Invalid", field).with_context(|| format!("{method} {media_type}"))?;
         names_the_field(&status, field)?;
     }
     ensure!(stored(site, "elsewhere", "fine")? == json!({"location": "beijing"}));
@@ -109,14 +109,14 @@ fn names_the_field(status: &Value, field: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn no_patch_frees_pods(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn no_patch_removes_the_guard(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let curl = site.curl(BEIJING, Route::Path)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("patched"))?;
     let manifest = |selector: &Value| workload("Deployment", "patched", "kept", selector);
     kubectl.ok_with(&["apply", "-f", "-"], &manifest(&json!({"disk": "ssd"})))?;
     let url = "/apis/apps/v1/namespaces/patched/deployments/kept";
-    // Patches of the pod's spec, by the media type's name, and what the client must then see as the node selector.
+    // Patches of the pod spec, the kind of the patch, and the node selector that the client must see.
     let container = r#""containers":[{"name":"main","image":"image:1"}]"#;
     let selector = "/spec/template/spec/nodeSelector";
     let json_patches = [
@@ -126,7 +126,7 @@ pub(super) fn no_patch_frees_pods(site: &VirtualSite) -> anyhow::Result<()> {
         (format!(r#"[{{"op":"replace","path":"/spec/template/spec","value":{{{container}}}}}]"#), Value::Null),
     ];
     let merges = [
-        // A directive means nothing where there is no map to the client's eyes.
+        // A directive has no effect if the client sees no map.
         ("strategic-merge", r#"{"nodeSelector":{"disk":"ssd","$patch":"replace"}}"#.to_owned(), Value::Null),
         ("strategic-merge", r#"{"nodeSelector":{"a":"b"}}"#.to_owned(), json!({"a": "b"})),
         ("strategic-merge", r#"{"nodeSelector":{"disk":"ssd","$patch":"replace"}}"#.to_owned(), json!({"disk": "ssd"})),
@@ -145,19 +145,19 @@ pub(super) fn no_patch_frees_pods(site: &VirtualSite) -> anyhow::Result<()> {
     let patches = json_patches.into_iter().map(|(patch, shown)| ("json", patch, shown)).chain(merges);
     for (kind, patch, shown) in patches {
         let media_type = format!("application/{kind}-patch+json");
-        let answer = curl.send_as("PATCH", url, &media_type, &patch)?;
-        ensure!(answer.code == 200, "{kind} {patch}: {} {}", answer.code, answer.body);
-        holds(site, &answer.json()?, &shown).with_context(|| format!("{kind} {patch}"))?;
+        let response = curl.send_as("PATCH", url, &media_type, &patch)?;
+        ensure!(response.code == 200, "{kind} {patch}: {} {}", response.code, response.body);
+        holds(site, &response.json()?, &shown).with_context(|| format!("{kind} {patch}"))?;
     }
-    // A PUT without the key, over one with it.
+    // A PUT without the key replaces an object with it.
     for selector in [json!({"disk": "ssd"}), Value::Null] {
-        // kubectl replaces what it has read, and the host's controller may have written a status since.
-        eventually(SOON, || kubectl.ok_with(&["replace", "-f", "-"], &manifest(&selector)).map(drop))?;
+        // The controller of the host may have written a status since kubectl has read the object.
+        eventually(CONDITION_TIMEOUT, || kubectl.ok_with(&["replace", "-f", "-"], &manifest(&selector)).map(drop))?;
     }
-    holds(site, &curl.get(url)?.json()?, &Value::Null).context("a PUT")
+    holds(site, &curl.get(url)?.json()?, &Value::Null).context("with PUT")
 }
 
-/// The client sees `shown`; on the host the location is there as well.
+/// The client sees `shown`. The host also has the location.
 fn holds(site: &VirtualSite, seen: &Value, shown: &Value) -> anyhow::Result<()> {
     let seen = &seen["spec"]["template"]["spec"]["nodeSelector"];
     ensure!(seen == shown, "{seen} is shown instead of {shown}");
@@ -168,7 +168,7 @@ fn holds(site: &VirtualSite, seen: &Value, shown: &Value) -> anyhow::Result<()> 
     Ok(())
 }
 
-pub(super) fn what_was_read_can_be_put_back(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn objects_can_be_written_back(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("put-back"))?;
     for (kind, plural) in [("Deployment", "deployments"), ("DaemonSet", "daemonsets")] {
@@ -176,8 +176,8 @@ pub(super) fn what_was_read_can_be_put_back(site: &VirtualSite) -> anyhow::Resul
         let rollout = format!("{kind}/same");
         kubectl.ok(&["rollout", "status", &rollout, "-n", "put-back", "--timeout=40s"])?;
         let url = format!("/apis/apps/v1/namespaces/put-back/{plural}/same");
-        // Its status may still be written a moment longer.
-        eventually(SOON, || {
+        // A controller may still write its status.
+        eventually(CONDITION_TIMEOUT, || {
             let read = kubectl.ok(&["get", "--raw", &url])?;
             let put = kubectl.ok_with(&["replace", "--raw", &url, "-f", "-"], &read)?;
             let version = |text: &str| {
@@ -218,26 +218,26 @@ pub(super) fn pods_and_jobs_can_be_updated(site: &VirtualSite) -> anyhow::Result
             ("strategic-merge", r#"{"metadata":{"labels":{"by":"strategic"}}}"#),
             ("json", r#"[{"op":"add","path":"/metadata/labels/by","value":"json"}]"#),
         ] {
-            let answer = curl.send_as("PATCH", &url, &format!("application/{kind}-patch+json"), patch)?;
-            ensure!(answer.code == 200, "{kind} of {plural}: {}", answer.body);
+            let response = curl.send_as("PATCH", &url, &format!("application/{kind}-patch+json"), patch)?;
+            ensure!(response.code == 200, "{kind} of {plural}: {}", response.body);
         }
     }
     runs_on_its_nodes(&site.host().kubectl(), "updated-ke-beijing")
 }
 
-/// Reads, labels and writes back, until nobody has written in between.
+/// Reads the object, adds a label and writes it. Repeats this after conflicts.
 fn updated_by_put(curl: &Curl, url: &str) -> anyhow::Result<()> {
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let mut object = curl.get(url)?.json()?;
         object["metadata"]["labels"]["by"] = "put".into();
-        let answer = curl.send("PUT", url, &object.to_string())?;
-        ensure!(answer.code == 200, "PUT {url}: {} {}", answer.code, answer.body);
+        let response = curl.send("PUT", url, &object.to_string())?;
+        ensure!(response.code == 200, "PUT {url}: {} {}", response.code, response.body);
         Ok(())
     })
 }
 
 fn runs_on_its_nodes(host: &Kubectl, namespace: &str) -> anyhow::Result<()> {
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let nodes = host.ok(&["get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].spec.nodeName}"])?;
         ensure!(nodes.split(' ').count() == 2 && nodes.split(' ').all(|node| node.starts_with("beijing-")), "{nodes}");
         Ok(())

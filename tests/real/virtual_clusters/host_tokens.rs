@@ -1,4 +1,4 @@
-//! Tokens of the host that belong to no service account.
+//! Tokens of host users that are not service accounts.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Curl, HostCluster, Nodes, Route, VirtualSite};
@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU};
 
-/// Users that `tests/kube/up` gives tokens to. Both are administrators of the host, or could be taken for a part of it.
+/// Users with tokens of `tests/kube/up`. They are administrators of the host, or have names of system components.
 const OPERATOR: &str = "operator";
 const COMPONENT: &str = "system:component";
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// curl with a token and nothing else.
+/// curl with only this token.
 fn holder(site: &VirtualSite, cluster: &str, user: &str) -> anyhow::Result<Curl> {
     let token = site.host().token_of(user)?;
     Ok(site.curl(cluster, Route::Proxy)?.anonymous().with_token(&token))
 }
 
-/// What an administrator of the cluster is told of the token.
+/// The result of a TokenReview by an administrator of the cluster.
 fn reviewed(site: &VirtualSite, cluster: &str, user: &str) -> anyhow::Result<Value> {
     let token = site.host().token_of(user)?;
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let answer = site.curl(cluster, Route::Proxy)?.send("POST", path, &review.to_string())?;
-    ensure!(answer.code == 201, "{answer:?}");
-    Ok(answer.json()?["status"].take())
+    let response = site.curl(cluster, Route::Proxy)?.send("POST", path, &review.to_string())?;
+    ensure!(response.code == 201, "{response:?}");
+    Ok(response.json()?["status"].take())
 }
 
 pub(super) fn are_refused(site: &VirtualSite) -> anyhow::Result<()> {
@@ -57,7 +57,7 @@ pub(super) fn are_told_apart_where_they_are_taken() -> anyhow::Result<()> {
         ensure!(user["username"] == "sso:operator" && user["groups"] == groups, "{user}");
     }
 
-    // The user of a certificate is somebody else.
+    // The user of a certificate with the same name is another user.
     let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     let view = ["create", "clusterrolebinding", "operators", "--clusterrole=cluster-admin"];
     admin.ok(&[&view[..], &["--user=operator", "--group=operators"]].concat())?;

@@ -1,7 +1,7 @@
-//! Requests that try to be understood in two ways: each gets a precise Status, and the host stays as it was.
+//! Ambiguous requests: each gets the expected Status, and the host does not change.
 
 use anyhow::{Context, ensure};
-use atoll_tests::{Kubectl, Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{Kubectl, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
@@ -15,7 +15,7 @@ struct Bad<'a> {
     says: &'a str,
 }
 
-/// A path that is not the endpoint's to be asked for; all of them are refused before anything is decided.
+/// Invalid paths. The agent refuses them before it authorizes the request.
 const PATHS: [(&str, &str); 11] = [
     ("/api/v1/namespaces/inner%2f..%2finner-ke-hangzhou/secrets", "encoded slash"),
     ("/api/v1/namespaces/..%2fnodes", "encoded slash"),
@@ -30,7 +30,7 @@ const PATHS: [(&str, &str); 11] = [
     ("/api/v1/namespaces/inner%00/secrets", "control characters"),
 ];
 
-/// Bodies in which a name could be read in two ways, or is another's.
+/// Bodies with an ambiguous name, or with a name of another cluster.
 const BODIES: [(&str, &str); 9] = [
     (r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"na"#, "unexpected end of JSON input"),
     (r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","name":"b"}}"#, "metadata.name: duplicate field"),
@@ -53,13 +53,13 @@ const BODIES: [(&str, &str); 9] = [
 ];
 const DIFFERS: &str = "does not match the namespace";
 
-/// Namespaces that the host would take for one of its own, and for a new one.
+/// Names that would be those of an existing or a new namespace of the host.
 const TWO_NAMES: [&str; 2] = [
     r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a","name":"atoll-system"}}"#,
     r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a","name":"not-there"}}"#,
 ];
 
-/// Namespaces of the host, which are not names of anything here.
+/// Namespaces of the host, which do not exist in the virtual cluster.
 const HOST_NAMES: [&str; 4] = ["inner-ke-hangzhou", "inner-ke-beijing", "atoll-root-ke-beijing", "atoll-system"];
 
 pub(super) fn change_nothing(site: &VirtualSite) -> anyhow::Result<()> {
@@ -74,7 +74,7 @@ pub(super) fn change_nothing(site: &VirtualSite) -> anyhow::Result<()> {
     let resources: Vec<&str> = resources.lines().filter(|name| !RESTLESS.contains(name)).collect();
     let before = settled(&host, &resources.join(","))?;
 
-    // kubectl's: a client that is still sending need not look at an answer, and curl over HTTP/1.1 does not.
+    // Use kubectl, because curl with HTTP/1.1 ignores a response while it sends the body.
     let huge = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","data":{{"a":"{}"}}}}"#, "a".repeat(10 << 20));
     let refused = admin.run_with(&["create", "--raw", CONFIG_MAPS, "-f", "-"], &huge)?;
     ensure!(
@@ -86,8 +86,8 @@ pub(super) fn change_nothing(site: &VirtualSite) -> anyhow::Result<()> {
 "metadata":{"name":"taken-over","labels":{"atoll.dev/virtual-cluster":"ke-hangzhou"}}}"#;
     let root = namespace("atoll-root-ke-beijing");
     for bad in requests(foreign_label, &root) {
-        let answer = curl.send(bad.method, &bad.path, bad.body)?;
-        answer
+        let response = curl.send(bad.method, &bad.path, bad.body)?;
+        response
             .refused(bad.code, bad.reason, bad.says)
             .with_context(|| format!("{} {} {:.200}", bad.method, bad.path, bad.body))?;
     }
@@ -124,7 +124,7 @@ fn requests<'a>(foreign_label: &'a str, root: &'a str) -> Vec<Bad<'a>> {
         all.push(bad("POST", &format!("{path}/configmaps"), CONFIG_MAP, 404, "NotFound", name));
     }
     all.push(bad("POST", "/api/v1/namespaces", root, 409, "Conflict", "taken"));
-    // No client may learn whether the host has such a namespace.
+    // No response may show whether the host has such a namespace.
     for body in TWO_NAMES {
         all.push(bad("POST", "/api/v1/namespaces", body, 400, "BadRequest", "duplicate field"));
     }
@@ -143,7 +143,7 @@ fn requests<'a>(foreign_label: &'a str, root: &'a str) -> Vec<Bad<'a>> {
     all
 }
 
-/// A pod that no scheduler looks at.
+/// A pod that the scheduler ignores.
 const UNBOUND: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"unbound","namespace":"inner"},
 "spec":{"schedulerName":"nobody","containers":[{"name":"a","image":"a"}]}}"#;
 const FOREIGN_POD: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"foreign"},
@@ -151,19 +151,19 @@ const FOREIGN_POD: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":
 const FOREIGN_BINDING: &str = r#"{"apiVersion":"v1","kind":"Binding","metadata":{"name":"unbound"},
 "target":{"kind":"Node","name":"hangzhou-1"}}"#;
 
-/// Fields that change without a request: heartbeats, and sums that the host computes.
+/// Fields that change without a request: heartbeats, and computed usage.
 const RESTLESS: [&str; 5] =
     ["leases.coordination.k8s.io", "nodes", "events", "events.events.k8s.io", "componentstatuses"];
 
-/// Every object of the host with its version, once two looks agree.
+/// All objects of the host with their versions, when two consecutive lists are equal.
 fn settled(host: &Kubectl, resources: &str) -> anyhow::Result<String> {
     let template = "go-template={{range .items}}{{.kind}} {{.metadata.namespace}} {{.metadata.name}} \
                     {{.metadata.resourceVersion}}{{\"\\n\"}}{{end}}";
     let look = || host.ok(&["get", resources, "--all-namespaces", "-o", template]);
-    eventually(2 * SOON, || {
+    eventually(2 * CONDITION_TIMEOUT, || {
         let first = look()?;
-        ensure!(first == look()?, "the host is not quiet");
-        ensure!(first.contains("ConfigMap inner-ke-hangzhou kube-root-ca.crt "), "no namespace is complete");
+        ensure!(first == look()?, "the host still changes");
+        ensure!(first.contains("ConfigMap inner-ke-hangzhou kube-root-ca.crt "), "no namespace");
         Ok(first)
     })
 }

@@ -1,19 +1,19 @@
-//! Names that are as long as names may be, and targets that are as long as URIs may be.
+//! Names and URIs of the maximum length.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Route, VirtualSite};
 
 use super::{BEIJING, namespace};
 
-/// The longest label of DNS (RFC 1123 section 2.1): no room is left for the cluster's name on the host.
+/// The maximum length of a DNS label (RFC 1123 section 2.1). The host name cannot also contain the name of the cluster.
 const LONGEST: usize = 63;
 
-/// The maximum length of a URI, in bytes: names of the host and further parameters do not fit any more.
+/// The maximum length of a URI, in bytes. Longer host names and more parameters exceed it.
 const LONGEST_TARGET: usize = 65_534;
 
 pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::Result<()> {
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-    // curl's own HTTP/2 has no room for such a head.
+    // curl limits the size of HTTP/2 headers.
     let curl = site.curl(BEIJING, Route::Proxy)?.with(&["--http1.1"]);
     let role = r#"{"metadata":{"name":"limits"},"rules":[]}"#;
     let binding = r#"{"metadata":{"name":"limits"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}"#;
@@ -25,15 +25,15 @@ pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::R
         ("POST", format!("{RBAC}/clusterrolebindings?padding="), binding),
     ] {
         let target = format!("{path}{}", "a".repeat(LONGEST_TARGET - path.len()));
-        let answer = curl.send(method, &target, body)?;
-        ensure!(answer.code == 414, "{method} {path}: {answer:?}");
-        let message = answer.json()?["message"].to_string();
+        let response = curl.send(method, &target, body)?;
+        ensure!(response.code == 414, "{method} {path}: {response:?}");
+        let message = response.json()?["message"].to_string();
         ensure!(
             message.contains("the request target with host names has more than 65534 bytes"),
             "{method} {path}: {message}"
         );
     }
-    // What looks like an object field by field is none.
+    // This value has the fields of an object, but is not one.
     let path = "/apis/scheduling.k8s.io/v1/priorityclasses";
     for body in [r#"[{"name":"limits"}]"#, r#"{"metadata":["limits"],"value":7}"#] {
         curl.send("POST", path, body)?.refused(400, "BadRequest", "cannot unmarshal array")?;
@@ -44,7 +44,7 @@ pub(super) fn targets_at_the_limit_are_answered(site: &VirtualSite) -> anyhow::R
 pub(super) fn names_at_the_limit_work(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let curl = site.curl(BEIJING, Route::Path)?;
-    // They differ in their last letter only: what shortens them must not make them one.
+    // The names differ only in their last letter. Their shortened host names must differ too.
     let names = ['a', 'b'].map(|last| format!("{}{last}", "n".repeat(LONGEST - 1)));
     for name in &names {
         kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;

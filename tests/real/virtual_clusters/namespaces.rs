@@ -1,4 +1,4 @@
-//! Namespaces as clients apply them, and keys of theirs that are the operator's.
+//! Server-side apply of Namespaces, and protected labels and annotations.
 
 use anyhow::ensure;
 use atoll_tests::{Route, VirtualSite};
@@ -9,13 +9,13 @@ use super::{BEIJING, namespace};
 const NAMESPACES: &str = "/api/v1/namespaces";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// `kubectl apply --server-side` of a Namespace that does not exist makes it, as on any cluster.
+/// `kubectl apply --server-side` creates a Namespace that does not exist, as on any cluster.
 pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     let applied = kubectl.ok_with(&["apply", "--server-side", "-f", "-"], &namespace("applied"))?;
     ensure!(applied == "namespace/applied serverside-applied\n", "{applied}");
-    // It can be written to at once, so its mirrors are there; and it is the cluster's on the host.
+    // Writes to it succeed immediately, so its mirrors exist. On the host, it belongs to the cluster.
     kubectl.ok(&["create", "configmap", "a", "-n", "applied"])?;
     let label = host.ok(&[
         "get",
@@ -33,7 +33,7 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
     };
     let tried = curl.send_as("PATCH", &path("by-gitops", "&dryRun=All"), APPLY, &body("by-gitops"))?;
     ensure!(tried.code == 201, "{}", tried.body);
-    ensure!(curl.get(&format!("{NAMESPACES}/by-gitops"))?.code == 404, "a dry run has made it");
+    ensure!(curl.get(&format!("{NAMESPACES}/by-gitops"))?.code == 404, "a dry run has created it");
     let made = curl.send_as("PATCH", &path("by-gitops", ""), APPLY, &body("by-gitops"))?;
     ensure!(made.code == 201 && !made.body.contains("atoll.dev"), "{} {}", made.code, made.body);
     let made = made.json()?;
@@ -44,7 +44,7 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
         managers.iter().any(|entry| entry["manager"] == "gitops" && entry["operation"] == "Apply" && owned(entry)),
         "{made}"
     );
-    // Again it is an update, and what is left out goes.
+    // The second apply is an update, and removes fields.
     let again = curl.send_as("PATCH", &path("by-gitops", ""), APPLY, &namespace("by-gitops"))?;
     ensure!(
         again.code == 200 && again.json()?["metadata"]["labels"].get("a").is_none(),
@@ -53,7 +53,7 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
         again.body
     );
 
-    // What the host's policies read of a namespace is there in any case.
+    // The annotations for the policies of the host always exist.
     let selector = "jsonpath={.metadata.annotations.atoll\\.dev/node-selector}";
     let selector = host.ok(&["get", "namespace", "by-gitops-ke-beijing", "-o", selector])?;
     ensure!(selector.contains("location=beijing"), "{selector}");
@@ -66,17 +66,17 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
     }
     let wrong = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "wrong", "labels": {"a": "-b-"}}});
     curl.send_as("PATCH", &path("wrong", ""), APPLY, &wrong.to_string())?.refused(422, "Invalid", "-b-")?;
-    ensure!(host.run(&["get", "namespace", "wrong-ke-beijing"])?.code != 0, "a namespace stays that was refused");
-    // A namespace of the host that has its name stays the host's.
+    ensure!(host.run(&["get", "namespace", "wrong-ke-beijing"])?.code != 0, "a refused namespace exists");
+    // A namespace of the host with this name stays unchanged.
     host.ok_with(&["create", "-f", "-"], &namespace("foreign-ke-beijing"))?;
-    atoll_tests::eventually(atoll_tests::kubectl::SOON, || {
+    atoll_tests::eventually(atoll_tests::kubectl::CONDITION_TIMEOUT, || {
         curl.send_as("PATCH", &path("foreign", ""), APPLY, &body("foreign"))?.refused(409, "Conflict", "")?;
         Ok(())
     })?;
     let labels = host.ok(&["get", "namespace", "foreign-ke-beijing", "-o", "jsonpath={.metadata.labels}"])?;
     ensure!(!labels.contains("atoll"), "{labels}");
 
-    // Who may not create one does not by an apply.
+    // A user without the right to create cannot create one with an apply.
     kubectl.ok(&["create", "clusterrole", "patcher", "--verb=patch,update,get", "--resource=namespaces"])?;
     kubectl.ok(&["create", "clusterrolebinding", "patcher", "--clusterrole=patcher", "--user=patcher"])?;
     let patcher = site.curl_like(&site.user(BEIJING, "patcher")?, BEIJING, Route::Proxy)?;
@@ -90,7 +90,7 @@ pub(super) fn an_apply_creates_it(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What tools of the operator go by no client writes, and every write keeps it.
+/// Clients cannot write protected keys, and all their writes keep them.
 pub(super) fn operators_keys_stay(site: &VirtualSite) -> anyhow::Result<()> {
     const IGNORE: &str = "admission.gatekeeper.sh/ignore";
     const PROJECT: &str = "field.cattle.io/projectId";
@@ -135,12 +135,12 @@ pub(super) fn operators_keys_stay(site: &VirtualSite) -> anyhow::Result<()> {
         ),
         ("PATCH", &applied, APPLY, whole(json!({PROJECT: "p-2"}))),
     ] {
-        let answer = curl.send_as(method, path, media, &body)?;
-        answer
+        let response = curl.send_as(method, path, media, &body)?;
+        response
             .refused(422, "Invalid", "managed by the operator of the host cluster")
             .map_err(|error| error.context(body))?;
     }
-    // It stays readable and writable, and keeps what a client leaves out.
+    // The object stays readable and writable, and keeps protected keys that a client omits.
     for (method, path, media, body) in [
         ("PUT", &one, "application/json", whole(json!({"mine": "1"}))),
         (
@@ -152,24 +152,24 @@ pub(super) fn operators_keys_stay(site: &VirtualSite) -> anyhow::Result<()> {
         ("PATCH", &one, merge, patch("labels", "mine", json!("3"))),
         ("PATCH", &applied, APPLY, whole(json!({"mine": "4"}))),
     ] {
-        let answer = curl.send_as(method, path, media, &body)?;
-        ensure!(answer.code == 200, "{}", answer.body);
-        let metadata = &answer.json()?["metadata"];
+        let response = curl.send_as(method, path, media, &body)?;
+        ensure!(response.code == 200, "{}", response.body);
+        let metadata = &response.json()?["metadata"];
         ensure!(
             metadata["labels"][PROJECT] == "p-1" && metadata["annotations"][PROJECT] == "c-1:p-1",
             "{}",
-            answer.body
+            response.body
         );
         ensure!(
             metadata["labels"]["capsule.clastix.io/tenant"] == "oil" && !metadata["labels"]["mine"].is_null(),
             "{}",
-            answer.body
+            response.body
         );
     }
     let mut read = curl.get(&one)?.json()?;
     read["metadata"]["labels"]["mine"] = "5".into();
-    let answer = curl.send("PUT", &one, &read.to_string())?;
-    ensure!(answer.code == 200, "{}", answer.body);
+    let response = curl.send("PUT", &one, &read.to_string())?;
+    ensure!(response.code == 200, "{}", response.body);
     kubectl.ok(&["delete", "namespace", "tooled", "--timeout=60s"])?;
     Ok(())
 }

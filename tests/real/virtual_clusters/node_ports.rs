@@ -1,4 +1,4 @@
-//! Node ports: one manifest goes into every virtual cluster of a host, which has each port once.
+//! Node ports: every virtual cluster can use the same manifest, although the host has each port only once.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Kubectl, Route, VirtualSite};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
-/// How a Service comes to be, and the port that it asks for.
+/// How a Service is created, and the requested port.
 const WAYS: [(&str, &[&str], u16); 3] = [
     ("created", &["create", "-f", "-"], 30011),
     ("applied", &["apply", "-f", "-"], 30012),
     ("by-server", &["apply", "--server-side", "-f", "-"], 30013),
 ];
 
-/// What the host keeps of a port that was asked for.
+/// The annotation of the host with the requested port.
 const ASKED: &str = "atoll.dev/asked-node-port.80.tcp";
 const SHOWN: &str = "atoll.dev/node-ports";
 
@@ -34,12 +34,12 @@ fn node_port(service: &Value) -> Option<u64> {
     service["spec"]["ports"][0]["nodePort"].as_u64()
 }
 
-/// What the host keeps of what was asked for.
+/// The requested ports in the annotation of the host.
 fn asked_for(service: &Value) -> Option<u64> {
     service["metadata"]["annotations"][ASKED].as_str()?.parse().ok()
 }
 
-/// Both clusters, with this namespace.
+/// Both clusters with a new namespace.
 fn both(site: &VirtualSite, of: &str) -> anyhow::Result<[Kubectl; 2]> {
     let clusters = [site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Proxy)?];
     for kubectl in &clusters {
@@ -56,7 +56,7 @@ pub(super) fn are_shown_as_asked(site: &VirtualSite) -> anyhow::Result<()> {
         beijing.ok_with(way, &manifest)?;
         let second = hangzhou.run_with(way, &manifest)?;
         let stored = read(&host, "ports-ke-hangzhou", name)?;
-        let real = node_port(&stored).context("the host gave no port")?;
+        let real = node_port(&stored).context("the Service has no port on the host")?;
         ensure!(second.code == 0, "{name}: {second:?}");
         ensure!(node_port(&read(&host, "ports-ke-beijing", name)?) == Some(port.into()), "{name}");
         ensure!(real != u64::from(port) && asked_for(&stored) == Some(port.into()), "{stored}");
@@ -71,19 +71,19 @@ pub(super) fn are_shown_as_asked(site: &VirtualSite) -> anyhow::Result<()> {
         ensure!(!second.to_string().contains("asked-node-port"), "{second}");
         let listed = hangzhou.ok(&["get", "services", "-A", "-o", "json"])?;
         ensure!(!listed.contains("asked-node-port") && listed.contains(&format!("{port}={real}")), "{listed}");
-        // Those who look at a table want to reach it.
+        // Tables contain the actual port.
         let table = hangzhou.ok(&["get", "services", "-n", "ports"])?;
         ensure!(table.contains(&format!("80:{real}/TCP")), "{table}");
 
         keeps_its_port(&hangzhou, &host, name, way, &manifest, real)?;
-        // It keeps it when the other one is there no more.
+        // The Service keeps its port after the deletion of the other one.
         beijing.ok(&["delete", "service", name, "-n", "ports"])?;
         keeps_its_port(&hangzhou, &host, name, way, &manifest, real)?;
     }
     Ok(())
 }
 
-/// Writes that say the same change nothing, and those that change something else change no port.
+/// Identical writes change nothing, and other writes keep the port.
 fn keeps_its_port(
     kubectl: &Kubectl,
     host: &Kubectl,
@@ -106,7 +106,7 @@ fn keeps_its_port(
         let words = ["patch", "service", name, "-n", "ports", "--type", kind, "-p", &patch.to_string()];
         kubectl.ok(&words)
     };
-    let asked = node_port(&serde_json::from_str(&kubectl.ok(&get)?)?).context("it shows no port")?;
+    let asked = node_port(&serde_json::from_str(&kubectl.ok(&get)?)?).context("the Service shows no port")?;
     let target = |target: u16| json!({"port": 80, "targetPort": target, "nodePort": asked, "name": "p80"});
     patch("strategic", &json!({"spec": {"ports": [target(8081)]}}))?;
     patch("merge", &json!({"spec": {"ports": [target(8082)]}}))?;
@@ -117,12 +117,12 @@ fn keeps_its_port(
     let changed = read(host, "ports-ke-hangzhou", name)?;
     ensure!(changed["spec"]["ports"][0]["targetPort"] == 8084 && node_port(&changed) == Some(real), "{changed}");
     ensure!(asked_for(&changed) == Some(asked), "{changed}");
-    // As it was.
+    // The port is unchanged.
     patch("json", &json!([{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 80}]))?;
     Ok(())
 }
 
-/// A cluster that has a port is told so, as by any API server.
+/// A cluster that already uses a port gets the error of an API server.
 pub(super) fn of_its_own_are_taken(site: &VirtualSite) -> anyhow::Result<()> {
     let [beijing, hangzhou] = both(site, "own-ports")?;
     let manifest = service("own-ports", "one", &[(80, 30021), (81, 30022)]).to_string();
@@ -137,12 +137,12 @@ pub(super) fn of_its_own_are_taken(site: &VirtualSite) -> anyhow::Result<()> {
     let shown = read(&hangzhou, "own-ports", "one")?;
     let ports: Vec<_> = shown["spec"]["ports"].as_array().into_iter().flatten().map(|port| &port["nodePort"]).collect();
     ensure!(ports == [30021, 30022], "{shown}");
-    // What it got is not what it has: who asks for it gets another one.
+    // The actual port is hidden, so another Service can request this number, and gets another actual port.
     let stored = read(&site.host().kubectl(), "own-ports-ke-hangzhou", "one")?;
     let got = u16::try_from(node_port(&stored).context("no port")?)?;
     hangzhou.ok_with(&["create", "-f", "-"], &service("own-ports", "three", &[(80, got)]).to_string())?;
     ensure!(node_port(&read(&hangzhou, "own-ports", "three")?) == Some(got.into()));
-    // A Service that asks for another one gets it, if it is free, and no word of the first is left.
+    // A Service that requests another free port gets it, and the annotation is removed.
     let moved = service("own-ports", "one", &[(80, 30023), (81, 30022)]).to_string();
     hangzhou.ok_with(&["replace", "-f", "-"], &moved)?;
     let stored = read(&site.host().kubectl(), "own-ports-ke-hangzhou", "one")?;
@@ -150,7 +150,7 @@ pub(super) fn of_its_own_are_taken(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The port for health checks is one too, and typed clients write protobuf.
+/// The health check port is a node port too. Typed clients write protobuf.
 pub(super) fn of_every_sort(site: &VirtualSite) -> anyhow::Result<()> {
     let [beijing, hangzhou] = both(site, "sorts")?;
     let mut balanced = service("sorts", "balanced", &[(80, 30031)]);
@@ -166,11 +166,11 @@ pub(super) fn of_every_sort(site: &VirtualSite) -> anyhow::Result<()> {
         let typed = ["create", "service", "nodeport", "typed", "--tcp=80", "--node-port=30033", "-n", "sorts"];
         kubectl.ok(&typed)?;
         ensure!(node_port(&read(kubectl, "sorts", "typed")?) == Some(30033));
-        // Who takes all annotations away takes those away that are to be seen.
+        // A client that removes all annotations removes only visible ones.
         let all = r#"{"metadata":{"annotations":null}}"#;
         kubectl.ok(&["patch", "service", "balanced", "-n", "sorts", "--type=merge", "-p", all])?;
         ensure!(read(kubectl, "sorts", "balanced")?["spec"] == shown["spec"]);
-        // A dry run is answered alike.
+        // A dry run gets the same response.
         let dry =
             ["create", "service", "nodeport", "dry", "--tcp=80", "-n", "default", "--dry-run=server", "-o", "json"];
         let other: Value = serde_json::from_str(&kubectl.ok(&[&dry[..], &["--node-port=30034"]].concat())?)?;

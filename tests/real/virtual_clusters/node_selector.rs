@@ -1,5 +1,5 @@
-//! The annotation by which a Namespace selects nodes: clients write and read it as on any cluster, and the host has no
-//! part in it.
+//! The annotation of a Namespace that selects nodes: clients write and read it as on any cluster, and the host ignores
+//! it.
 
 use anyhow::ensure;
 use atoll_tests::{Route, VirtualSite};
@@ -18,12 +18,12 @@ fn annotated(name: &str, annotations: &Value) -> String {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}).to_string()
 }
 
-/// What an object has at the annotation.
+/// The value of the annotation of an object.
 fn selector(object: &str) -> anyhow::Result<Value> {
     Ok(serde_json::from_str::<Value>(object)?["metadata"]["annotations"][SELECTOR].take())
 }
 
-/// Whatever a client writes, it reads, and the host does not obey it.
+/// Clients read the value that they wrote, and the host ignores it.
 pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()> {
     let curl = site.curl(BEIJING, Route::Path)?;
     let host = site.host().kubectl();
@@ -79,15 +79,15 @@ pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()
             ("PATCH", applied, apply, whole("a=g"), json!("a=g")),
         ]
     };
-    // The second time, the operator of the host selects nodes too, and nobody takes that away.
+    // In the second round, the operator of the host also selects nodes. Clients cannot remove this.
     for operators in [Value::Null, json!("h=i")] {
         if let Some(value) = operators.as_str() {
             host.ok(&["annotate", "namespace", HOST_ONE, &format!("{SELECTOR}={value}")])?;
         }
         for (method, path, media, body, wanted) in writes() {
-            let answer = curl.send_as(method, path, media, &body)?;
-            ensure!(answer.code == 200, "{method} {media} {body}: {}", answer.body);
-            ensure!(selector(&answer.body)? == wanted, "{method} {media} {body}: {}", answer.body);
+            let response = curl.send_as(method, path, media, &body)?;
+            ensure!(response.code == 200, "{method} {media} {body}: {}", response.body);
+            ensure!(selector(&response.body)? == wanted, "{method} {media} {body}: {}", response.body);
             ensure!(stored()? == (operators.clone(), wanted), "{method} {media} {body}: {:?}", stored()?);
         }
     }
@@ -100,34 +100,35 @@ pub(super) fn a_node_selector_is_parked(site: &VirtualSite) -> anyhow::Result<()
         (watch, "application/json"),
         (watch, "application/vnd.kubernetes.protobuf;stream=watch"),
     ] {
-        let answer = curl.clone().with(&["--header", &format!("Accept: {accept}")]).get(path)?;
-        let says = |text: &str| answer.body.contains(text);
+        let response = curl.clone().with(&["--header", &format!("Accept: {accept}")]).get(path)?;
+        let says = |text: &str| response.body.contains(text);
         ensure!(
-            answer.code == 200 && says(SELECTOR) && says("a=g"),
+            response.code == 200 && says(SELECTOR) && says("a=g"),
             "{path} {accept}: {} {}",
-            answer.code,
-            answer.body
+            response.code,
+            response.body
         );
-        ensure!(!says("parked") && !says("h=i"), "{path} {accept}: {}", answer.body);
+        ensure!(!says("parked") && !says("h=i"), "{path} {accept}: {}", response.body);
     }
     let read = curl.get(ONE)?.json()?;
     let owned = read["metadata"]["managedFields"].to_string();
     ensure!(owned.contains(&format!("f:{SELECTOR}")) && !owned.contains("parked"), "{owned}");
-    // Two managers that want different nodes have a conflict over the annotation that they know.
+    // Two field managers with different values have a conflict over the visible annotation.
     let other = format!("{ONE}?fieldManager=other");
     let conflict = curl.send_as("PATCH", &other, apply, &annotated("selecting", &json!({SELECTOR: "a=j"})))?;
     let status = conflict.refused(409, "Conflict", SELECTOR)?;
     ensure!(!status.to_string().contains("parked"), "{status}");
-    // The host's key is nobody's here.
+    // No visible manager owns the key of the host.
     for key in [PARKED, "scheduler.alpha.kubernetes.io/tolerationsWhitelist"] {
-        let answer = curl.send("POST", NAMESPACES, &annotated("selecting-2", &json!({key: "a=b"})))?;
-        answer.refused(422, "Invalid", "managed by the operator of the host cluster")?;
+        let response = curl.send("POST", NAMESPACES, &annotated("selecting-2", &json!({key: "a=b"})))?;
+        response.refused(422, "Invalid", "managed by the operator of the host cluster")?;
     }
     site.administrator(BEIJING, Route::Proxy)?.ok(&["delete", "namespace", "selecting", "--timeout=60s"])?;
     Ok(())
 }
 
-/// Whoever writes back what was read keeps the owner of the annotation, and makes nobody the owner of the operator's.
+/// A client that writes back the object keeps the owner of the annotation, and does not become the owner of that of the
+/// operator.
 pub(super) fn a_node_selector_keeps_its_owner(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "selecting-back";
     let (curl, host) = (site.curl(BEIJING, Route::Path)?, site.host().kubectl());

@@ -1,9 +1,9 @@
-//! Kinds and definitions of the host's operator, which no virtual cluster writes, changes or takes along.
+//! Kinds and definitions of the operator of the host, which virtual clusters cannot write, change or delete.
 //!
-//! Each trial has its own kinds, because all share one host.
+//! Each test has its own kinds, because all share one host.
 
 use anyhow::ensure;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) const TRIALS: [Listed; 6] = [
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// A definition of `plural`, whose objects may hold anything; `owner` is one of its labels.
+/// A definition of `plural` without a schema. `owner` is one of its labels.
 fn definition(plural: &str, group: &str, scope: &str, owner: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
@@ -49,22 +49,22 @@ fn apply(kubectl: &Kubectl, object: &Value) -> anyhow::Result<String> {
     kubectl.ok_with(&["apply", "-f", "-"], &object.to_string())
 }
 
-/// The virtual cluster has a definition, and its objects are served.
+/// Waits until the virtual cluster serves the objects of a definition.
 fn bring(kubectl: &Kubectl, definition: &Value) -> anyhow::Result<()> {
     apply(kubectl, definition)?;
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-    eventually(SOON, || kubectl.ok(&["get", name, "--all-namespaces"]))?;
+    eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", name, "--all-namespaces"]))?;
     Ok(())
 }
 
-/// A kind of the operator's without namespaces, behind which there is a controller for all nodes of the host, is neither
-/// served nor written, whatever a virtual cluster's administrator tries.
+/// Virtual clusters cannot read or write a cluster-scoped kind of the operator, for example one with a controller for
+/// all nodes of the host.
 fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let (plural, group) = ("nodewipejobs", "operations.kubeedge.io");
     let name = format!("{plural}.{group}");
     host.ok_with(&["create", "-f", "-"], &definition(plural, group, "Cluster", "operator").to_string())?;
-    eventually(SOON, || host.ok(&["get", &name]))?;
+    eventually(CONDITION_TIMEOUT, || host.ok(&["get", &name]))?;
     host.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "real"})))?;
     let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let curl = site.curl(BEIJING, Route::Path)?;
@@ -79,20 +79,20 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
         ("DELETE", &format!("{collection}/real"), "application/json", ""),
         ("DELETE", &collection, "application/json", ""),
     ] {
-        let answer = curl.send_as(method, path, media_type, body)?;
-        ensure!(answer.code == 403, "{method} {path}: {} {}", answer.code, answer.body);
-        ensure!(answer.body.contains("does not offer this resource to virtual clusters"), "{}", answer.body);
+        let response = curl.send_as(method, path, media_type, body)?;
+        ensure!(response.code == 403, "{method} {path}: {} {}", response.code, response.body);
+        ensure!(response.body.contains("does not offer this resource to virtual clusters"), "{}", response.body);
     }
-    ensure!(curl.get(&format!("{collection}/real"))?.code == 404, "the operator's object is shown");
+    ensure!(curl.get(&format!("{collection}/real"))?.code == 404, "the cluster shows an object of the operator");
     let listed = curl.get(&collection)?;
     ensure!(listed.code == 200 && !listed.body.contains("real"), "{}", listed.body);
     let objects = host.ok(&["get", &name, "-o=jsonpath={.items[*].metadata.name} {.items[*].spec.image}"])?;
     ensure!(objects == "real registry.example.com/pwn", "{objects}");
     ensure!(host.fails(&["get", "clusterrole", &format!("atoll:custom:{name}")])?.contains("(NotFound)"));
-    // Nor is it told of, in any document.
-    eventually(SOON, || {
+    // No discovery document contains it.
+    eventually(CONDITION_TIMEOUT, || {
         for path in ["/apis", "/openapi/v2", "/openapi/v3"] {
-            ensure!(!administrator.ok(&["get", "--raw", path])?.contains(plural), "{path} tells of it");
+            ensure!(!administrator.ok(&["get", "--raw", path])?.contains(plural), "{path} contains it");
         }
         Ok(())
     })?;
@@ -102,15 +102,15 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
         "spec": {"resourceAttributes": attributes},
     });
     let said = administrator.ok_with(&["create", "-f", "-", "-o=jsonpath={.status.allowed}"], &review.to_string())?;
-    ensure!(said == "false", "reviews promise what is refused");
+    ensure!(said == "false", "a review allows a refused request");
     let said = administrator.run_with(&["create", "-f", "-"], &pwn)?;
     ensure!(said.code != 0 && said.stderr.contains("no matches for kind"), "{said:?}");
     host.ok(&["delete", "crd", &name])?;
     Ok(())
 }
 
-/// A kind of the operator's with namespaces is read in those of a virtual cluster, and not written, where the configuration says
-/// so. Another kind is not affected.
+/// If the configuration says so, virtual clusters can only read a namespaced kind of the operator. This does not affect
+/// other kinds.
 fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "operators";
     let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?);
@@ -120,8 +120,8 @@ fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()>
     for plural in ["devices", "gadgets"] {
         let name = format!("{plural}.{group}");
         host.ok_with(&["create", "-f", "-"], &definition(plural, group, "Namespaced", "operator").to_string())?;
-        eventually(SOON, || host.ok(&["get", &name]))?;
-        eventually(SOON, || administrator.ok(&["get", &name, "-n", NAME]))?;
+        eventually(CONDITION_TIMEOUT, || host.ok(&["get", &name]))?;
+        eventually(CONDITION_TIMEOUT, || administrator.ok(&["get", &name, "-n", NAME]))?;
         host.ok_with(&["create", "-f", "-", "-n", &host_name], &object(plural, group, &json!({"name": "real"})))?;
     }
     let why = "the operator of the host cluster does not offer this resource to virtual clusters";
@@ -139,14 +139,14 @@ fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()>
         kubectl.ok_with(&["create", "-f", "-"], &mine("gadgets"))?;
     }
     let review = ["auth", "can-i", "create", &format!("devices.{group}"), "-n", NAME];
-    ensure!(administrator.run(&review)?.stdout.starts_with("no"), "reviews promise what is refused");
+    ensure!(administrator.run(&review)?.stdout.starts_with("no"), "a review allows a refused request");
     host.ok(&["delete", "crd", &format!("devices.{group}"), &format!("gadgets.{group}")])?;
     administrator.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
 }
 
-/// What a virtual cluster defined first, and the operator applies then, is the operator's: neither it nor its objects go with
-/// the virtual cluster's delete.
+/// If the operator applies a definition that a virtual cluster has created, it belongs to the operator. A delete by the
+/// virtual cluster removes neither the definition nor its objects.
 fn definitions_survive_who_came_first(site: &VirtualSite) -> anyhow::Result<()> {
     for (how, group) in [(&["apply"][..], "first.example.com"), (&["apply", "--server-side"], "second.example.com")] {
         for spec in ["same", "other"] {
@@ -162,7 +162,10 @@ fn survives(site: &VirtualSite, how: &[&str], group: &str, differs: bool) -> any
     let (plural, name) = ("warrants", format!("warrants.{group}"));
     let crd = format!("crd/{name}");
     bring(&beijing, &definition(plural, group, "Namespaced", "beijing"))?;
-    ensure!(hangzhou.fails(&["get", &crd])?.contains("(NotFound)"), "a neighbour's definition is found");
+    ensure!(
+        hangzhou.fails(&["get", &crd])?.contains("(NotFound)"),
+        "the cluster can read a definition of another cluster"
+    );
 
     let mut real = definition(plural, group, "Namespaced", "operator");
     if differs {
@@ -171,33 +174,33 @@ fn survives(site: &VirtualSite, how: &[&str], group: &str, differs: bool) -> any
     let force: &[&str] = if how.len() > 1 { &["--force-conflicts"] } else { &[] };
     host.ok_with(&[how, force, &["-f", "-"]].concat(), &real.to_string())?;
     host.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "real", "namespace": "default"})))?;
-    // From now on it is for everybody.
-    eventually(SOON, || hangzhou.ok(&["get", &crd]))?;
+    // All virtual clusters see it now.
+    eventually(CONDITION_TIMEOUT, || hangzhou.ok(&["get", &crd]))?;
 
     let patch = r#"{"spec": {"names": {"shortNames": ["mine"]}}}"#;
     let said = beijing.fails(&["patch", &crd, "--type=merge", "-p", patch])?;
     ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
     stays(&beijing, &host, &name)?;
-    // Also what is the operator's alone by now.
+    // This includes definitions that only the operator uses.
     ensure!(beijing.fails(&["delete", &crd])?.contains("created it for all virtual clusters"));
     host.ok(&["get", &name, "real", "-n=default"])?;
     host.ok(&["delete", &crd])?;
     Ok(())
 }
 
-/// The virtual cluster deletes the definition, kubectl does not wait for what stays, and it stays with its object.
+/// The virtual cluster deletes the definition. kubectl does not wait, and the definition and its object stay.
 fn stays(kubectl: &Kubectl, host: &Kubectl, name: &str) -> anyhow::Result<()> {
     let crd = format!("crd/{name}");
     let uid = || host.ok(&["get", &crd, "-o=jsonpath={.metadata.uid}{.metadata.deletionTimestamp}"]);
     let before = uid()?;
     kubectl.ok(&["delete", &crd, "--timeout=20s"])?;
-    ensure!(uid()? == before, "the operator's definition is gone");
+    ensure!(uid()? == before, "the definition of the operator does not exist");
     let labels = kubectl.ok(&["get", &crd, "-o=jsonpath={.metadata.labels.owner}"])?;
-    ensure!(labels != "beijing", "what the cluster had of it is still there: {labels}");
+    ensure!(labels != "beijing", "labels of the cluster still exist: {labels}");
     Ok(())
 }
 
-/// Who has objects of a definition relies on it, and need not have written it.
+/// A cluster with objects of a definition uses it, even if it has not written it.
 fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let (beijing, hangzhou) = (site.administrator(BEIJING, Route::Proxy)?, site.administrator(HANGZHOU, Route::Path)?);
@@ -210,15 +213,17 @@ fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
                 "Namespaced" => json!({"name": name, "namespace": "default"}),
                 _ => json!({"name": name}),
             };
-            eventually(SOON, || beijing.ok_with(&["create", "-f", "-"], &object(plural, &group, &metadata("own"))))?;
-            // Alone, the cluster changes what it likes.
+            eventually(CONDITION_TIMEOUT, || {
+                beijing.ok_with(&["create", "-f", "-"], &object(plural, &group, &metadata("own")))
+            })?;
+            // If no other cluster uses it, the cluster can change it.
             let short = |name: &str| format!(r#"{{"spec": {{"names": {{"shortNames": ["{name}"]}}}}}}"#);
             beijing.ok(&["patch", &crd, "--type=merge", "-p", &short("one")])?;
             host.ok_with(&["create", "-f", "-"], &object(plural, &group, &metadata("real")))?;
             if changes {
                 let said = beijing.fails(&["patch", &crd, "--type=merge", "-p", &short("two")])?;
                 ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
-                eventually(SOON, || hangzhou.ok(&["get", &crd]))?;
+                eventually(CONDITION_TIMEOUT, || hangzhou.ok(&["get", &crd]))?;
             }
             stays(&beijing, &host, &name)?;
             host.ok(&[&["get", &name, "real"][..], if scope == "Cluster" { &[] } else { &["-n=default"] }].concat())?;
@@ -228,7 +233,7 @@ fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Once the operator uses a kind that a virtual cluster brought, no virtual cluster writes it in the agent's name.
+/// If the operator uses a kind of a virtual cluster, virtual clusters can no longer write it.
 fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let beijing = site.administrator(BEIJING, Route::Proxy)?;
@@ -239,7 +244,7 @@ fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
         let brought = definition(plural, &group, "Cluster", "beijing");
         bring(&beijing, &brought)?;
         let own = |number: usize| object(plural, &group, &json!({"name": format!("own-{number}")}));
-        eventually(SOON, || beijing.ok_with(&["create", "-f", "-"], &own(0)))?;
+        eventually(CONDITION_TIMEOUT, || beijing.ok_with(&["create", "-f", "-"], &own(0)))?;
         let role = format!("atoll:custom:{name}");
         host.ok(&["get", "clusterrole", &role])?;
         if how == "applies" {
@@ -248,21 +253,21 @@ fn kinds_are_taken_over(site: &VirtualSite) -> anyhow::Result<()> {
             host.ok_with(&["create", "-f", "-"], &object(plural, &group, &json!({"name": "real"})))?;
         }
         let mut number = 0;
-        eventually(SOON, || {
+        eventually(CONDITION_TIMEOUT, || {
             number += 1;
-            let answer = curl.send("POST", &format!("/apis/{group}/v1/{plural}"), &own(number))?;
-            ensure!(answer.code == 403, "{} {}", answer.code, answer.body);
-            ensure!(answer.body.contains("does not offer this resource to virtual clusters"), "{}", answer.body);
+            let response = curl.send("POST", &format!("/apis/{group}/v1/{plural}"), &own(number))?;
+            ensure!(response.code == 403, "{} {}", response.code, response.body);
+            ensure!(response.body.contains("does not offer this resource to virtual clusters"), "{}", response.body);
             Ok(())
         })?;
-        // The agent gives the right back.
-        eventually(SOON, || host.fails(&["get", "clusterrole", &role]))?;
+        // The agent removes its own right.
+        eventually(CONDITION_TIMEOUT, || host.fails(&["get", "clusterrole", &role]))?;
         host.ok(&["delete", &crd])?;
     }
     Ok(())
 }
 
-/// An apply that would create something needs the right to create it, as on any API server.
+/// An apply that creates an object requires the right to create, as on any API server.
 fn who_may_not_create_applies_to_what_is_there(site: &VirtualSite) -> anyhow::Result<()> {
     let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let (plural, group) = ("pumps", "mended.example.com");

@@ -1,5 +1,4 @@
-//! The order of a request: a caller is authorised before their body is read, and before the agent asks the host for
-//! anything in its own name.
+//! The order of checks: the agent authorizes a caller before it reads the body, and before it sends requests as itself.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Route, VirtualSite};
@@ -19,24 +18,25 @@ const WRITES: [(&str, &str); 9] = [
     ("POST", "/apis/nobody.example.com/v1/things"),
 ];
 
-/// Each request announces a body that never comes. An agent that waited for it would not answer.
-pub(super) fn bodies_are_read_of_the_authorised(site: &VirtualSite) -> anyhow::Result<()> {
+/// The bodies of the requests do not come. An agent that waits for them would not respond.
+pub(super) fn bodies_are_read_after_authorization(site: &VirtualSite) -> anyhow::Result<()> {
     for route in Route::ALL {
         let nobody = site.curl(BEIJING, route)?.anonymous();
         let stranger = site.curl_like(&site.user(BEIJING, "stranger")?, BEIJING, route)?;
         for (client, name) in [(&nobody, "system:anonymous"), (&stranger, "stranger")] {
             for (method, path) in WRITES {
-                let answer = client.send_head(method, path)?;
+                let response = client.send_head(method, path)?;
                 let says = format!("is forbidden: User \"{name}\" cannot ");
-                answer.refused(403, "Forbidden", &says).with_context(|| format!("{route:?} {method} {path}"))?;
+                response.refused(403, "Forbidden", &says).with_context(|| format!("{route:?} {method} {path}"))?;
             }
         }
     }
     Ok(())
 }
 
-/// Reads that the agent would answer by requests of its own. The host's audit log has them all.
-pub(super) fn the_host_is_asked_for_the_authorised(site: &VirtualSite) -> anyhow::Result<()> {
+/// Reads for which the agent would send requests as itself if the caller had the right. The audit log of the host
+/// contains all requests.
+pub(super) fn the_host_gets_requests_after_authorization(site: &VirtualSite) -> anyhow::Result<()> {
     let stranger = site.curl_like(&site.user(BEIJING, "stranger")?, BEIJING, Route::Sni)?;
     for path in [
         "/api/v1/namespaces/looked-for/pods",
@@ -46,12 +46,12 @@ pub(super) fn the_host_is_asked_for_the_authorised(site: &VirtualSite) -> anyhow
     ] {
         stranger.get(path)?.refused(403, "Forbidden", "is forbidden: User \"stranger\" cannot ")?;
     }
-    // What is authorised after that is in the log after that.
+    // This request comes after all of the above in the log.
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("asked-last"))?;
     let log = std::fs::read_to_string(site.host().dir().join("audit.log"))?;
     ensure!(log.contains("asked-last-ke-beijing"), "the log is not complete");
     let asked: Vec<_> = log.lines().filter(|line| line.contains("looked-for")).collect();
-    ensure!(asked.is_empty(), "the host was asked: {asked:?}");
+    ensure!(asked.is_empty(), "the host got requests: {asked:?}");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Large labels and annotations of virtual clusters on what they share: they take no room of others.
+//! Large labels and annotations of virtual clusters on shared objects: they do not reduce the space of others.
 
 use anyhow::ensure;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) const TRIALS: [Listed; 2] = [
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// More than half of what all annotations of an object may take together.
+/// More than half of the maximum size of all annotations of an object.
 const LARGE: usize = 140_000;
 
 /// A definition of namespaced objects, with a description of this length.
@@ -32,12 +32,12 @@ fn apply(kubectl: &Kubectl, how: &[&str], object: &Value) -> anyhow::Result<Stri
     kubectl.ok_with(&[&["apply", "-f", "-"], how].concat(), &object.to_string())
 }
 
-/// The length of the annotation `large`, as a cluster sees it.
+/// The length of the annotation `large` in a cluster.
 fn large(kubectl: &Kubectl, crd: &str) -> anyhow::Result<usize> {
     Ok(kubectl.ok(&["get", crd, "-o=jsonpath={.metadata.annotations.large}"])?.len())
 }
 
-/// How many overlays of an object a virtual cluster stores beside it.
+/// The number of objects that store overlays of an object.
 fn stored(host: &Kubectl, cluster: &str, crd: &str) -> anyhow::Result<usize> {
     let all = ["get", "cm", "-n", &format!("atoll-root-{cluster}"), "-l", "atoll.dev/overlay", "-o=json"];
     let all: Value = serde_json::from_str(&host.ok(&all)?)?;
@@ -63,7 +63,7 @@ fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
     for length in [LARGE, 250_000] {
         apply(&beijing, &["--server-side"], &own(BEIJING, length))?;
     }
-    // The operator has all the room that the API server gives.
+    // The operator can use the maximum size of the API server.
     operators["metadata"]["annotations"] = json!({"operators": "y".repeat(LARGE)});
     apply(&host, &["--server-side"], &operators)?;
     let shown =
@@ -72,7 +72,7 @@ fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
     operators["metadata"]["annotations"] = json!({"operators": "y".repeat(LARGE + 1)});
     apply(&host, &["--server-side"], &operators)?;
 
-    ensure!(large(&beijing, &crd)? == 250_000 && large(&hangzhou, &crd)? == 100_000, "what the clusters have applied");
+    ensure!(large(&beijing, &crd)? == 250_000 && large(&hangzhou, &crd)? == 100_000, "the applied annotations");
     for cluster in [BEIJING, HANGZHOU] {
         ensure!(stored(&host, cluster, &crd)? == 1, "{cluster}: what was replaced is still there");
     }
@@ -80,12 +80,18 @@ fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
     let watched = site.curl(BEIJING, Route::Path)?.get(&format!("{PATH}?{watch}"))?.body;
     ensure!(watched.contains(&"x".repeat(250_000)) && !watched.contains("stored:"), "{} bytes", watched.len());
     let seen = host.ok(&["get", &crd, "-o=json"])?;
-    ensure!(!seen.contains("xxxx"), "an overlay is in the host's object");
+    ensure!(!seen.contains("xxxx"), "the object on the host contains an overlay");
     let listed = |kubectl: &Kubectl, selector: &str| kubectl.ok(&["get", "crd", "-o=name", "-l", selector]);
-    ensure!(listed(&beijing, &format!("of={group},cluster={BEIJING}"))?.contains("gears"), "it is not selected");
-    ensure!(listed(&beijing, &format!("of={group},cluster={HANGZHOU}"))?.is_empty(), "a neighbour's label");
+    ensure!(
+        listed(&beijing, &format!("of={group},cluster={BEIJING}"))?.contains("gears"),
+        "the selector does not match"
+    );
+    ensure!(
+        listed(&beijing, &format!("of={group},cluster={HANGZHOU}"))?.is_empty(),
+        "a label of another cluster matches"
+    );
 
-    // A dry run stores nothing and shows what would be. A change of something else keeps what there is.
+    // A dry run stores nothing, and shows the result. Changes of other fields keep the overlay.
     let shown = ["--server-side", "--dry-run=server", "-o=jsonpath={.metadata.annotations.large}"];
     let shown = apply(&hangzhou, &shown, &own(HANGZHOU, 50_000))?;
     ensure!(shown.len() == 50_000 && large(&hangzhou, &crd)? == 100_000, "after a dry run");
@@ -94,12 +100,12 @@ fn leave_room_for_the_operator(site: &VirtualSite) -> anyhow::Result<()> {
     hangzhou.ok(&["annotate", &crd, "large-"])?;
     ensure!(large(&hangzhou, &crd)? == 0 && large(&beijing, &crd)? == 250_000, "after a removal");
     beijing.ok(&["delete", &crd])?;
-    ensure!(large(&beijing, &crd)? == 0 && stored(&host, BEIJING, &crd)? == 0, "after it was given up");
+    ensure!(large(&beijing, &crd)? == 0 && stored(&host, BEIJING, &crd)? == 0, "after the apply without it");
     host.ok(&["delete", &crd])?;
     Ok(())
 }
 
-/// `kubectl apply` keeps what it has applied in an annotation. Every cluster applies the same large definition.
+/// `kubectl apply` stores the applied object in an annotation. Every cluster applies the same large definition.
 fn leave_room_for_each_other(site: &VirtualSite) -> anyhow::Result<()> {
     let group = "each.example.com";
     let crd = format!("crd/gears.{group}");
@@ -110,7 +116,7 @@ fn leave_room_for_each_other(site: &VirtualSite) -> anyhow::Result<()> {
         apply(kubectl, &[], &own)?;
     }
     for kubectl in &clusters {
-        // What an apply leaves out goes, if the last one is known.
+        // An apply removes fields of the previous one.
         apply(kubectl, &[], &definition(group, LARGE))?;
         let labels = kubectl.ok(&["get", &crd, "-o=jsonpath={.metadata.labels}"])?;
         ensure!(labels == format!(r#"{{"of":"{group}"}}"#), "{labels}");
@@ -118,6 +124,6 @@ fn leave_room_for_each_other(site: &VirtualSite) -> anyhow::Result<()> {
     for kubectl in &clusters {
         kubectl.ok(&["delete", &crd])?;
     }
-    eventually(SOON, || site.host().kubectl().fails(&["get", &crd]))?;
+    eventually(CONDITION_TIMEOUT, || site.host().kubectl().fails(&["get", &crd]))?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Patches and bodies that cost far more than they weigh: the agent answers them as the host does, or refuses them, and
-//! goes on.
+//! Patches and bodies that need much more time or memory than their length suggests: the agent responds like the host,
+//! or refuses them, and continues to work.
 
 use anyhow::{Context, ensure};
 use atoll_tests::costly::{TEST, aliases, copied, grown, moved, nested};
@@ -15,10 +15,10 @@ const YAML: &str = "application/yaml";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/costly/deployments";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The additional memory that the agent may use for them.
+/// The maximum additional memory of the agent.
 const MEMORY: u64 = 128 << 20;
 
-/// One request at a time. The peak of the agent's memory is looked at after each.
+/// Sends one request at a time, and checks the peak memory of the agent after each.
 pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("costly"))?;
@@ -79,12 +79,12 @@ pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
         ("deeper YAML", "PUT", &one, YAML, "- ".repeat(1_000_000), &[400]),
     ] {
         let idle = site.agent().memory()?;
-        let answer = curl.send_as(method, path, media, &body)?;
-        ensure!(codes.contains(&answer.code), "{what}: {} {:.300}", answer.code, answer.body);
+        let response = curl.send_as(method, path, media, &body)?;
+        ensure!(codes.contains(&response.code), "{what}: {} {:.300}", response.code, response.body);
         let peak = site.agent().peak()?;
         ensure!(peak < idle + MEMORY, "{what}: {idle} bytes before, {peak} for it");
     }
-    // What can be done is done, and the answer to what cannot is the host's own.
+    // The agent applies possible patches. For others, the response equals that of the host.
     ensure!(curl.get(&one)?.code == 200);
     agrees_with_the_host(site, &curl)?;
     kubectl.ok(&["delete", "crd", "costlies.patches.example.com", "--timeout=60s"])?;
@@ -92,20 +92,20 @@ pub(super) fn cost_the_agent_little(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Up to 3 MiB may be copied, there and here.
+/// Both the host and the agent limit copies to 3 MiB.
 fn agrees_with_the_host(site: &VirtualSite, curl: &Curl) -> anyhow::Result<()> {
     let pki = site.host().dir().join("pki");
-    let address = site.host().api_servers()?.into_iter().next().context("an API server")?;
+    let address = site.host().api_servers()?.into_iter().next().context("no API server")?;
     let host = Curl::directly(&address, &pki.join("ca.crt"));
     let host = host.with_certificate(&pki.join("admin.crt"), &pki.join("admin.key"));
     let there = "/apis/apps/v1/namespaces/costly-ke-beijing/deployments/a?dryRun=All";
     let here = format!("{DEPLOYMENTS}/a?dryRun=All");
     for times in [3, 22] {
-        // On the host there is a node selector, which is no secret to anybody there.
         let mut patch = copied("/metadata/annotations", times);
-        // What was copied goes again, so that the rest is an object.
+        // Remove the copy, so that the result is valid.
         let gone = r#",{"op":"replace","path":"/metadata/annotations","value":{"a":"b"}}]"#;
         patch.replace_range(patch.len() - 1.., gone);
+        // The patch for the host has no `test`, because the host shows the node selector.
         let (host, cluster) = (
             host.send_as("PATCH", there, JSON_PATCH, &patch.replacen(&format!("{TEST},"), "", 1))?,
             curl.send_as("PATCH", &here, JSON_PATCH, &patch)?,

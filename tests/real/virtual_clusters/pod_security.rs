@@ -1,4 +1,4 @@
-//! Labels of Pod Security (`pod-security.kubernetes.io`), which clients write on their Namespaces as on any cluster.
+//! Pod Security labels (`pod-security.kubernetes.io`): clients write them on their Namespaces as on any cluster.
 
 use anyhow::ensure;
 use atoll_tests::{Route, VirtualSite};
@@ -15,7 +15,7 @@ fn labelled(name: &str, labels: &Value) -> String {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}).to_string()
 }
 
-/// Every way to write the labels reaches the host, which enforces what they say.
+/// The host enforces the labels, with every kind of write.
 pub(super) fn labels_are_the_clients(site: &VirtualSite) -> anyhow::Result<()> {
     let curl = site.curl(BEIJING, Route::Path)?;
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
@@ -74,10 +74,10 @@ pub(super) fn labels_are_the_clients(site: &VirtualSite) -> anyhow::Result<()> {
         ),
         ("PATCH", &applied, "application/apply-patch+yaml", labelled("secured", &json!({})), Value::Null, Value::Null),
     ] {
-        let answer = curl.send_as(method, path, media, &body)?;
-        ensure!(answer.code == 200, "{method} {media}: {}", answer.body);
+        let response = curl.send_as(method, path, media, &body)?;
+        ensure!(response.code == 200, "{method} {media}: {}", response.body);
         let stored = host.ok(&["get", "namespace", "secured-ke-beijing", "-o", "json"])?;
-        for object in [&answer.body, &stored] {
+        for object in [&response.body, &stored] {
             ensure!(seen(object)? == (enforced.clone(), warned.clone()), "{method} {media} {body}: {object}");
         }
     }

@@ -1,16 +1,17 @@
-//! The admission policies on the host: one set for all virtual clusters, which reads from each Namespace what differs.
+//! The admission policies on the host: one set for all virtual clusters. Annotations of each Namespace have the
+//! differences.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
 use super::gate::{pod, says, thief};
 use super::{BEIJING, CLUSTERS, namespace};
 
-/// All policies of Atoll, however many virtual clusters there are.
+/// All policies of Atoll, for any number of virtual clusters.
 const VALIDATING: [&str; 12] = [
     "bindings.atoll.dev",
     "claims.atoll.dev",
@@ -34,11 +35,11 @@ const TOLERATIONS: &str = "atoll.dev/tolerations";
 /// On a host with two virtual clusters.
 pub(super) fn are_one_set(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    eventually(SOON, || are_all(&host))
+    eventually(CONDITION_TIMEOUT, || are_all(&host))
 }
 
-/// Clients see none that has the label of Atoll's own, whether they ask the endpoint or the host.
-pub(super) fn refuse_bindings_like_our_own(site: &VirtualSite) -> anyhow::Result<()> {
+/// Clients cannot create RoleBindings like mirrors, neither through the endpoint nor at the host.
+pub(super) fn refuse_bindings_like_mirrors(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "policies-bindings";
     let (thief, host) = (thief(site, NAME)?, format!("{NAME}-{BEIJING}"));
     let admin = site.administrator(BEIJING, Route::Path)?;
@@ -63,7 +64,8 @@ pub(super) fn refuse_bindings_like_our_own(site: &VirtualSite) -> anyhow::Result
     }
     let refused = thief.run_with(&[&create[..], &[&host]].concat(), &binding("atoll:crb:x", json!({})))?;
     ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
-    // What had such a name before the policy can be deleted, but does not become a copy; and a copy stays one.
+    // A RoleBinding that had such a name before the policy can be deleted, but cannot become a mirror. A mirror stays
+    // one.
     let mut old: Value = serde_json::from_str(&binding("atoll:crb:old", json!({})))?;
     old["metadata"]["finalizers"] = json!(["example.com/thief"]);
     site.host().kubectl().ok_with(&[&create[..], &[&host]].concat(), &old.to_string())?;
@@ -80,19 +82,19 @@ pub(super) fn refuse_bindings_like_our_own(site: &VirtualSite) -> anyhow::Result
     Ok(())
 }
 
-/// What the host's administrator takes away comes back.
+/// The agent creates policies again that the administrator of the host deletes.
 pub(super) fn are_restored(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
-    eventually(SOON, || are_all(&host))?;
+    eventually(CONDITION_TIMEOUT, || are_all(&host))?;
     host.ok(&["delete", "validatingadmissionpolicy", "namespaces.atoll.dev"])?;
-    // Where the host adds the node selector, the binding of the policy that does; else that of the one that refuses.
+    // The binding of the policy that adds the node selector, or of the one that refuses pods without it.
     let kind = if everywhere_kubeedge() { "validating" } else { "mutating" };
     let binding = format!("{kind}admissionpolicybinding/pods.atoll.dev");
     host.ok(&["delete", &binding])?;
     let policy = "validatingadmissionpolicy/nodes.atoll.dev";
     let nothing = r#"[{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]"#;
     host.ok(&["patch", policy, "--type=json", "-p", nothing])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         are_all(&host)?;
         let expression = host.ok(&["get", policy, "-o", "jsonpath={.spec.validations[0].expression}"])?;
         ensure!(expression != "true", "it stays");
@@ -100,10 +102,10 @@ pub(super) fn are_restored(site: &VirtualSite) -> anyhow::Result<()> {
     })
 }
 
-/// A policy for namespaced objects does not apply to cluster-scoped ones: RBAC decides. It may allow a single name, which
-/// the policies do not check.
+/// Policies for namespaced objects do not apply to cluster-scoped objects. RBAC authorizes those, and can allow a
+/// single name.
 pub(super) fn leave_what_is_in_no_namespace(site: &VirtualSite) -> anyhow::Result<()> {
-    // No client is served before the policies are in force.
+    // The agent serves clients only after the host enforces the policies.
     site.administrator(BEIJING, Route::Path)?.ok(&["get", "namespaces"])?;
     let host = site.host().kubectl();
     let user = "policies-operator";
@@ -115,14 +117,14 @@ pub(super) fn leave_what_is_in_no_namespace(site: &VirtualSite) -> anyhow::Resul
     host.ok(&[&["create", "clusterrole", user], &rights[..]].concat())?;
     host.ok(&["create", "clusterrolebinding", user, "--clusterrole", user, "--user", user])?;
     let own = ["runtimeclass", user, "--as", user];
-    eventually(SOON, || host.ok(&[&["annotate", "--overwrite"], &own[..], &["a=b"]].concat()))?;
+    eventually(CONDITION_TIMEOUT, || host.ok(&[&["annotate", "--overwrite"], &own[..], &["a=b"]].concat()))?;
     host.ok(&[&["delete"], &own[..]].concat())?;
     host.ok(&["delete", "clusterrole,clusterrolebinding", user])?;
     Ok(())
 }
 
-/// With one virtual cluster there are as many policies as with two. Those that an earlier version made for each virtual
-/// cluster are removed, and namespaces that it made get their annotations.
+/// The number of policies does not depend on the number of virtual clusters. The agent removes the policies of an
+/// earlier version, and adds the annotations to its namespaces.
 pub(super) fn replace_those_of_an_earlier_version() -> anyhow::Result<()> {
     let host = HostCluster::up(1)?;
     let kubectl = host.kubectl();
@@ -144,7 +146,7 @@ pub(super) fn replace_those_of_an_earlier_version() -> anyhow::Result<()> {
             ]}),
         };
         let mut spec = json!({"matchConstraints": {"resourceRules": [rule]}});
-        spec.as_object_mut().context("an object")?.extend(policy.as_object().context("an object")?.clone());
+        spec.as_object_mut().context("not an object")?.extend(policy.as_object().context("not an object")?.clone());
         let mut binding = json!({"policyName": name});
         if kind == "Validating" {
             binding["validationActions"] = json!(["Deny"]);
@@ -158,19 +160,19 @@ pub(super) fn replace_those_of_an_earlier_version() -> anyhow::Result<()> {
         }
     }
     let site = VirtualSite::on(host, &CLUSTERS[..1])?;
-    eventually(SOON, || are_all(&kubectl))?;
+    eventually(CONDITION_TIMEOUT, || are_all(&kubectl))?;
     let old = format!("old-{BEIJING}");
     ensure!(annotation(&kubectl, &old, SELECTOR)? == selector(), "it has no annotation");
     site.administrator(BEIJING, Route::Proxy)?.ok(&["create", "configmap", "mine", "-n", "old"])?;
     Ok(())
 }
 
-/// What differs between virtual clusters stands on the Namespace, and is nobody's of the cluster.
+/// The Namespace has the settings of its virtual cluster. Clients cannot see or change them.
 pub(super) fn read_the_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?);
     administrator.ok_with(&["create", "-f", "-"], &namespace("policies"))?;
     let name = format!("policies-{BEIJING}");
-    ensure!(annotation(&host, &name, SELECTOR)? == selector(), "it is not there at once");
+    ensure!(annotation(&host, &name, SELECTOR)? == selector(), "it does not exist immediately");
     for name in [format!("default-{BEIJING}"), format!("atoll-root-{BEIJING}")] {
         ensure!(annotation(&host, &name, SELECTOR)? == selector(), "{name} does not have it");
     }
@@ -182,17 +184,17 @@ pub(super) fn read_the_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     {
         let output = administrator.run(&["annotate", "namespace", "policies", "--overwrite", &annotation])?;
         let is_forbidden = output.code != 0 && output.stderr.contains("managed by the operator of the host cluster");
-        // kubectl leaves out what it does not see.
+        // kubectl omits fields that it does not see.
         ensure!(is_forbidden || annotation.ends_with('-'), "{annotation}: {output:?}");
     }
-    // A client that replaces the whole object does not know of the annotation.
+    // A client that replaces the whole object does not know the annotation.
     administrator.ok_with(&["replace", "-f", "-"], &namespace("policies"))?;
     ensure!(annotation(&host, &name, SELECTOR)? == selector(), "it is gone");
     for change in
         [format!("{SELECTOR}=location=hangzhou"), format!("{SELECTOR}-"), format!("{TOLERATIONS}=a:Exists:::")]
     {
         host.ok(&["annotate", "namespace", &name, "--overwrite", &change])?;
-        eventually(SOON, || {
+        eventually(CONDITION_TIMEOUT, || {
             let (selects, tolerates) = (annotation(&host, &name, SELECTOR)?, annotation(&host, &name, TOLERATIONS)?);
             ensure!(selects == selector() && !tolerates.starts_with("a:"), "{selects} {tolerates}");
             Ok(())
@@ -208,7 +210,8 @@ pub(super) fn read_the_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     foreign(&host, !everywhere_kubeedge())
 }
 
-/// A namespace of a virtual cluster that no agent serves. `guards` says whether the host adds to pods what they lack.
+/// A namespace of a virtual cluster that no agent serves. `guards` says whether the host adds the node selector to
+/// pods.
 pub(super) fn foreign(host: &Kubectl, guards: bool) -> anyhow::Result<()> {
     let name = "policies-ke-shanghai";
     let metadata = json!({"name": name, "labels": {"atoll.dev/virtual-cluster": "ke-shanghai"}});
@@ -216,9 +219,9 @@ pub(super) fn foreign(host: &Kubectl, guards: bool) -> anyhow::Result<()> {
     host.ok_with(&["create", "-f", "-"], &namespace.to_string())?;
     let create = |pod: &str| host.run_with(&["create", "-f", "-"], pod);
     let right = json!({"nodeSelector": {"edge": "", "location": "shanghai"}});
-    says(&create(&pod(name, "whatever", &right))?, "pods.atoll.dev").context("a namespace that says nothing")?;
+    says(&create(&pod(name, "whatever", &right))?, "pods.atoll.dev").context("a namespace without annotations")?;
 
-    // An empty value is one, and no other than it.
+    // An empty value matches only an empty value.
     host.ok(&["annotate", "namespace", name, &format!("{SELECTOR}=edge=,location=shanghai")])?;
     host.ok(&[
         "annotate",
@@ -226,7 +229,7 @@ pub(super) fn foreign(host: &Kubectl, guards: bool) -> anyhow::Result<()> {
         name,
         &format!("{TOLERATIONS}=edge:Exists::NoSchedule:,gone:Equal:yes:NoExecute:7"),
     ])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let output = create(&pod(name, "right", &right))?;
         ensure!(output.code == 0, "{}", output.stderr);
         Ok(())
@@ -252,7 +255,7 @@ pub(super) fn foreign(host: &Kubectl, guards: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Labels and annotations that the configuration protects stay as they are, even where the agent lets a change pass.
+/// The policies protect the configured labels and annotations, even if the agent allowed a change.
 pub(super) fn protect_what_the_operator_lists(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "policies-keys-ke-shanghai";
     let host = site.host().kubectl();
@@ -260,7 +263,7 @@ pub(super) fn protect_what_the_operator_lists(site: &VirtualSite) -> anyhow::Res
     ensure!(default.starts_with("resource.kubernetes.io/admin-access,"), "{default}");
     ensure!(default.split(',').any(|pattern| pattern == "admission.gatekeeper.sh/*"), "{default}");
 
-    // A cluster that no agent serves, so that the test alone acts for it.
+    // No agent serves this cluster, so only the test sends requests for it.
     let labels = json!({
         "atoll.dev/virtual-cluster": "ke-shanghai", "example.com/exact": "a", "a.example.net/part": "a", "free": "a",
     });
@@ -277,7 +280,7 @@ pub(super) fn protect_what_the_operator_lists(site: &VirtualSite) -> anyhow::Res
         "-n",
         NAME,
     ])?;
-    // As the agent acts for them.
+    // Impersonate the users like the agent.
     let change = |verb: &str, change: &str| {
         let who = ["--as=vc:ke-shanghai:editor", "--as-group=vc:ke-shanghai:system:authenticated"];
         host.run(&[&[verb, "namespace", NAME, "--overwrite", change], &who[..]].concat())
@@ -298,7 +301,7 @@ pub(super) fn protect_what_the_operator_lists(site: &VirtualSite) -> anyhow::Res
     for (verb, key) in [("label", "example.com/exact"), ("label", "a.example.net/part"), ("annotate", PROTECTED)] {
         says(&change(verb, &format!("{key}-"))?, "namespaces.atoll.dev").with_context(|| format!("{verb} {key}-"))?;
     }
-    // The host's operator may.
+    // The operator of the host may change them.
     host.ok(&["label", "namespace", NAME, "--overwrite", "example.com/exact=b", "prefix.example.com/a=b"])?;
     host.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
@@ -318,7 +321,7 @@ fn are_all(host: &Kubectl) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The kinds of policies that the host has.
+/// The kinds of policies that the host serves.
 fn kinds() -> &'static [&'static str] {
     if everywhere_kubeedge() { &["Validating"] } else { &["Validating", "Mutating"] }
 }
@@ -328,7 +331,7 @@ fn annotation(host: &Kubectl, namespace: &str, key: &str) -> anyhow::Result<Stri
     host.ok(&["get", "namespace", namespace, "-o", &path])
 }
 
-/// That of Beijing.
+/// The one of Beijing.
 fn selector() -> String {
     let labels = Nodes::Location("beijing").selector();
     let mut labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();

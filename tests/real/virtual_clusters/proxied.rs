@@ -1,24 +1,24 @@
-//! Pods' own servers, by the subresource `proxy`: what they are asked and what they answer is their own business.
+//! Requests to pods through the subresource `proxy`: the agent changes neither the request nor the response.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, namespace};
 
-/// The pod's, which leads to this process.
+/// The address of the pod. Connections to it reach this process.
 const ADDRESS: &str = "198.51.100.77";
 
 pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Path)?;
     let port = serve(site)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("proxied"))?;
-    // It stays where it is, and nobody but the host's administrator says at which address it is.
+    // The pod stays on its node, and only the administrator of the host can set its address.
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "proxied"},
         "spec": {
@@ -34,9 +34,9 @@ pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::
 
     let curl = site.curl(BEIJING, Route::Path)?;
     let path = |path: &str| format!("/api/v1/namespaces/proxied/pods/web:{port}/proxy{path}");
-    eventually(SOON, || {
-        let answer = curl.get(&path("/"))?;
-        ensure!(answer.code == 200, "{} {}", answer.code, answer.body);
+    eventually(CONDITION_TIMEOUT, || {
+        let response = curl.get(&path("/"))?;
+        ensure!(response.code == 200, "{} {}", response.code, response.body);
         Ok(())
     })?;
 
@@ -51,7 +51,7 @@ pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::
         ensure!(seen["method"] == method && seen["body"] == body, "{seen}");
         ensure!(seen["target"] == "/a/b?x=%zz;&x", "{seen}");
         for header in headers {
-            let (name, value) = header.split_once(": ").context("a header")?;
+            let (name, value) = header.split_once(": ").context("no header")?;
             ensure!(has(&seen, &name.to_lowercase(), value), "{header} is missing: {seen}");
         }
         for name in ["authorization", "impersonate-user", "impersonate-group", "x-remote-user", "x-atoll-cluster"] {
@@ -64,23 +64,23 @@ pub(super) fn servers_get_what_is_meant_for_them(site: &VirtualSite) -> anyhow::
 
     let including = curl.with(&["--include"]);
     for (code, media_type, body) in ANSWERS {
-        let answer = including.get(&path(&format!("/{code}")))?;
-        let (head, said) = answer.body.split_once("\r\n\r\n").context("no head")?;
-        ensure!(answer.code == code && said == body, "{} {said:?}", answer.code);
+        let response = including.get(&path(&format!("/{code}")))?;
+        let (head, output) = response.body.split_once("\r\n\r\n").context("no head")?;
+        ensure!(response.code == code && output == body, "{} {output:?}", response.code);
         for header in [&*format!("content-type: {media_type}"), "set-cookie: session=2", "x-own: 1", "warning: own"] {
             ensure!(head.to_lowercase().contains(header), "{header} is missing:\n{head}");
         }
     }
     let moved = including.get(&path("/302"))?.body.to_lowercase();
     ensure!(moved.contains(&format!("location: {}", path("/elsewhere"))), "{moved}");
-    // A refusal has the names of the virtual cluster, whichever component refuses.
+    // An error contains names of the virtual cluster, whichever component returns it.
     let nobody = site.curl_like(&site.user(BEIJING, "proxied-nobody")?, BEIJING, Route::Path)?;
     let refused = nobody.get(&path("/"))?.refused(403, "Forbidden", r#"in the namespace "proxied""#)?;
     ensure!(!refused.to_string().contains(&of_host), "{refused}");
     Ok(())
 }
 
-/// What no API server would say so.
+/// A response that an API server would not send.
 const ANSWERS: [(u16, &str, &str); 4] = [
     (404, "application/json", "{broken"),
     (409, "application/json", r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"edge-ke-beijing"}"#),
@@ -92,7 +92,7 @@ fn has(seen: &Value, name: &str, value: &str) -> bool {
     seen["headers"].as_array().is_some_and(|all| all.iter().any(|one| one[0] == name && one[1] == value))
 }
 
-/// A server that the host's API server finds at a port of [`ADDRESS`].
+/// A server at a port of [`ADDRESS`], to which the host's API server connects.
 fn serve(site: &VirtualSite) -> anyhow::Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -100,14 +100,14 @@ fn serve(site: &VirtualSite) -> anyhow::Result<u16> {
     targets.write_all(format!("{ADDRESS}:{port} 127.0.0.1:{port}\n").as_bytes())?;
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            std::thread::spawn(move || answer(&client));
+            std::thread::spawn(move || response(&client));
         }
     });
     Ok(port)
 }
 
-/// Responds with the request that it got, or as the path demands.
-fn answer(client: &TcpStream) -> anyhow::Result<()> {
+/// Responds with the request, or as the path requests.
+fn response(client: &TcpStream) -> anyhow::Result<()> {
     let mut lines = BufReader::new(client);
     let mut next = || {
         let mut line = String::new();
@@ -124,7 +124,7 @@ fn answer(client: &TcpStream) -> anyhow::Result<()> {
         headers.push((name.to_lowercase(), value.to_owned()));
     }
     let header = |name: &str| headers.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str());
-    // A body whose length was told before comes with its length.
+    // A body of known length keeps its Content-Length.
     let length = header("content-length").map_or(Ok(0), str::parse)?;
     let mut body = vec![0; length];
     lines.read_exact(&mut body)?;

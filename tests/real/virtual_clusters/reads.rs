@@ -1,14 +1,13 @@
-//! Every kind that discovery advertises can be listed and watched, and of what the host has, no more is shown than is the
-//! virtual cluster's.
+//! All kinds in discovery can be listed and watched, and responses contain only objects of the virtual cluster.
 
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
-use atoll_tests::curl::{Answer, Curl};
+use atoll_tests::curl::{Curl, Response};
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
@@ -16,14 +15,14 @@ use super::{BEIJING, HANGZHOU, namespace};
 
 const DISCOVERY: &str = "Accept: application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io";
 const TABLE: &str = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io";
-/// As client-go's metadata client asks.
+/// The Accept header of client-go's metadata client.
 const METADATA: &str = "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json";
 const PROTOBUF: &str = "Accept: application/vnd.kubernetes.protobuf,application/json";
-/// A watch that begins with the state, as client-go's reflector requests it (KEP-3157). It lasts for two seconds.
+/// A watch with initial events, like that of client-go's reflector (KEP-3157). It lasts for two seconds.
 const WATCH: &str =
     "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=2";
 
-/// How many kinds are asked for at a time.
+/// The number of kinds that are tested concurrently.
 const WORKERS: usize = 8;
 
 /// A kind that can be listed.
@@ -56,7 +55,7 @@ pub(super) fn every_kind_can_be_read(site: &VirtualSite) -> anyhow::Result<()> {
     let failures = failures.into_inner().unwrap_or_default();
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
 
-    // Which is what kubectl says, too.
+    // kubectl reports the same resources.
     let names = admin.ok(&["api-resources", "--verbs=list", "-o", "name"])?;
     let names: Vec<&str> = names.lines().collect();
     for kinds in names.chunks(16) {
@@ -91,7 +90,7 @@ fn listed(curl: &Curl) -> anyhow::Result<Vec<Listed>> {
 fn can_be_read(curl: &Curl, kind: &Listed) -> anyhow::Result<()> {
     let path = &kind.path;
     for accept in ["Accept: application/json", TABLE, METADATA, PROTOBUF] {
-        let Answer { code, body, .. } = curl.clone().with(&["--header", accept]).get(path)?;
+        let Response { code, body, .. } = curl.clone().with(&["--header", accept]).get(path)?;
         ensure!(code == 200, "{accept}: {code}: {body}");
     }
     let list = curl.get(path)?.json()?;
@@ -101,7 +100,7 @@ fn can_be_read(curl: &Curl, kind: &Listed) -> anyhow::Result<()> {
     }
     ensure!(version.parse::<u64>().is_ok_and(|version| version > 0), "the list has no version: {list}");
     for accept in ["Accept: application/json", TABLE] {
-        // Kubernetes 1.32 refuses Tables for a watch that begins with the state (406).
+        // Kubernetes 1.32 refuses Tables for a watch with initial events (406).
         if accept == TABLE && everywhere_kubeedge() {
             continue;
         }
@@ -110,21 +109,21 @@ fn can_be_read(curl: &Curl, kind: &Listed) -> anyhow::Result<()> {
         ensure!(watch.code == 200, "watch: {}: {}", watch.code, watch.body);
         let lasted = began.elapsed()?;
         ensure!(lasted > Duration::from_secs(1), "the watch ended after {lasted:?}: {}", watch.body);
-        ensure!(marks_its_state(&watch)?, "the watch does not say where the state ends: {}", watch.body);
+        ensure!(marks_its_state(&watch)?, "the watch has no bookmark after the initial events: {}", watch.body);
     }
-    // A watch continues the list.
+    // A watch continues from the version of the list.
     let watch = curl.get(&format!("{path}?watch=1&resourceVersion={version}&timeoutSeconds=1"))?;
     ensure!(watch.code == 200 && !watch.body.contains(r#""type":"ERROR""#), "{}: {}", watch.code, watch.body);
     Ok(())
 }
 
-/// Whether there is a bookmark with a resource version behind the events of the state.
-fn marks_its_state(watch: &Answer) -> anyhow::Result<bool> {
+/// Whether there is a bookmark with a resource version after the initial events.
+fn marks_its_state(watch: &Response) -> anyhow::Result<bool> {
     for line in watch.body.lines() {
         let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
         ensure!(event["type"] != "ERROR", "{event}");
         let object = &event["object"];
-        // In a Table the object is that of its row.
+        // In a Table, the row contains the object.
         for metadata in [&object["metadata"], &object["rows"][0]["object"]["metadata"]] {
             let version = metadata["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
             if metadata["annotations"]["k8s.io/initial-events-end"] == "true"
@@ -137,7 +136,7 @@ fn marks_its_state(watch: &Answer) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// What acts on the whole host is not shown, and not written.
+/// Resources that affect the whole host are not visible and not writable.
 pub(super) fn what_acts_on_the_host_is_not_shown(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let admin = site.administrator(BEIJING, Route::Proxy)?;
@@ -191,7 +190,7 @@ fn not_shown(admin: &Kubectl, jane: &Kubectl, objects: &[Value]) -> anyhow::Resu
         let refused = jane.fails(&["get", &kind])?;
         ensure!(refused.contains(r#"User "jane" cannot list resource"#), "{refused}");
     }
-    // What Kubernetes itself keeps is the same everywhere.
+    // Objects that Kubernetes creates are the same in every cluster.
     for (kind, names) in [
         ("flowschemas", &["catch-all", "exempt", "system-leader-election"][..]),
         ("prioritylevelconfigurations", &["catch-all", "exempt", "workload-high"]),
@@ -209,7 +208,7 @@ fn not_shown(admin: &Kubectl, jane: &Kubectl, objects: &[Value]) -> anyhow::Resu
     Ok(())
 }
 
-/// Addresses of Services and devices of nodes are shown with their Services and nodes. Kubernetes 1.32 has neither.
+/// Clusters see IPAddresses of their Services, and ResourceSlices of their nodes. Kubernetes 1.32 has neither kind.
 pub(super) fn what_belongs_to_the_cluster_is_shown(site: &VirtualSite) -> anyhow::Result<()> {
     if everywhere_kubeedge() {
         return Ok(());
@@ -232,8 +231,8 @@ pub(super) fn what_belongs_to_the_cluster_is_shown(site: &VirtualSite) -> anyhow
         ])?);
     }
     let [mine, foreign] = &addresses[..] else { bail!("{addresses:?}") };
-    // The host makes the one before the other.
-    eventually(SOON, || host.ok(&["get", "ipaddress", mine, foreign]))?;
+    // The host creates one before the other.
+    eventually(CONDITION_TIMEOUT, || host.ok(&["get", "ipaddress", mine, foreign]))?;
     for (form, parent) in [("name", ""), ("wide", "services/addressed/edge"), ("json", r#""namespace": "addressed""#)] {
         let listed = own.ok(&["get", "ipaddresses", "-o", form])?;
         ensure!(listed.contains(mine) && !listed.contains(foreign) && listed.contains(parent), "{listed}");
@@ -245,7 +244,10 @@ pub(super) fn what_belongs_to_the_cluster_is_shown(site: &VirtualSite) -> anyhow
     let parent =
         own.ok(&["get", "ipaddress", &service, "-o", "jsonpath={.spec.parentRef.namespace}/{.spec.parentRef.name}"])?;
     ensure!(parent == "default/kubernetes", "{parent}");
-    ensure!(own.ok(&["get", "ipaddresses"])?.contains("services/default/kubernetes"), "the table lacks {service}");
+    ensure!(
+        own.ok(&["get", "ipaddresses"])?.contains("services/default/kubernetes"),
+        "the table does not contain {service}"
+    );
     let missing = own.fails(&["get", "ipaddress", foreign])?;
     ensure!(missing.contains("(NotFound)"), "{missing}");
     let refused = own.fails(&["delete", "ipaddress", mine])?;

@@ -1,4 +1,4 @@
-//! ControllerRevisions, of which the StatefulSet controller makes pods with its own rights.
+//! ControllerRevisions, from which the StatefulSet controller creates pods with its own rights.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Route, VirtualSite};
@@ -29,7 +29,7 @@ fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
         says(&thief.run_with(&create, &revision(&host, key, &data))?, POLICY).context(key)?;
         let output = administrator.run_with(&create, &revision(NAME, key, &data))?;
         if key == "metadata.namespace" {
-            // The name of a namespace, which is mapped; the one that it leads to is another one.
+            // The agent maps the name of the namespace, which would be another one on the host.
             says(&output, POLICY).context("through the endpoint")?;
         } else {
             ensure!(
@@ -39,7 +39,7 @@ fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
         }
     }
 
-    // As the controllers write them, and those of other controllers.
+    // ControllerRevisions like those of the built-in controllers, and those of other controllers.
     let template = json!({"metadata": {"labels": {"app": "a"}, "creationTimestamp": null}, "spec": {"containers": []}});
     let of_controller = json!({"spec": {"template": template}});
     let of_another = |namespace: &str| json!({"kind": "Widget", "metadata": {"name": "a", "namespace": namespace}});

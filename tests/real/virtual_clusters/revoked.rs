@@ -1,7 +1,8 @@
-//! Rights that a ClusterRoleBinding gave end with it in every namespace, whatever its clients have made there.
+//! The rights of a ClusterRoleBinding end with it in all namespaces, also if clients have created objects that delay
+//! this.
 
 use anyhow::ensure;
-use atoll_tests::kubectl::SOON;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ pub(super) const TRIALS: [Listed; 3] = [
     ("revoked_rights_end_in_spite_of_a_quota", end_in_spite_of_a_quota),
 ];
 
-/// As long as anything in a namespace has a finalizer, its objects can be read and changed there.
+/// In a namespace that waits for a finalizer, objects can still be read and changed.
 fn end_in_an_ending_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "revoked-ending";
     let admin = site.administrator(BEIJING, Route::Proxy)?;
@@ -26,13 +27,13 @@ fn end_in_an_ending_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     admin.ok(&["delete", "clusterrolebinding", NAME])?;
     may_not_read(&jane, "secrets", "default")?;
     may_not_read(&jane, "secrets", NAME)?;
-    // Others keep theirs.
+    // Other users keep their rights.
     ensure!(admin.ok(&["get", "configmaps", "-n", NAME, "-o", "name"])?.contains("held"));
     free(&admin, NAME)
 }
 
-/// The role of a RoleBinding cannot be changed, and nothing can be created in a namespace that is being deleted: what is
-/// there of the old binding must not become one of the new subjects to the old role.
+/// The role of a RoleBinding cannot be changed, and no object can be created in a namespace that is being deleted. The
+/// mirror of the old binding must not bind the new subjects to the old role.
 fn go_to_no_namesake(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "revoked-namesake";
     let admin = site.administrator(BEIJING, Route::Proxy)?;
@@ -45,7 +46,7 @@ fn go_to_no_namesake(site: &VirtualSite) -> anyhow::Result<()> {
     admin.ok(&["delete", "clusterrolebinding", NAME])?;
     admin.ok_with(&["create", "-f", "-"], &binding(NAME, "view", &["revoked-new"]))?;
     reads(&joe, "configmaps", "default")?;
-    // Once the old subject has no rights there, what was there has been changed for the last time.
+    // When the old subject has no rights there, the agent has finished its changes.
     may_not_read(&jane, "secrets", NAME)?;
     for namespace in [NAME, "default"] {
         let refused = joe.fails(&["get", "secrets", "-n", namespace])?;
@@ -55,7 +56,7 @@ fn go_to_no_namesake(site: &VirtualSite) -> anyhow::Result<()> {
     free(&admin, NAME)
 }
 
-/// A quota refuses each creation of a RoleBinding before the host looks whether there is one of that name already.
+/// A quota refuses each creation of a RoleBinding, also if one with this name exists.
 fn end_in_spite_of_a_quota(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "revoked-quota";
     let admin = site.administrator(BEIJING, Route::Proxy)?;
@@ -65,10 +66,10 @@ fn end_in_spite_of_a_quota(site: &VirtualSite) -> anyhow::Result<()> {
     admin.ok_with(&["create", "-f", "-"], &binding(NAME, "cluster-admin", &["revoked-removed", "revoked-kept"]))?;
     let none = "--hard=count/rolebindings.rbac.authorization.k8s.io=0";
     admin.ok(&["create", "quota", "none", none, "-n", NAME])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let create = ["create", "rolebinding", "refused", "--clusterrole=view", "--user=a", "--dry-run=server"];
         let refused = admin.fails(&[&create[..], &["-n", NAME]].concat())?;
-        // Until the host has counted what there is, it says that it does not know.
+        // Wait until the host has computed the usage.
         ensure!(refused.contains("exceeded quota"), "{refused}");
         Ok(())
     })?;
@@ -96,13 +97,13 @@ fn subjects(users: &[&str]) -> Value {
     users.iter().map(|user| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user})).collect()
 }
 
-/// Deletes a namespace in which an object has a finalizer, and waits until only such objects are left.
+/// Deletes a namespace that contains an object with a finalizer, and waits until only such objects are left.
 fn hold(admin: &Kubectl, name: &str) -> anyhow::Result<()> {
     let metadata = json!({"name": "held", "namespace": name, "finalizers": ["example.com/hold"]});
     let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
     admin.ok_with(&["create", "-f", "-"], &held.to_string())?;
     admin.ok(&["delete", "namespace", name, "--wait=false"])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let condition = r#"jsonpath={.status.conditions[?(@.type=="NamespaceFinalizersRemaining")].status}"#;
         let remaining = admin.ok(&["get", "namespace", name, "-o", condition])?;
         ensure!(remaining == "True", "{remaining}");
@@ -117,14 +118,14 @@ fn free(admin: &Kubectl, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What somebody was not allowed before may be remembered for seconds.
+/// The host can cache a denied review for seconds.
 fn reads(user: &Kubectl, resource: &str, namespace: &str) -> anyhow::Result<()> {
-    eventually(SOON, || user.ok(&["get", resource, "-n", namespace]).map(drop))
+    eventually(CONDITION_TIMEOUT, || user.ok(&["get", resource, "-n", namespace]).map(drop))
 }
 
-/// What somebody was allowed before, too.
+/// The host can also cache an allowed review.
 fn may_not_read(user: &Kubectl, resource: &str, namespace: &str) -> anyhow::Result<()> {
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let refused = user.fails(&["get", resource, "-n", namespace])?;
         ensure!(refused.contains("(Forbidden)"), "{refused}");
         Ok(())

@@ -1,9 +1,9 @@
-//! Rights are the virtual cluster's own: they end where they were given, and the administrator's do not end.
+//! Rights apply only in their virtual cluster, and the administrator has all rights there.
 
 use std::time::Duration;
 
 use anyhow::ensure;
-use atoll_tests::{Route, VirtualSite, eventually, kubectl::SOON};
+use atoll_tests::{Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
@@ -36,7 +36,7 @@ pub(super) fn end_with_their_namespace(site: &VirtualSite) -> anyhow::Result<()>
             let refused = jane.fails(args)?;
             ensure!(refused.contains("(Forbidden)") && refused.contains(why), "{after}, {args:?}: {refused}");
         }
-        // The same name in another cluster is somebody else.
+        // The same name in another cluster is another user.
         let refused = namesake.fails(&["get", "secrets", "-n", "kube-system"])?;
         ensure!(refused.contains("(Forbidden)"), "{after}: {refused}");
         anyhow::Ok(())
@@ -44,14 +44,14 @@ pub(super) fn end_with_their_namespace(site: &VirtualSite) -> anyhow::Result<()>
     ends_here("bound by the administrator")?;
     jane.ok_with(&["create", "-f", "-"], &binding("kube-system", "by-herself"))?;
     ends_here("bound by herself")?;
-    // The names of the cluster's own bindings are not for anybody.
+    // Clients cannot use the names of the bindings of Atoll.
     let refused = jane.run_with(&["create", "-f", "-"], &binding("kube-system", "atoll:crb:x"))?;
     ensure!(refused.code != 0 && refused.stderr.contains("reserved"), "{refused:?}");
     ends_here("refused a reserved name")?;
     Ok(())
 }
 
-pub(super) fn the_administrator_stays_one(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn the_administrator_keeps_all_rights(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     admin.ok_with(&["create", "-f", "-"], &namespace("unbound"))?;
     admin.ok_with(&["create", "-f", "-"], &binding("unbound", "jane"))?;
@@ -69,7 +69,8 @@ pub(super) fn the_administrator_stays_one(site: &VirtualSite) -> anyhow::Result<
     Ok(())
 }
 
-/// The bindings that give rights in it go before it does; who may read everywhere does not notice.
+/// The host deletes the bindings of a namespace before the namespace. A user that may read all namespaces can still
+/// read it.
 pub(super) fn an_ending_namespace_is_read_to_its_end(site: &VirtualSite) -> anyhow::Result<()> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace("ending"))?;
@@ -83,7 +84,7 @@ pub(super) fn an_ending_namespace_is_read_to_its_end(site: &VirtualSite) -> anyh
                 refusals.push(read);
             }
         }
-        ensure!(kubectl.run(&["get", "namespace", "ending"])?.stderr.contains("NotFound"), "it is still there");
+        ensure!(kubectl.run(&["get", "namespace", "ending"])?.stderr.contains("NotFound"), "it still exists");
         Ok(())
     })?;
     ensure!(refusals.is_empty(), "{refusals:?}");
@@ -97,8 +98,9 @@ pub(super) fn a_stuck_namespace_can_be_repaired(site: &VirtualSite) -> anyhow::R
 "metadata":{"name":"held","namespace":"stuck","finalizers":["example.com/hold"]}}"#;
     admin.ok_with(&["create", "-f", "-"], held)?;
     admin.ok(&["delete", "namespace", "stuck", "--wait=false"])?;
-    // The condition comes once the host's controller has deleted all that can be deleted, bindings included.
-    eventually(SOON, || {
+    // The controller of the host sets the condition after it has deleted all objects without finalizers, including
+    // bindings.
+    eventually(CONDITION_TIMEOUT, || {
         let condition = r#"jsonpath={.status.conditions[?(@.type=="NamespaceFinalizersRemaining")].status}"#;
         let remaining = admin.ok(&["get", "namespace", "stuck", "-o", condition])?;
         ensure!(remaining == "True", "{remaining}");

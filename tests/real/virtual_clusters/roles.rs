@@ -1,15 +1,16 @@
-//! ClusterRoles and ClusterRoleBindings are the virtual cluster's own, and no more than their writers hold.
+//! ClusterRoles and ClusterRoleBindings apply only in their virtual cluster, and grant no more than the rights of their
+//! writers.
 
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::kubectl::{Kubectl, SOON};
+use atoll_tests::kubectl::{CONDITION_TIMEOUT, Kubectl};
 use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
-/// A right that was taken away is gone after this.
+/// The time limit until a revoked right has ended.
 const REVOKED: Duration = Duration::from_secs(5);
 
 fn json_of(kubectl: &Kubectl, args: &[&str]) -> anyhow::Result<Value> {
@@ -21,13 +22,13 @@ fn names(kubectl: &Kubectl, kind: &str) -> anyhow::Result<Vec<String>> {
     Ok(kubectl.ok(&["get", kind, "-o", "name"])?.lines().map(str::to_owned).collect())
 }
 
-/// What of the host every virtual cluster could be after.
+/// Rights on the host that no virtual cluster may have.
 pub(crate) fn of_the_host(host: &Kubectl) -> anyhow::Result<[Value; 2]> {
     let roles = json_of(host, &["get", "clusterroles", "view", "edit", "admin"])?;
     Ok([roles["items"].clone(), json_of(host, &["get", "clusterrolebindings"])?["items"].clone()])
 }
 
-/// The host's controller has seen all that was written before: it takes changes in order.
+/// Waits until the controller of the host has processed all previous changes. It processes them in order.
 pub(crate) fn aggregated(host: &Kubectl) -> anyhow::Result<()> {
     let own_aggregate = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"operators"},
 "aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"example.com/operators":"true"}}]},"rules":[]}"#;
@@ -36,7 +37,7 @@ pub(crate) fn aggregated(host: &Kubectl) -> anyhow::Result<()> {
     let control = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": rules,
         "metadata": {"name": "control", "labels": {"example.com/operators": "true"}}});
     host.ok_with(&["create", "-f", "-"], &control.to_string())?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let found = json_of(host, &["get", "clusterrole", "operators"])?;
         ensure!(found["rules"] == rules, "{found}");
         Ok(())
@@ -64,7 +65,7 @@ pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyh
     admin.ok_with(&["create", "-f", "-"], &namespace("roles-after"))?;
     rosa.ok(&["get", "configmaps", "-n", "roles-after"])?;
 
-    // What is shown is what was written; others see nothing of it and have nothing of it.
+    // The cluster sees the written object. Other clusters see no object, and get no rights.
     let binding = json_of(&admin, &["get", "clusterrolebinding", "rosas"])?;
     let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rosas"});
     ensure!(binding["kind"] == "ClusterRoleBinding" && binding["roleRef"] == role, "{binding}");
@@ -76,7 +77,7 @@ pub(super) fn a_binding_holds_everywhere_and_at_once(site: &VirtualSite) -> anyh
     }
     ensure!(!names(&neighbour, "clusterroles")?.iter().any(|name| name.contains("rosas")));
     namesake.fails(&["get", "nodes"])?;
-    ensure!(of_the_host(&host)? == before, "something of the host has changed");
+    ensure!(of_the_host(&host)? == before, "objects of the host have changed");
 
     admin.ok(&["delete", "clusterrolebinding", "rosas"])?;
     eventually(REVOKED, || {
@@ -135,7 +136,7 @@ pub(super) fn nobody_grants_what_they_lack(site: &VirtualSite) -> anyhow::Result
         ensure!(refused.contains("is forbidden: ") && refused.contains(lacking), "{args:?}: {refused}");
         ensure!(!refused.contains("vc:") && !refused.contains("atoll"), "{args:?}: {refused}");
     }
-    // Who may bind a role, or escalate, need not hold it.
+    // A user with the verb bind or escalate does not need the rights of the role.
     admin.ok(&[
         "create",
         "clusterrole",
@@ -149,7 +150,7 @@ pub(super) fn nobody_grants_what_they_lack(site: &VirtualSite) -> anyhow::Result
     mia.ok(&["create", "clusterrolebinding", "mia-views", "--clusterrole=view", "--user=noa"])?;
     mia.fails(&["create", "clusterrolebinding", "mia-edits", "--clusterrole=edit", "--user=noa"])?;
     mia.ok(&["create", "clusterrolebinding", "mia-binds", "--clusterrole=binders", "--user=noa"])?;
-    // ClusterRoleBindings are checked as such.
+    // The agent checks ClusterRoleBindings as ClusterRoleBindings.
     let account = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"bad"},
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"kind":"ServiceAccount","name":"a"}]}"#;
     for (manifest, why) in [
@@ -187,7 +188,7 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
         let found = admin.ok(&["get", "clusterroles", "-l", selector, "-o", "name"])?;
         ensure!(found.trim() == "clusterrole.rbac.authorization.k8s.io/widgets", "{found}");
     }
-    // Shared roles are among what is selected, too.
+    // Selectors also apply to shared roles.
     let found =
         admin.ok(&["get", "clusterroles", "-l", "rbac.authorization.k8s.io/aggregate-to-view=true", "-o", "name"])?;
     ensure!(found.contains("system:aggregate-to-view") && found.contains("/widgets"), "{found}");
@@ -198,7 +199,7 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
     ensure!(of_the_host(&host)? == before);
     admin.ok(&["delete", "clusterroles", "-l", "more=less"])?;
     ensure!(admin.fails(&["get", "clusterrole", "widgets"])?.contains("(NotFound)"));
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let view = json_of(&admin, &["get", "clusterrole", "view"])?;
         ensure!(!view["rules"].to_string().contains("widgets"), "{view}");
         Ok(())
@@ -206,12 +207,12 @@ pub(super) fn aggregation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Re
     Ok(())
 }
 
-/// Each cluster has an `admin`, `edit` and `view` of its own, into which its own roles are taken.
+/// Each cluster has its own `admin`, `edit` and `view`, which aggregate its own roles.
 fn its_view_grows(site: &VirtualSite, admin: &Kubectl, neighbour: &Kubectl) -> anyhow::Result<()> {
     for (cluster, kubectl, grows) in [(BEIJING, admin, true), (HANGZHOU, neighbour, false)] {
         kubectl.ok(&["create", "rolebinding", "vera", "-n", "default", "--clusterrole=view", "--user=vera"])?;
         let vera = site.user(cluster, "vera")?;
-        eventually(SOON, || {
+        eventually(CONDITION_TIMEOUT, || {
             vera.ok(&["get", "configmaps", "-n", "default"])?;
             let rule = json!({"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get"]});
             for name in ["view", "edit", "admin"] {
@@ -221,12 +222,12 @@ fn its_view_grows(site: &VirtualSite, admin: &Kubectl, neighbour: &Kubectl) -> a
                 ensure!(role["aggregationRule"]["clusterRoleSelectors"].is_array(), "{role}");
                 ensure!(role["metadata"]["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults", "{role}");
             }
-            // A kind that nothing here serves is none of kubectl's; the review is.
+            // kubectl does not know a kind that the cluster does not serve. A review accepts it.
             let asked = r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":
 {"group":"example.com","resource":"widgets","verb":"get","namespace":"default","name":"a"}}}"#;
-            let said: Value =
+            let output: Value =
                 serde_json::from_str(&vera.ok_with(&["create", "--validate=false", "-o", "json", "-f", "-"], asked)?)?;
-            ensure!(said["status"]["allowed"] == grows, "{cluster}: {said}");
+            ensure!(output["status"]["allowed"] == grows, "{cluster}: {output}");
             Ok(())
         })?;
         kubectl.ok(&["delete", "rolebinding", "vera", "-n", "default"])?;
@@ -254,7 +255,7 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
     admin.ok_with(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
     ensure!(admin.ok(&["get", "clusterrolebinding", "everyday", "-o", &subject(0)])? == "three");
     admin.ok_with(&["apply", "-f", "-"], &both(r#"["get","list"]"#, "three"))?;
-    // An apply creates what is not there, and changes it the second time.
+    // The first apply creates the object, and the second one changes it.
     for verbs in [r#"["get"]"#, r#"["list"]"#] {
         let applied = both(verbs, "three").replace("everyday", "applied");
         admin.ok_with(&["apply", "--server-side", "-f", "-"], &applied)?;
@@ -283,7 +284,7 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
     ensure!(admin.ok(&named)?.trim() == "clusterrole.rbac.authorization.k8s.io/everyday");
     ensure!(admin.ok(&["auth", "can-i", "get", "pods", "--as=five"])?.trim() == "yes");
 
-    // A watch tells of a ClusterRoleBinding, whatever it is on the host.
+    // A watch contains ClusterRoleBindings, which are RoleBindings on the host.
     let target = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?watch=1&timeoutSeconds=2&fieldSelector=metadata.name%3Deveryday";
     let events = admin.ok(&["get", "--raw", target])?;
     let event: Value = serde_json::from_str(events.lines().next().context("no event")?)?;
@@ -296,7 +297,7 @@ pub(super) fn kubectl_works_on_them_as_anywhere(site: &VirtualSite) -> anyhow::R
     Ok(())
 }
 
-pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn roles_aggregate_by_selectors(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(HANGZHOU, Route::Proxy)?;
     let rules = |name: &str| json_of(&admin, &["get", "clusterrole", name]).map(|role| role["rules"].clone());
     admin.ok(&["create", "clusterrole", "sum", "--aggregation-rule=of=sum"])?;
@@ -304,7 +305,7 @@ pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Resu
 "rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}"#;
     admin.ok_with(&["create", "-f", "-"], part)?;
     admin.ok(&["create", "clusterrolebinding", "sum", "--clusterrole=sum", "--user=ada"])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         ensure!(rules("sum")? == rules("part")?, "{}", rules("sum")?);
         ensure!(admin.run(&["auth", "can-i", "get", "pods", "-A", "--as=ada"])?.stdout.trim() == "yes");
         Ok(())
@@ -312,20 +313,20 @@ pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Resu
     let shown = json_of(&admin, &["get", "clusterrole", "sum"])?;
     let selectors = json!({"clusterRoleSelectors": [{"matchLabels": {"of": "sum"}}]});
     ensure!(shown["aggregationRule"] == selectors && shown["metadata"].get("annotations").is_none(), "{shown}");
-    // Kubernetes' own roles can be selected, too.
+    // Selectors also apply to built-in roles.
     admin.ok(&[
         "create",
         "clusterrole",
         "views",
         "--aggregation-rule=rbac.authorization.k8s.io/aggregate-to-view=true",
     ])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         let found = rules("views")?;
         ensure!(found.as_array().is_some_and(|rules| rules.len() > 5), "{found}");
         Ok(())
     })?;
     admin.ok(&["delete", "clusterrole/part"])?;
-    eventually(SOON, || {
+    eventually(CONDITION_TIMEOUT, || {
         ensure!(rules("sum")?.as_array().is_none_or(Vec::is_empty));
         Ok(())
     })?;
@@ -336,7 +337,7 @@ pub(super) fn roles_take_in_what_they_select(site: &VirtualSite) -> anyhow::Resu
 pub(super) fn impersonation_stays_in_the_cluster(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(HANGZHOU, Route::Path)?;
     let proxy = site.user(HANGZHOU, "cluster-proxy")?;
-    // As Karmada gives it to its own account in a member.
+    // The rights that Karmada grants its service account in a member.
     let role = r#"{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"impersonator"},"rules":[
 {"apiGroups":[""],"resources":["users"],"verbs":["impersonate"],"resourceNames":["system:admin"]},
 {"apiGroups":[""],"resources":["groups"],"verbs":["impersonate"],"resourceNames":["system:masters"]},

@@ -1,4 +1,4 @@
-//! What is in no namespace, or in several: a virtual cluster shows it as any cluster would.
+//! Cluster-scoped resources and lists of all namespaces: a virtual cluster responds like any cluster.
 
 use std::io::{BufRead, BufReader};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
-/// Questions about rights, which any cluster answers.
+/// Access reviews.
 fn questions() -> Vec<(&'static str, Value)> {
     let pods = json!({"verb": "list", "resource": "pods"});
     let masters = json!(["dev", "system:masters", "system:authenticated"]);
@@ -48,39 +48,39 @@ fn questions() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// An API server reads nothing of a query of more than 10,000 parameters, and so would read no selector that is added to it.
+/// An API server ignores a query with more than 10,000 parameters, and so would ignore a selector that the agent adds.
 pub(super) fn queries_without_end_are_refused(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(BEIJING, Route::Proxy)?;
     let curl = site.curl_like(&admin, BEIJING, Route::Proxy)?;
     let nodes = |parameters: usize| curl.get(&format!("/api/v1/nodes?{}", "&".repeat(parameters - 1)));
     let of_all = nodes(1)?.json()?["items"].as_array().map(Vec::len);
-    ensure!(nodes(5_000)?.json()?["items"].as_array().map(Vec::len) == of_all, "5,000 parameters are too many");
+    ensure!(nodes(5_000)?.json()?["items"].as_array().map(Vec::len) == of_all, "5,000 parameters are refused");
     nodes(10_001)?.refused(400, "BadRequest", "query parameters")?;
     Ok(())
 }
 
-/// The same answers as from the host, to the last managed field; only reasons are the authoriser's own.
-pub(super) fn reviews_are_answered_as_anywhere(site: &VirtualSite) -> anyhow::Result<()> {
+/// The responses equal those of the host, including managed fields, except for the reasons of the authorizer.
+pub(super) fn reviews_equal_those_of_the_host(site: &VirtualSite) -> anyhow::Result<()> {
     let cluster = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
     for (kind, spec) in questions() {
-        let answer = |kubectl: &Kubectl| {
-            let mut answer = ask(kubectl, "authorization.k8s.io", kind, &spec)?;
-            if let Some(field) = answer.pointer_mut("/metadata/managedFields/0/time") {
+        let response = |kubectl: &Kubectl| {
+            let mut response = ask(kubectl, "authorization.k8s.io", kind, &spec)?;
+            if let Some(field) = response.pointer_mut("/metadata/managedFields/0/time") {
                 field.take();
             }
-            if let Some(status) = answer["status"].as_object_mut() {
+            if let Some(status) = response["status"].as_object_mut() {
                 status.remove("reason");
             }
-            anyhow::Ok(answer)
+            anyhow::Ok(response)
         };
-        let (plain, own) = (answer(&host)?, answer(&cluster)?);
-        ensure!(plain == own, "{kind} {spec}: the host answers\n{plain}\nand the virtual cluster\n{own}");
+        let (plain, own) = (response(&host)?, response(&cluster)?);
+        ensure!(plain == own, "{kind} {spec}: the host responses\n{plain}\nand the virtual cluster\n{own}");
     }
     Ok(())
 }
 
-pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn reviews_match_authorization(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(BEIJING, Route::Proxy)?;
     let jane = site.user(BEIJING, "jane")?;
     let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
@@ -91,7 +91,7 @@ pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
     let review = |kubectl: &Kubectl, user: &str, namespace: &str| {
         let attributes = json!({"verb": "list", "resource": "pods", "namespace": namespace});
         let spec = json!({"user": user, "groups": [user], "resourceAttributes": attributes});
-        ask(kubectl, "authorization.k8s.io", "SubjectAccessReview", &spec).map(|mut answer| answer["status"].take())
+        ask(kubectl, "authorization.k8s.io", "SubjectAccessReview", &spec).map(|mut response| response["status"].take())
     };
     let by = |binding: &str, role: &str, whom: &str| json!({"allowed": true, "reason": format!("RBAC: allowed by {binding} of ClusterRole \"{role}\" to {whom}")});
     for (kubectl, user, namespace, expected) in [
@@ -109,7 +109,7 @@ pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
         let status = review(&admin, "system:masters", namespace)?;
         ensure!(status == of_cluster, "{namespace:?}: {status}");
     }
-    // Whoever may not ask is not told.
+    // A user without the right to create reviews gets 403.
     let refused = jane.run_with(
         &["create", "--validate=false", "-f", "-"],
         &manifest(
@@ -119,7 +119,7 @@ pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
         ),
     )?;
     ensure!(refused.stderr.contains("cannot create resource \"subjectaccessreviews\""), "{refused:?}");
-    // What no role gives is not promised.
+    // The rules contain no rights that no role grants.
     for (args, why) in [
         (["create", "nodes"], "nodes belong to the operator of the host cluster"),
         (["get", "/metrics"], "shows the whole host cluster"),
@@ -130,14 +130,14 @@ pub(super) fn reviews_tell_the_truth(site: &VirtualSite) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn tokens_are_reviewed_at_home(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn tokens_are_valid_in_their_cluster(site: &VirtualSite) -> anyhow::Result<()> {
     let admin = site.administrator(BEIJING, Route::Proxy)?;
     let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     let review = |kubectl: &Kubectl| {
         let token = kubectl.ok(&["create", "token", "default", "-n", "kube-public"])?;
-        let answer = ask(&admin, "authentication.k8s.io", "TokenReview", &json!({"token": token}))?;
-        ensure!(answer["spec"]["token"] == token, "{answer}");
-        Ok(answer["status"].clone())
+        let response = ask(&admin, "authentication.k8s.io", "TokenReview", &json!({"token": token}))?;
+        ensure!(response["spec"]["token"] == token, "{response}");
+        Ok(response["status"].clone())
     };
     let status = review(&admin)?;
     let user = &status["user"];
@@ -153,7 +153,7 @@ pub(super) fn tokens_are_reviewed_at_home(site: &VirtualSite) -> anyhow::Result<
 }
 
 fn manifest(group: &str, kind: &str, spec: &Value) -> String {
-    // kubectl looks for the namespace of what is made in one; elsewhere the API server takes no notice of it.
+    // kubectl checks the namespace of created objects. For other requests, the API server ignores it.
     let metadata = if kind.starts_with("Local") { json!({"namespace": "default"}) } else { json!({}) };
     json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata, "spec": spec}).to_string()
 }
@@ -163,7 +163,7 @@ fn ask(kubectl: &Kubectl, group: &str, kind: &str, spec: &Value) -> anyhow::Resu
     Ok(serde_json::from_str(&kubectl.ok_with(&args, &manifest(group, kind, spec))?)?)
 }
 
-pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn storage_shows_own_volumes(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let own = site.administrator(BEIJING, Route::Proxy)?;
     let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
@@ -205,7 +205,7 @@ pub(super) fn storage_shows_the_own(site: &VirtualSite) -> anyhow::Result<()> {
     }
     let claim = own.ok(&["get", "persistentvolume", "of-ke-beijing", "-o", "jsonpath={.spec.claimRef.namespace}"])?;
     ensure!(claim == "stored", "{claim}");
-    // What comes to the cluster later is told too.
+    // The watch also contains later objects of the cluster.
     let mut watch = own.start(&["get", "persistentvolumes", "--watch", "-o", "name"])?;
     let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
     let mut seen = vec![lines.next().context("the watch ended")??];
@@ -246,7 +246,7 @@ pub(super) fn nodes_have_their_leases_and_events(site: &VirtualSite) -> anyhow::
     let refused = jane.fails(&["get", "leases", "-n", "kube-node-lease"])?;
     ensure!(refused.contains(r#"User "jane" cannot list resource "leases""#), "{refused}");
 
-    // Events of the namespace itself stand beside those of nodes, and a watch tells of both.
+    // Events of the namespace and events of nodes are in one list and in one watch.
     let event = |name: &str, kind: &str, object: &str, namespace: &str| {
         json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace}, "reason": "Tried",
             "involvedObject": {"kind": kind, "name": object, "uid": object, "namespace": if kind == "Node" { "" } else { namespace }}})
@@ -307,7 +307,7 @@ pub(super) fn every_cluster_has_the_service_kubernetes(site: &VirtualSite) -> an
     Ok(())
 }
 
-/// Clients find the addresses of the API server there, as `kubectl describe service kubernetes` does.
+/// `kubectl describe service kubernetes` shows the addresses of the API server.
 pub(super) fn the_service_kubernetes_has_endpoints(site: &VirtualSite) -> anyhow::Result<()> {
     let own = site.administrator(BEIJING, Route::Proxy)?;
     let host = site.host().kubectl();
@@ -329,7 +329,7 @@ pub(super) fn the_service_kubernetes_has_endpoints(site: &VirtualSite) -> anyhow
     Ok(())
 }
 
-/// Only the neighbour writes, and still the client learns how far the host is, before the host itself would say so.
+/// Only another cluster writes. The client still gets bookmarks, earlier than those of the host.
 pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Result<()> {
     let own = site.administrator(BEIJING, Route::Proxy)?;
     let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
@@ -341,12 +341,12 @@ pub(super) fn quiet_watches_learn_the_version(site: &VirtualSite) -> anyhow::Res
     // An API server sends a bookmark two seconds before the end (`cacheWatcher.nextBookmarkTime`).
     let query = format!("{path}?watch=1&allowWatchBookmarks=true&timeoutSeconds=19&resourceVersion={begun}");
     let watched = own.ok(&["get", "--raw", &query])?;
-    let first: Value = serde_json::from_str(watched.lines().next().context("nothing was told")?)?;
+    let first: Value = serde_json::from_str(watched.lines().next().context("the watch has no bookmark")?)?;
     let version = first["object"]["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let object =
         json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"resourceVersion": version}});
     ensure!(first == json!({"type": "BOOKMARK", "object": object}), "{watched}");
-    let number = |version: &str| version.parse::<u64>().context("a version is a number");
+    let number = |version: &str| version.parse::<u64>().context("the version is not a number");
     let written = created["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     ensure!(number(version)? >= number(written)? && number(written)? > number(begun)?, "{begun} {written} {watched}");
     ensure!(!watched.contains("quiet"), "{watched}");
@@ -393,7 +393,7 @@ pub(super) fn rules_name_namespaces(site: &VirtualSite) -> anyhow::Result<()> {
         let shown = kubectl.ok(args)?;
         ensure!(shown.contains("named") && !shown.contains("named-ke"), "{args:?}: {shown}");
     }
-    // What was applied is what is there.
+    // The stored object equals the applied one.
     let again = admin.ok_with(&["apply", "-f", "-"], &role("namer", &["namespaces"]))?;
     ensure!(again.contains("unchanged"), "{again}");
     let refused = admin.run_with(&["create", "-f", "-"], &role("mixed", &["namespaces", "pods"]))?;

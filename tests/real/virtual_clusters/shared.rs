@@ -1,19 +1,20 @@
-//! Objects of cluster scope that virtual clusters share: one on the host, of which each has its own.
+//! Cluster-scoped objects that virtual clusters share: one object on the host, with separate labels and annotations for
+//! each.
 //!
-//! Each trial has its own names, because all share one host.
+//! Each test has its own names, because all share one host.
 
 use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, ensure};
-use atoll_tests::curl::Answer;
+use atoll_tests::curl::Response;
 use atoll_tests::host::everywhere_kubeedge;
-use atoll_tests::kubectl::{SOON, end};
+use atoll_tests::kubectl::{CONDITION_TIMEOUT, end};
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
 use super::{BEIJING, HANGZHOU};
 
-/// Two clusters and the host below.
+/// Two clusters and their host.
 struct Three {
     beijing: Kubectl,
     hangzhou: Kubectl,
@@ -36,7 +37,7 @@ impl Three {
     }
 }
 
-/// A definition of `gears` in `group`, whose teeth are of a type; labelled with whose it is.
+/// A definition of `gears` in `group`, whose field `teeth` has this type. A label names its owner.
 fn gears(group: &str, owner: &str, teeth: &str) -> String {
     let spec = json!({"type": "object", "properties": {"teeth": {"type": teeth}}});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
@@ -76,7 +77,7 @@ fn read(kubectl: &Kubectl, what: &str) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&kubectl.ok(&["get", what, "-o=json", "--show-managed-fields"])?)?)
 }
 
-/// Nothing of ours and nothing of the neighbour.
+/// No data of Atoll, and no data of the other cluster.
 fn is_clean(kubectl: &Kubectl, what: &str, neighbour: &str) -> anyhow::Result<()> {
     for form in ["json", "yaml", "wide"] {
         let shown = kubectl
@@ -89,8 +90,8 @@ fn is_clean(kubectl: &Kubectl, what: &str, neighbour: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// The same definition in both, by client-side and by server-side apply; custom resources of both; one leaves, then the
-/// other.
+/// Both clusters apply the same definition (client-side and server-side), and create custom resources. Then each
+/// deletes the definition.
 pub(super) fn definitions_are_had_twice(site: &VirtualSite) -> anyhow::Result<()> {
     for (how, group) in [(&["apply"][..], "client.example.com"), (&["apply", "--server-side"], "server.example.com")] {
         had_twice(&Three::new(site)?, how, group)?;
@@ -107,43 +108,49 @@ fn had_twice(three: &Three, how: &[&str], group: &str) -> anyhow::Result<()> {
     let said = apply(beijing, "beijing")?;
     ensure!(said.contains("created") || said.contains("serverside-applied"), "{said}");
     beijing.ok(&["wait", "--for=condition=Established", &crd])?;
-    eventually(SOON, || beijing.ok_with(&["create", "-f", "-"], &gear(group, "own-beijing")))?;
+    eventually(CONDITION_TIMEOUT, || beijing.ok_with(&["create", "-f", "-"], &gear(group, "own-beijing")))?;
 
-    // There is no such thing next door.
-    ensure!(!hangzhou.ok(&["get", "crd", "-o=name"])?.contains(&name), "a neighbour's definition is listed");
-    ensure!(hangzhou.fails(&["get", &crd])?.contains("(NotFound)"), "a neighbour's definition is found");
-    ensure!(!hangzhou.ok(&["api-resources"])?.contains(group), "a neighbour's resource is advertised");
+    // The other cluster does not have it.
+    ensure!(
+        !hangzhou.ok(&["get", "crd", "-o=name"])?.contains(&name),
+        "the list contains a definition of another cluster"
+    );
+    ensure!(
+        hangzhou.fails(&["get", &crd])?.contains("(NotFound)"),
+        "the cluster can read a definition of another cluster"
+    );
+    ensure!(!hangzhou.ok(&["api-resources"])?.contains(group), "discovery contains a resource of another cluster");
     for path in [format!("/apis/{group}"), format!("/apis/{group}/v1"), format!("/apis/{group}/v1/gears")] {
         ensure!(hangzhou.fails(&["get", "--raw", &path])?.contains("NotFound"), "{path} is served");
     }
     for path in ["/apis", "/openapi/v3", "/openapi/v2"] {
-        ensure!(!hangzhou.ok(&["get", "--raw", path])?.contains(group), "{path} tells of {group}");
-        ensure!(beijing.ok(&["get", "--raw", path])?.contains(group), "{path} does not tell of {group}");
+        ensure!(!hangzhou.ok(&["get", "--raw", path])?.contains(group), "{path} contains {group}");
+        ensure!(beijing.ok(&["get", "--raw", path])?.contains(group), "{path} does not contain {group}");
     }
 
     let said = apply(hangzhou, "hangzhou")?;
     ensure!(said.contains("created") || said.contains("serverside-applied"), "{said}");
-    eventually(SOON, || hangzhou.ok_with(&["create", "-f", "-"], &gear(group, "own-hangzhou")))?;
+    eventually(CONDITION_TIMEOUT, || hangzhou.ok_with(&["create", "-f", "-"], &gear(group, "own-hangzhou")))?;
     for (kubectl, owner) in three.both() {
         let neighbour = if owner == "beijing" { "hangzhou" } else { "beijing" };
-        ensure!(read(kubectl, &crd)?["metadata"]["labels"] == json!({"owner": owner}), "not labelled by {owner}");
+        ensure!(read(kubectl, &crd)?["metadata"]["labels"] == json!({"owner": owner}), "no label of {owner}");
         is_clean(kubectl, &crd, neighbour)?;
         is_clean(kubectl, "crd", neighbour)?;
         let selected = |of: &str| kubectl.ok(&["get", "crd", "-o=name", "-l", &format!("owner={of}")]);
-        ensure!(selected(owner)?.contains(&name) && !selected(neighbour)?.contains(&name), "selected by host labels");
+        ensure!(selected(owner)?.contains(&name) && !selected(neighbour)?.contains(&name), "host labels match");
         let gears = kubectl.ok(&["get", &name, "-A", "-o=name"])?;
         ensure!(gears.contains(&format!("own-{owner}")) && !gears.contains(neighbour), "{owner} has {gears}");
-        // Once more is nothing. (What was made by an apply is owned by who made it; the first that follows takes that over.)
+        // A repeated apply changes nothing. (The first apply after the creation takes over the ownership.)
         apply(kubectl, owner)?;
         let version = read(kubectl, &crd)?["metadata"]["resourceVersion"].clone();
         apply(kubectl, owner)?;
-        ensure!(read(kubectl, &crd)?["metadata"]["resourceVersion"] == version, "an apply of the same writes");
+        ensure!(read(kubectl, &crd)?["metadata"]["resourceVersion"] == version, "an apply without a change writes");
     }
 
     let mut watch = beijing.start(&["get", "crd", "--watch-only", "--output-watch-events"])?;
     let mut lines = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
-    eventually(SOON, || {
-        // The watch has begun when it tells of a change.
+    eventually(CONDITION_TIMEOUT, || {
+        // The watch has begun when it contains a change.
         beijing.ok(&["annotate", &crd, "--overwrite", "watched=now"])?;
         beijing.ok(&["annotate", &crd, "watched-"])
     })?;
@@ -154,21 +161,24 @@ fn had_twice(three: &Three, how: &[&str], group: &str) -> anyhow::Result<()> {
         seen.push('\n');
     }
     end(watch)?;
-    ensure!(beijing.fails(&["get", &crd])?.contains("(NotFound)"), "it is still there");
-    ensure!(!beijing.ok(&["get", "crd", "-o=name"])?.contains(&name), "it is still listed");
-    eventually(SOON, || {
+    ensure!(beijing.fails(&["get", &crd])?.contains("(NotFound)"), "it still exists");
+    ensure!(!beijing.ok(&["get", "crd", "-o=name"])?.contains(&name), "the list still contains it");
+    eventually(CONDITION_TIMEOUT, || {
         ensure!(beijing.fails(&["get", &name])?.contains("resource"), "it is still served");
         Ok(())
     })?;
-    ensure!(hangzhou.ok(&["get", &name, "-A", "-o=name"])?.contains("own-hangzhou"), "the neighbour's are gone");
+    ensure!(
+        hangzhou.ok(&["get", &name, "-A", "-o=name"])?.contains("own-hangzhou"),
+        "the objects of the other cluster do not exist"
+    );
     let left = host.ok(&["get", &name, "-A", "-o=name"])?;
     ensure!(!left.contains("own-beijing"), "left on the host: {left}");
     hangzhou.ok(&["delete", &crd])?;
-    ensure!(host.fails(&["get", &crd])?.contains("(NotFound)"), "left on the host");
+    ensure!(host.fails(&["get", &crd])?.contains("(NotFound)"), "it still exists on the host");
     Ok(())
 }
 
-/// What one cluster relies on no other can change; what all ask for is made.
+/// A cluster cannot change an object that another one uses. The agent applies a change that all clusters request.
 pub(super) fn changes_are_agreed(site: &VirtualSite) -> anyhow::Result<()> {
     let three = Three::new(site)?;
     let Three { beijing, hangzhou, host } = &three;
@@ -181,14 +191,14 @@ pub(super) fn changes_are_agreed(site: &VirtualSite) -> anyhow::Result<()> {
         host.ok(&["get", crd, path])
     };
     apply(beijing, "beijing", "integer")?;
-    // Alone, it may.
-    ensure!(apply(beijing, "beijing", "number")?.code == 0 && teeth()? == "number", "a sole owner cannot change it");
+    // If no other cluster uses the object, it can.
+    ensure!(apply(beijing, "beijing", "number")?.code == 0 && teeth()? == "number", "the only owner cannot change it");
     let refused = apply(hangzhou, "hangzhou", "integer")?;
     ensure!(
         refused.stderr.contains("Conflict") && refused.stderr.contains("created it with a different specification"),
         "{refused:?}"
     );
-    ensure!(apply(hangzhou, "hangzhou", "number")?.code == 0, "the same is refused");
+    ensure!(apply(hangzhou, "hangzhou", "number")?.code == 0, "an identical request is refused");
     for (kubectl, owner, wanted) in [(beijing, "beijing", "string"), (hangzhou, "hangzhou", "boolean")] {
         let refused = apply(kubectl, owner, wanted)?;
         ensure!(
@@ -197,20 +207,23 @@ pub(super) fn changes_are_agreed(site: &VirtualSite) -> anyhow::Result<()> {
         );
         ensure!(!refused.stderr.contains("atoll"), "{refused:?}");
     }
-    // Asking again changes nothing, not even a version.
+    // A repeated request does not change the resource version.
     let version = || host.ok(&["get", crd, "-o=jsonpath={.metadata.resourceVersion}"]);
     let before = version()?;
-    ensure!(apply(beijing, "beijing", "string")?.code != 0 && version()? == before, "asking again writes");
-    ensure!(teeth()? == "number", "changed without consent");
-    ensure!(apply(hangzhou, "hangzhou", "string")?.code == 0 && teeth()? == "string", "all ask and do not get");
-    ensure!(apply(beijing, "beijing", "string")?.code == 0, "what is there is refused");
+    ensure!(apply(beijing, "beijing", "string")?.code != 0 && version()? == before, "a repeated request writes");
+    ensure!(teeth()? == "number", "it changed although one cluster has not requested it");
+    ensure!(
+        apply(hangzhou, "hangzhou", "string")?.code == 0 && teeth()? == "string",
+        "all clusters have requested the change, but it is not applied"
+    );
+    ensure!(apply(beijing, "beijing", "string")?.code == 0, "a request without a change is refused");
     for kubectl in [beijing, hangzhou] {
         kubectl.ok(&["delete", crd])?;
     }
     Ok(())
 }
 
-/// Every way to write labels, annotations and the rest.
+/// All kinds of writes of labels, annotations and other fields.
 pub(super) fn classes_take_every_write(site: &VirtualSite) -> anyhow::Result<()> {
     let three = Three::new(site)?;
     for (kubectl, owner) in three.both() {
@@ -257,11 +270,11 @@ pub(super) fn classes_take_every_write(site: &VirtualSite) -> anyhow::Result<()>
     for (kubectl, _) in three.both() {
         kubectl.ok(&["delete", "priorityclass/urgent"])?;
     }
-    ensure!(three.host.fails(&["get", "priorityclass/urgent"])?.contains("(NotFound)"), "left on the host");
+    ensure!(three.host.fails(&["get", "priorityclass/urgent"])?.contains("(NotFound)"), "it still exists on the host");
     Ok(())
 }
 
-/// What would act on the whole host is refused, with a message that says so.
+/// Writes that would affect the whole host are refused, with a message that explains this.
 pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Result<()> {
     let three = Three::new(site)?;
     let Three { beijing, hangzhou, host } = &three;
@@ -289,11 +302,11 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
         let said = beijing.run_with(&["create", "-f", "-"], &refused)?;
         ensure!(said.code != 0 && said.stderr.contains(why), "{refused}: {said:?}");
     }
-    // Other kinds are the operator's.
+    // Only the operator writes other kinds.
     let runtime = r#"{"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"x"},"handler":"runc"}"#;
     let said = beijing.run_with(&["create", "-f", "-"], runtime)?;
     ensure!(said.stderr.contains("whose operator can change it"), "{said:?}");
-    // Whose the operator's objects are.
+    // Objects of the operator.
     host.ok_with(&["create", "-f", "-"], &class("operators", "operator", 3))?;
     let said = beijing.fails(&["delete", "priorityclass/operators"])?;
     ensure!(said.contains("created it for all virtual clusters"), "{said}");
@@ -311,7 +324,7 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
     for kubectl in [beijing, hangzhou] {
         kubectl.ok(&["delete", "storageclass/fast"])?;
     }
-    // The roles of the cluster decide who may do what.
+    // The roles of the cluster authorize writes.
     let jane = site.user(BEIJING, "jane")?;
     let said = jane.run_with(&["create", "-f", "-"], &class("janes", "jane", 1))?;
     ensure!(said.stderr.contains("User \"jane\" cannot create resource \"priorityclasses\""), "{said:?}");
@@ -324,8 +337,8 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
     Ok(())
 }
 
-/// The host adds a finalizer to VolumeAttributesClasses. Typed clients write protobuf, in which that must not be taken for
-/// the client's own, which are refused.
+/// The host adds a finalizer to VolumeAttributesClasses. The agent refuses finalizers of clients, but must accept this
+/// one in protobuf, which typed clients write.
 pub(super) fn classes_get_the_hosts_finalizers(site: &VirtualSite) -> anyhow::Result<()> {
     if everywhere_kubeedge() {
         // Kubernetes 1.32 does not serve the kind by default.
@@ -334,11 +347,12 @@ pub(super) fn classes_get_the_hosts_finalizers(site: &VirtualSite) -> anyhow::Re
     let Three { beijing, host, .. } = Three::new(site)?;
     let curl = site.curl_like(&beijing, BEIJING, Route::Proxy)?;
     let field = |number: u8, text: &str| -> anyhow::Result<String> {
-        let length = u8::try_from(text.len()).ok().filter(u8::is_ascii).context("the length has more than one byte")?;
+        let length =
+            u8::try_from(text.len()).ok().filter(u8::is_ascii).context("the length does not fit into one byte")?;
         Ok(format!("{}{}{text}", char::from(number << 3 | 2), char::from(length)))
     };
-    // In an envelope (`Unknown` in runtime/generated.proto), with the fields of storage/v1/generated.proto.
-    let create = |metadata: String| -> anyhow::Result<Answer> {
+    // The envelope is `Unknown` in runtime/generated.proto, with the fields of storage/v1/generated.proto.
+    let create = |metadata: String| -> anyhow::Result<Response> {
         let of_type = field(1, "storage.k8s.io/v1")? + &field(2, "VolumeAttributesClass")?;
         let class =
             field(1, &metadata)? + &field(2, "csi.example.com")? + &field(3, &(field(1, "a")? + &field(2, "b")?))?;
@@ -352,7 +366,7 @@ pub(super) fn classes_get_the_hosts_finalizers(site: &VirtualSite) -> anyhow::Re
     ensure!(made.code == 201, "{}", made.body);
     let shown = read(&beijing, "vac/finalized")?;
     ensure!(shown["metadata"]["finalizers"] == json!(["kubernetes.io/vac-protection"]), "{shown}");
-    // As a client that reads, changes and writes.
+    // Reads, changes and writes the object.
     let mut changed = shown;
     changed["metadata"]["labels"] = json!({"mine": "yes"});
     beijing.ok_with(&["replace", "-f", "-"], &changed.to_string())?;
@@ -362,7 +376,8 @@ pub(super) fn classes_get_the_hosts_finalizers(site: &VirtualSite) -> anyhow::Re
     Ok(())
 }
 
-/// Two pushers that each want their own metadata do not fight: after both have written, nobody writes.
+/// Two clients that write different metadata do not overwrite each other. After both have written, the object does not
+/// change.
 pub(super) fn there_is_no_write_war(site: &VirtualSite) -> anyhow::Result<()> {
     let three = Three::new(site)?;
     let put = |kubectl: &Kubectl, owner: &str| {
@@ -382,7 +397,7 @@ pub(super) fn there_is_no_write_war(site: &VirtualSite) -> anyhow::Result<()> {
             put(kubectl, owner)?;
         }
     }
-    ensure!(version()? == settled, "what is as everybody wants it was written");
+    ensure!(version()? == settled, "a request without a change causes a write");
     for (kubectl, owner) in three.both() {
         ensure!(read(kubectl, "priorityclass/pushed")?["metadata"]["labels"] == json!({"owner": owner}), "{owner}");
         kubectl.ok(&["delete", "priorityclass/pushed"])?;

@@ -1,4 +1,4 @@
-//! logs, exec, attach, port-forward and cp: bytes that pass for as long as both sides like.
+//! logs, exec, attach, port-forward and cp: long-lived streams.
 
 use std::io::{BufRead, BufReader};
 
@@ -20,7 +20,7 @@ pub(super) fn by_sni(site: &VirtualSite) -> anyhow::Result<()> {
     streams(site, Route::Sni, "streams-sni")
 }
 
-/// A pod whose log grows while somebody follows it.
+/// A pod whose log grows while a client follows it.
 fn pod(namespace: &str) -> String {
     format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"shell","namespace":"{namespace}"}},
@@ -34,10 +34,10 @@ fn streams(site: &VirtualSite, route: Route, name: &str) -> anyhow::Result<()> {
     kubectl.ok_with(&["create", "-f", "-"], &pod(name))?;
     kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", name, "--timeout=30s"])?;
     followed_log(&kubectl, name).context("logs -f")?;
-    conversations(&kubectl, name, "websocket").context("by WebSocket")?;
+    conversations(&kubectl, name, "websocket").context("with WebSocket")?;
     let spdy =
         kubectl.set("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false").set("KUBECTL_PORT_FORWARD_WEBSOCKETS", "false");
-    conversations(&spdy, name, "spdy").context("by SPDY")
+    conversations(&spdy, name, "spdy").context("with SPDY")
 }
 
 fn conversations(kubectl: &Kubectl, namespace: &str, protocol: &str) -> anyhow::Result<()> {
@@ -47,12 +47,12 @@ fn conversations(kubectl: &Kubectl, namespace: &str, protocol: &str) -> anyhow::
     forwarded(kubectl, namespace).context("port-forward")
 }
 
-/// The lines of the past, and then new ones while they are written.
+/// Follows a log: existing lines, then new ones.
 fn followed_log(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
     let mut follow = kubectl.start(&["logs", "-f", "shell", "-n", namespace])?;
     let mut lines = BufReader::new(follow.stdout.take().context("no stdout")?).lines();
     for number in 1..=6 {
-        let Some(line) = lines.next() else { bail!("it ended before line {number}: {}", end(follow)?) };
+        let Some(line) = lines.next() else { bail!("kubectl ended before line {number}: {}", end(follow)?) };
         let line = line?;
         ensure!(number > 3 || line == format!("line {number} of container ticker"), "{line}");
     }
@@ -64,7 +64,7 @@ fn commands(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
     let exec = ["exec", "-i", "shell", "-n", namespace, "--"];
     let echo = kubectl.ok(&[&exec, &["echo", "through"][..]].concat())?;
     ensure!(echo == "through\n", "{echo:?}");
-    // Longer than any window on the way.
+    // Longer than all windows on the route.
     let typed = "0123456789abcdef\n".repeat(20_000);
     let back = kubectl.ok_with(&[&exec, &["cat"][..]].concat(), &typed)?;
     ensure!(back == typed, "{} bytes of {} came back", back.len(), typed.len());
@@ -98,10 +98,10 @@ fn forwarded(kubectl: &Kubectl, namespace: &str) -> anyhow::Result<()> {
     let mut line = String::new();
     output.read_line(&mut line)?;
     let address = line.split(' ').nth(2).with_context(|| format!("no address: {line:?}"))?;
-    // More than one connection by the same session.
+    // Several connections in the same session.
     for code in [200, 418] {
-        let answer = Curl::plain(address).get(&format!("/status/{code}"))?;
-        ensure!(answer.code == code, "{} {}", answer.code, answer.body);
+        let response = Curl::plain(address).get(&format!("/status/{code}"))?;
+        ensure!(response.code == code, "{} {}", response.code, response.body);
     }
     end(forward)?;
     Ok(())

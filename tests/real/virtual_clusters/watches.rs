@@ -1,4 +1,4 @@
-//! What a watch shows while a neighbour on the same host does the same.
+//! A watch does not show changes of another cluster on the same host.
 
 use std::io::{BufRead, BufReader};
 
@@ -8,7 +8,7 @@ use atoll_tests::{Route, VirtualSite};
 
 use super::{BEIJING, HANGZHOU, namespace};
 
-/// The neighbour's change always comes first: whatever of it shows, is shown before the own.
+/// The other cluster always writes first. If the watch showed its change, it would come before that of the own cluster.
 pub(super) fn show_their_own(site: &VirtualSite) -> anyhow::Result<()> {
     let own = site.administrator(BEIJING, Route::Proxy)?;
     let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;

@@ -1,4 +1,4 @@
-//! YAML: a virtual cluster reads it as the API server itself does, or refuses it.
+//! YAML: a virtual cluster parses it like the API server, or refuses it.
 
 use anyhow::{Context, ensure};
 use atoll_tests::{Curl, Route, VirtualSite};
@@ -10,7 +10,7 @@ const YAML: &str = "application/yaml";
 const APPLY: &str = "application/apply-patch+yaml";
 const HERE: &str = "yaml";
 
-/// Values of a field that takes anything, all of which the host reads.
+/// Values of a field of any type. The host accepts all of them.
 const VALUES: [&str; 58] = [
     "0400",
     "0o400",
@@ -72,7 +72,7 @@ const VALUES: [&str; 58] = [
     ">-\n    a\n    b\n",
 ];
 
-/// Documents that say one thing twice, or by name.
+/// Documents with duplicate keys, or with aliases.
 const DOCUMENTS: [&str; 9] = [
     "x: 1\nx: 2",
     "x: {a: 1, a: 2}",
@@ -85,7 +85,7 @@ const DOCUMENTS: [&str; 9] = [
     "x: {<<: {a: 1}, <<: {b: 2}}",
 ];
 
-/// What is no YAML of an object, on either side.
+/// Documents that neither side accepts.
 const REFUSED: [&str; 12] = [
     "x: .inf",
     "x: .NaN",
@@ -101,7 +101,7 @@ const REFUSED: [&str; 12] = [
     "x: \"\\q\"",
 ];
 
-/// What means something else to others, and is refused here only.
+/// Ambiguous documents, which only a virtual cluster refuses.
 const AMBIGUOUS: [&str; 6] = [
     "x: !!binary aGk=",
     "x: !!timestamp 2001-01-01",
@@ -132,7 +132,7 @@ pub(super) fn is_read_as_by_the_host(site: &VirtualSite) -> anyhow::Result<()> {
         kubectl.ok_with(&["create", "-f", "-"], &namespace(HERE))?;
     }
     let pki = site.host().dir().join("pki");
-    let address = site.host().api_servers()?.into_iter().next().context("an API server")?;
+    let address = site.host().api_servers()?.into_iter().next().context("no API server")?;
     let host = Curl::directly(&address, &pki.join("ca.crt"));
     let host = host.with_certificate(&pki.join("admin.crt"), &pki.join("admin.key"));
     let sides = Sides { host, cluster: site.curl(BEIJING, Route::Path)? };
@@ -148,8 +148,8 @@ pub(super) fn is_read_as_by_the_host(site: &VirtualSite) -> anyhow::Result<()> {
     }
     ensure!(differences.is_empty(), "{}", differences.join("\n\n"));
     for document in AMBIGUOUS {
-        let answer = sides.cluster.send_as("POST", COLLECTION, YAML, &object("ambiguous", document))?;
-        answer.refused(400, "BadRequest", "is not supported in a virtual cluster")?;
+        let response = sides.cluster.send_as("POST", COLLECTION, YAML, &object("ambiguous", document))?;
+        response.refused(400, "BadRequest", "is not supported in a virtual cluster")?;
     }
     strictness_is_the_clients(&sides)?;
 
@@ -177,22 +177,22 @@ pub(super) fn is_read_as_by_the_host(site: &VirtualSite) -> anyhow::Result<()> {
 
 const COLLECTION: &str = "/apis/yaml.example.com/v1/namespaces/yaml/readables";
 
-/// Keys that are there twice are an error, a warning, or nothing.
+/// Duplicate keys cause an error, a warning, or neither.
 fn strictness_is_the_clients(sides: &Sides) -> anyhow::Result<()> {
     let twice = object("twice", "x: 1\nx: 2");
     for side in [&sides.host, &sides.cluster] {
         for (validation, code) in [("Strict", 400), ("Warn", 201), ("Ignore", 201)] {
             let side = side.clone().with(&["--include"]);
             let path = format!("{COLLECTION}?dryRun=All&fieldValidation={validation}");
-            let answer = side.send_as("POST", &path, YAML, &twice)?;
-            ensure!(answer.code == code, "{validation}: {}", answer.body);
-            let warns = answer.body.to_lowercase().contains("\nwarning: ");
-            ensure!(warns == (validation == "Warn"), "{validation}: {}", answer.body);
-            // The quotes are escaped in JSON and in the header.
+            let response = side.send_as("POST", &path, YAML, &twice)?;
+            ensure!(response.code == code, "{validation}: {}", response.body);
+            let warns = response.body.to_lowercase().contains("\nwarning: ");
+            ensure!(warns == (validation == "Warn"), "{validation}: {}", response.body);
+            // JSON and the header escape the quotes.
             ensure!(
-                validation == "Ignore" || answer.body.contains(r#"line 5: key \"x\" already set in map"#),
+                validation == "Ignore" || response.body.contains(r#"line 5: key \"x\" already set in map"#),
                 "{validation}: {}",
-                answer.body
+                response.body
             );
         }
     }
@@ -202,7 +202,7 @@ fn strictness_is_the_clients(sides: &Sides) -> anyhow::Result<()> {
 // === impl Sides ===
 
 impl Sides {
-    /// How the two sides differ over one document, created and applied.
+    /// The differences of the two sides for one document, with create and apply.
     fn differ(&self, number: usize, document: &str, is_taken: bool) -> anyhow::Result<Vec<String>> {
         let mut differences = Vec::new();
         for (method, path, media) in [
@@ -213,15 +213,15 @@ impl Sides {
             let body = object(&name, document);
             let (host, cluster) =
                 (self.host.send_as(method, &path, media, &body)?, self.cluster.send_as(method, &path, media, &body)?);
-            let said = |body: &str| -> Value {
-                let said: Value = serde_json::from_str(body).unwrap_or_default();
-                if said["kind"] == "Status" {
-                    said["reason"].clone()
+            let output = |body: &str| -> Value {
+                let output: Value = serde_json::from_str(body).unwrap_or_default();
+                if output["kind"] == "Status" {
+                    output["reason"].clone()
                 } else {
-                    serde_json::json!([said["base"], said["x"]])
+                    serde_json::json!([output["base"], output["x"]])
                 }
             };
-            let alike = host.code == cluster.code && said(&host.body) == said(&cluster.body);
+            let alike = host.code == cluster.code && output(&host.body) == output(&cluster.body);
             if !alike || (host.code < 300) != is_taken {
                 differences.push(format!(
                     "{method} {document}\n- {} {}\n+ {} {}",

@@ -1,7 +1,7 @@
-//! Executes a step, on one side.
+//! Runs a step on one side.
 //!
-//! A [`Stage`] is what the steps of one script share: a folder, kept outputs, a `kubectl proxy`. Steps that end by
-//! themselves are here; those that talk to a running kubectl are in modules of their own.
+//! The steps of a script share a [`Stage`]: a directory, stored outputs, and a `kubectl proxy`. This module runs
+//! commands that end by themselves. Other modules interact with a running kubectl.
 
 mod follow;
 mod forward;
@@ -24,66 +24,66 @@ use super::script::Action;
 use super::side::Side;
 use crate::eventually;
 
-/// A script's place on one side.
+/// The state of a script on one side.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     side: &'a Side,
     folder: TempDir,
-    kept: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
     proxy: Option<Proxy>,
 }
 
 // === impl Stage ===
 
 impl<'a> Stage<'a> {
-    /// A new one.
+    /// Starts with an empty directory.
     pub(super) fn new(side: &'a Side) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("atoll-stage-").tempdir()?;
-        Ok(Self { side, folder, kept: BTreeMap::new(), proxy: None })
+        Ok(Self { side, folder, variables: BTreeMap::new(), proxy: None })
     }
 
-    /// Executes one action. `None` if there is nothing to compare. An error if the script cannot continue.
+    /// Runs an action. Returns `None` if its outcome is not compared, and an error if the script cannot continue.
     pub(super) fn act(&mut self, action: &Action) -> anyhow::Result<Option<Outcome>> {
         let folder = self.folder.path();
         Ok(match action {
             Action::Run { words, input, editor } => {
-                let mut command = self.side.kubectl(&self.filled_all(words), folder);
-                Some(run(command.env("KUBE_EDITOR", editor), &self.filled(input))?)
+                let mut command = self.side.kubectl(&self.expand_all(words), folder);
+                Some(run(command.env("KUBE_EDITOR", editor), &self.expand(input))?)
             }
             Action::Wait { words, shows } => {
-                self.wait(&self.filled_all(words), shows)?;
+                self.wait(&self.expand_all(words), shows)?;
                 None
             }
             Action::Set { name, words } => {
-                let outcome = run(&mut self.side.kubectl(&self.filled_all(words), folder), "")?;
-                ensure!(outcome.code == 0, "ended with {}: {}", outcome.code, outcome.stderr);
-                self.kept.insert(format!("${{{name}}}"), outcome.stdout.trim().to_owned());
+                let outcome = run(&mut self.side.kubectl(&self.expand_all(words), folder), "")?;
+                ensure!(outcome.code == 0, "kubectl ended with {}: {}", outcome.code, outcome.stderr);
+                self.variables.insert(format!("${{{name}}}"), outcome.stdout.trim().to_owned());
                 None
             }
             Action::File { name, text } => {
-                std::fs::write(folder.join(name), self.filled(text))?;
+                std::fs::write(folder.join(name), self.expand(text))?;
                 None
             }
-            Action::Terminal { words, talk, hang_up } => Some(terminal::talk(
-                &mut self.side.kubectl_on_terminal(&self.filled_all(words), folder),
-                talk,
+            Action::Terminal { words, turns, hang_up } => Some(terminal::interact(
+                &mut self.side.kubectl_on_terminal(&self.expand_all(words), folder),
+                turns,
                 *hang_up,
             )?),
             Action::Follow { words, meanwhile, until } => {
-                let mut command = self.side.kubectl(&self.filled_all(words), folder);
+                let mut command = self.side.kubectl(&self.expand_all(words), folder);
                 Some(follow::follow(&mut command, until, || {
                     for words in meanwhile {
-                        let outcome = run(&mut self.side.kubectl(&self.filled_all(words), folder), "")?;
-                        ensure!(outcome.code == 0, "meanwhile {words:?}: {}", outcome.stderr);
+                        let outcome = run(&mut self.side.kubectl(&self.expand_all(words), folder), "")?;
+                        ensure!(outcome.code == 0, "kubectl {words:?} ended with an error: {}", outcome.stderr);
                     }
                     Ok(())
                 })?)
             }
             Action::Forward { words, send } => {
-                Some(forward::forward(&mut self.side.kubectl(&self.filled_all(words), folder), send)?)
+                Some(forward::forward(&mut self.side.kubectl(&self.expand_all(words), folder), send)?)
             }
             Action::Request { method, path, headers, body } => {
-                let (path, body) = (self.filled(path), self.filled(body));
+                let (path, body) = (self.expand(path), self.expand(body));
                 if self.proxy.is_none() {
                     self.proxy = Some(Proxy::start(self.side, folder)?);
                 }
@@ -107,17 +107,17 @@ impl<'a> Stage<'a> {
             if outcome.code == 0 && shows.iter().all(|text| outcome.stdout.contains(text)) {
                 return Ok(());
             }
-            bail!("ended with {}:\n{}{}", outcome.code, outcome.stdout, outcome.stderr)
+            bail!("kubectl ended with {}:\n{}{}", outcome.code, outcome.stdout, outcome.stderr)
         })
     }
 
-    fn filled_all(&self, words: &[String]) -> Vec<String> {
-        words.iter().map(|word| self.filled(word)).collect()
+    fn expand_all(&self, words: &[String]) -> Vec<String> {
+        words.iter().map(|word| self.expand(word)).collect()
     }
 
-    /// With what was kept in the places of its names.
-    fn filled(&self, text: &str) -> String {
-        self.kept.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    /// Replaces variables by their values.
+    fn expand(&self, text: &str) -> String {
+        self.variables.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
 }
 
@@ -127,7 +127,7 @@ fn run(command: &mut Command, input: &str) -> anyhow::Result<Outcome> {
     let mut child = command.spawn().context("cannot start kubectl")?;
     let mut stdin = child.stdin.take().context("no stdin")?;
     let input = input.to_owned();
-    // kubectl may end without reading its input; that is no failure of ours.
+    // kubectl may end without reading its input. Ignore the error.
     let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output()?;
     let _ = writer.join();

@@ -2,29 +2,29 @@
 
 use std::fmt::Write as _;
 
-/// Equal lines that are shown around a change.
-const AROUND: usize = 3;
+/// The number of equal lines before and after a change.
+const CONTEXT_LINES: usize = 3;
 
-/// Texts with more lines than this between their first and their last difference are shown one after the other: the
-/// table below has the square of it.
-const LIMIT: usize = 2000;
+/// If there are more lines between the first and the last difference, the diff has all lines of the first text, then
+/// all lines of the second one. The table for a shortest diff has the square of this size.
+const MAX_COMPARED: usize = 2000;
 
 /// One line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// In both.
+    /// In both texts.
     Both(&'a str),
-    /// Only in the first.
+    /// Only in the first text.
     First(&'a str),
-    /// Only in the second.
+    /// Only in the second text.
     Second(&'a str),
 }
 
-/// The changes with a few lines around them; empty if there are none.
+/// The changes, with some equal lines before and after them. Empty if the texts are equal.
 pub(super) fn unified(first: &[String], second: &[String]) -> String {
     let lines = lines(first, second);
     let near = |at: usize| {
-        let range = at.saturating_sub(AROUND)..lines.len().min(at + AROUND + 1);
+        let range = at.saturating_sub(CONTEXT_LINES)..lines.len().min(at + CONTEXT_LINES + 1);
         lines[range].iter().any(|line| !matches!(line, Line::Both(_)))
     };
     let mut text = String::new();
@@ -54,7 +54,7 @@ pub(super) fn lines<'a>(first: &'a [String], second: &'a [String]) -> Vec<Line<'
     let tail = first[head..].iter().rev().zip(second[head..].iter().rev()).take_while(|(a, b)| a == b).count();
     let (a, b) = (&first[head..first.len() - tail], &second[head..second.len() - tail]);
     let mut result: Vec<_> = first[..head].iter().map(|line| Line::Both(line)).collect();
-    if a.len().max(b.len()) > LIMIT {
+    if a.len().max(b.len()) > MAX_COMPARED {
         result.extend(a.iter().map(|line| Line::First(line)));
         result.extend(b.iter().map(|line| Line::Second(line)));
     } else {
@@ -89,9 +89,9 @@ fn middle<'a>(a: &'a [String], b: &'a [String], result: &mut Vec<Line<'a>>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LIMIT, Line, lines, unified};
+    use super::{Line, MAX_COMPARED, lines, unified};
 
-    /// All texts of up to four lines of three kinds.
+    /// All texts of up to four lines with three different contents.
     fn texts() -> Vec<Vec<String>> {
         let mut all = vec![Vec::new()];
         let mut last = all.clone();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_can_be_read_back() {
+    fn the_diff_contains_both_texts() {
         let texts = texts();
         for first in &texts {
             for second in &texts {
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_shown_one_after_the_other() {
-        let text = |from: usize| (from..=from + LIMIT).map(|n| n.to_string()).collect::<Vec<_>>();
+    fn long_texts_are_not_compared_by_line() {
+        let text = |from: usize| (from..=from + MAX_COMPARED).map(|n| n.to_string()).collect::<Vec<_>>();
         let (first, second) = (text(0), text(1_000_000));
         assert_eq!(sides(&lines(&first, &second)), (first.clone(), second.clone()));
     }
 
     #[test]
-    fn shows_what_is_around_a_change() {
+    fn changes_have_equal_lines_around_them() {
         let first: Vec<_> = ["1", "2", "3", "4", "5", "6", "7", "8", "9"].map(str::to_owned).into();
         let mut second = first.clone();
         second[0] = "one".into();

@@ -1,4 +1,4 @@
-//! The list of differences that have a reason.
+//! The list of known differences, with their reasons.
 //!
 //! ```text
 //! raw: kubectl get --raw /metrics
@@ -6,17 +6,16 @@
 //!   shows forbidden
 //! ```
 //!
-//! An entry names a script and one of its lines; where the script has that line more than once, `raw 2:` is about the
-//! second time. `shows` is a text that the second side's output must have then, and `lacks` one that only the first side's
-//! output may have: a difference of another kind is not known. An entry whose commands do not differ is stale, which is a
-//! failure too.
+//! An entry names a script and one of its lines. If the script has that line several times, `raw 2:` selects the second
+//! one. `shows` is a text that the output of the second side must contain. `lacks` is a text that only the output of
+//! the first side must contain. An entry does not cover other differences. An entry whose step does not differ is
+//! stale, and also a failure.
 //!
-//! `left-out` says that the second side does not do this step: it would wait in vain, or hear nothing it could answer, and
-//! the script could not go on.
+//! With `left-out`, the second side skips the step, for example because the step would wait forever.
 //!
-//! `same`, in a list that is laid over another one, says that this step does not differ there.
+//! `same` is for a list that has precedence over another one. It says that the step does not differ.
 //!
-//! Many entries may have one reason. Then it stands before them, at the margin, and holds up to the next such line:
+//! Several entries can share a reason. It comes before them, without indentation, and applies up to the next such line:
 //!
 //! ```text
 //! because it knows few kinds
@@ -33,19 +32,19 @@ use super::script::{Script, Step};
 pub struct Known {
     /// The script's name.
     pub script: String,
-    /// The step, as it is written.
+    /// The line of the step.
     pub step: String,
-    /// Which time, if the script has it more than once.
+    /// The occurrence, if the script has this line several times.
     pub time: Option<usize>,
-    /// Why it differs.
+    /// The reason.
     pub reason: String,
-    /// What the second side shows.
+    /// Texts that the second side must show.
     pub shows: Vec<String>,
-    /// What only the first side shows.
+    /// Texts that only the first side must show.
     pub lacks: Vec<String>,
-    /// Whether the second side does not do it at all.
+    /// Whether the second side skips the step.
     pub left_out: bool,
-    /// Whether it does not differ, even if a list below has an entry for it.
+    /// Whether the step does not differ, although a list with lower precedence has an entry for it.
     pub same: bool,
 }
 
@@ -58,7 +57,7 @@ impl Known {
         let mut shared = "";
         for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
             if let Some(directive) = line.strip_prefix("  ") {
-                let entry = list.last_mut().with_context(|| format!("{line}: before the first entry"))?;
+                let entry = list.last_mut().with_context(|| format!("{line}: there is no entry before it"))?;
                 match directive.split_once(' ') {
                     Some(("because", reason)) => reason.clone_into(&mut entry.reason),
                     Some(("shows", shows)) => entry.shows.push(shows.to_owned()),
@@ -96,32 +95,32 @@ impl Known {
         Ok(list)
     }
 
-    /// A list over another one: of two entries about the same step, that of `upper` counts.
+    /// Merges two lists. The entries of `upper` have precedence.
     #[must_use]
     pub fn over(upper: Vec<Self>, lower: Vec<Self>) -> Vec<Self> {
-        let is_said = |entry: &Self| upper.iter().any(|one| one.is_same(entry));
-        let rest: Vec<_> = lower.into_iter().filter(|entry| !is_said(entry)).collect();
+        let is_overridden = |entry: &Self| upper.iter().any(|one| one.is_same(entry));
+        let rest: Vec<_> = lower.into_iter().filter(|entry| !is_overridden(entry)).collect();
         upper.into_iter().filter(|entry| !entry.same).chain(rest).collect()
     }
 
-    /// Checks that each entry names exactly one step of these scripts, and no two the same.
+    /// Checks that each entry names exactly one step of these scripts, and that no two entries name the same step.
     pub fn check(list: &[Self], scripts: &[Script]) -> anyhow::Result<()> {
         for (at, entry) in list.iter().enumerate() {
             let steps = |script: &Script| script.steps.iter().filter(|step| entry.names(&script.name, step)).count();
             let found: usize = scripts.iter().map(steps).sum();
             ensure!(found == 1, "{}: {}: names {found} steps instead of one", entry.script, entry.step);
             let twice = list[..at].iter().any(|other| other.is_same(entry));
-            ensure!(!twice, "{}: {}: is there twice", entry.script, entry.step);
+            ensure!(!twice, "{}: {}: there are two entries", entry.script, entry.step);
         }
         Ok(())
     }
 
-    /// Whether it is about this step of a script.
+    /// Whether the entry names this step.
     pub(super) fn names(&self, script: &str, step: &Step) -> bool {
         self.script == script && self.step == step.text && self.time.is_none_or(|time| time == step.time)
     }
 
-    /// Whether these outputs differ as it says.
+    /// Whether the entry describes the difference of these outputs.
     pub(super) fn fits(&self, first: &[String], second: &[String]) -> bool {
         let has = |output: &[String], text: &String| output.iter().any(|line| line.contains(text));
         self.shows.iter().all(|text| has(second, text))
@@ -141,7 +140,7 @@ mod tests {
         "# why\nraw: kubectl get --raw /metrics\n  because of the host\n  shows forbidden\n  shows raw\n";
 
     #[test]
-    fn reads_reasons() {
+    fn reasons_and_texts_are_parsed() {
         let list = Known::parse(LIST).unwrap();
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].script.as_str(), list[0].step.as_str()), ("raw", "kubectl get --raw /metrics"));
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_may_share_a_reason() {
+    fn entries_can_share_a_reason() {
         let text = format!(
             "because of all\n{LIST}raw: kubectl get x\n  shows y\nbecause of few\nraw: kubectl get z\n  left-out\n"
         );
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_name_one_step() {
+    fn an_entry_names_one_step() {
         let list = Known::parse(LIST).unwrap();
         let script = |text| [Script::parse("raw", text).unwrap()];
         assert!(Known::check(&list, &script("kubectl get --raw /metrics\n")).is_ok());

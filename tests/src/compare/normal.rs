@@ -1,10 +1,10 @@
-//! Putting out of sight what cannot be equal on two clusters.
+//! Masks values that always differ between two clusters.
 //!
-//! Each part knows one kind of value by its form and puts a word in capitals in its place: [`credential`] (certificates,
-//! tokens), [`shape`] (UIDs, times), [`number`] (resource versions, addresses, node ports), [`suffix`] (random ends of
-//! names), [`age`]. Nothing else is changed but the width of columns, so every other difference is seen.
+//! Each module recognizes one kind of value by its form, and replaces it by a word in capitals: [`credential`]
+//! (certificates, tokens), [`shape`] (UIDs, times), [`number`] (resource versions, addresses, node ports), [`suffix`]
+//! (random suffixes of names), [`age`]. Column widths are also normalized. All other differences remain visible.
 //!
-//! What is *not* here: names of namespaces and objects. Two clusters must show the same ones.
+//! What is *not* here: names of namespaces and objects. They must be the same on both clusters.
 
 mod age;
 mod credential;
@@ -27,9 +27,10 @@ pub(super) fn lines(outcome: &Outcome, step: &Step, side: &Side) -> Vec<String> 
     }
     for (name, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
         let text = credential::certificates(&text.replace(side.server(), "SERVER"));
-        let seen = |line: &&str| !step.view.without.iter().any(|text| line.contains(text)) && !is_own_deadline(line);
+        let is_compared =
+            |line: &&str| !step.view.without.iter().any(|text| line.contains(text)) && !is_own_deadline(line);
         let mut found: Vec<_> =
-            readable(&text).lines().filter(seen).map(|text| line(text, step.view.any_node)).collect();
+            readable(&text).lines().filter(is_compared).map(|text| line(text, step.view.any_node)).collect();
         if step.view.sort {
             found.sort_unstable();
         }
@@ -38,9 +39,9 @@ pub(super) fn lines(outcome: &Outcome, step: &Step, side: &Side) -> Vec<String> 
     lines
 }
 
-/// JSON on one line is spread over many, and so is each of several documents, as in a watch.
+/// Formats JSON documents on several lines, also those of a watch.
 fn readable(text: &str) -> String {
-    // An answer to a request has its head above its body. A brace within a line belongs to that line.
+    // The head of an HTTP response comes before its body. JSON begins at the beginning of a line.
     let at = if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|end| end + 1) };
     let Some((head, body)) = at.map(|at| text.split_at(at)) else { return text.to_owned() };
     let documents = serde_json::Deserializer::from_str(body).into_iter::<Value>().collect::<Result<Vec<_>, _>>();
@@ -54,14 +55,14 @@ fn readable(text: &str) -> String {
     }
 }
 
-/// Whether this is an event of a watch that a server may send at any time, or never. The one that ends the initial
-/// events is another matter: it has an annotation.
+/// Whether this is a bookmark, which a server may send at any time. The bookmark after the initial events is not one of
+/// these: it has an annotation.
 fn is_bookmark(document: &Value) -> bool {
     document["type"] == "BOOKMARK" && document["object"]["metadata"]["annotations"].is_null()
 }
 
-/// Whether this is what client-go's reflector logs if a client's own `--timeout` ends while a watch is being opened: a
-/// race within the client. Without it, the command says only that it timed out.
+/// Whether this is a log line of client-go's reflector. It logs the line only sometimes, when the `--timeout` of the
+/// client ends while it opens a watch.
 fn is_own_deadline(line: &str) -> bool {
     line.contains("reflector.go:") && line.contains(r#""Failed to watch" err="context deadline exceeded""#)
 }
@@ -77,7 +78,7 @@ fn line(text: &str, any_node: bool) -> String {
     if any_node { text.replace("beijing-1", "NODE").replace("beijing-2", "NODE") } else { text }
 }
 
-/// Columns are as wide as their widest value, and that may have been an age. Indentation stays.
+/// Normalizes the width of columns, which depends on masked values. Keeps the indentation.
 fn narrow(line: &str) -> String {
     let content = line.trim_start();
     let mut text = line[..line.len() - content.len()].to_owned();

@@ -1,4 +1,4 @@
-//! Two clusters that should answer alike.
+//! Two clusters that should have the same outcomes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,18 +13,18 @@ use super::normal;
 use super::script::{Script, Step};
 use super::side::Side;
 
-/// Both sides, and what is known to differ.
+/// Both sides, and the known differences.
 #[derive(Debug)]
 pub struct Pair {
     first: Side,
     second: Side,
     known: Vec<Known>,
-    // Readers are scripts that do not mind others beside them.
+    // Scripts hold a read lock, or a write lock if no other script may run at the same time.
     alone: RwLock<()>,
 }
 
-/// What a script came to on one side: an outcome for each of its steps, or as far as it came.
-struct Played {
+/// The outcomes of a script on one side, up to its failure.
+struct Run {
     outcomes: Vec<Option<Outcome>>,
     failure: Option<anyhow::Error>,
 }
@@ -32,15 +32,15 @@ struct Played {
 // === impl Pair ===
 
 impl Pair {
-    /// The second side is the one that `known` is about.
+    /// `known` has the differences of the second side.
     pub fn new(first: Side, second: Side, known: Vec<Known>) -> Self {
         Self { first, second, known, alone: RwLock::new(()) }
     }
 
-    /// Plays a script on both sides at once. The error is a report: a diff for each command that differs without a known
-    /// reason, each known reason that is stale, and where a side could not go on.
+    /// Runs a script on both sides concurrently. The error is a report: a diff for each command that differs without a
+    /// known reason, the stale entries, and the step at which a side could not continue.
     pub fn run(&self, script: &Script) -> anyhow::Result<()> {
-        // A lock is poisoned by a failed trial; there is nothing in it that could be wrong.
+        // A failed test poisons the lock. It protects no data, so ignore this.
         let _reading;
         let _writing;
         if script.alone {
@@ -49,11 +49,11 @@ impl Pair {
             _reading = self.alone.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         let (first, second) = std::thread::scope(|scope| {
-            let first = scope.spawn(|| play(script, &self.first, &[]));
-            let second = play(script, &self.second, &self.known);
+            let first = scope.spawn(|| run_on(script, &self.first, &[]));
+            let second = run_on(script, &self.second, &self.known);
             (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
         });
-        self.keep(script, &first, &second)?;
+        self.write_transcripts(script, &first, &second)?;
         let report = self.report(script, &first, &second);
         if report.is_empty() {
             return Ok(());
@@ -61,7 +61,7 @@ impl Pair {
         bail!("--- {}\n+++ {}\n{report}", self.first.name(), self.second.name())
     }
 
-    fn report(&self, script: &Script, first: &Played, second: &Played) -> String {
+    fn report(&self, script: &Script, first: &Run, second: &Run) -> String {
         let mut report = String::new();
         for (step, (a, b)) in script.steps.iter().zip(first.outcomes.iter().zip(&second.outcomes)) {
             let (Some(a), Some(b)) = (a, b) else { continue };
@@ -72,40 +72,40 @@ impl Pair {
                 None if diff.is_empty() => continue,
                 None => String::new(),
                 Some(known) if diff.is_empty() => {
-                    format!("  no longer differs; it was known to, because {}\n", known.reason)
+                    format!("  does not differ; there is a stale entry with the reason: {}\n", known.reason)
                 }
                 Some(known) if known.fits(&a, &b) => continue,
                 Some(known) => format!(
-                    "  differs in another way than is known: shows {:?}, lacks {:?}\n",
+                    "  differs in another way than the entry says: shows {:?}, lacks {:?}\n",
                     known.shows, known.lacks
                 ),
             };
             let _ = write!(report, "@@ {}.txt:{} @@ {}\n{verdict}{diff}", script.name, step.line, step.text);
         }
-        for (side, played) in [(&self.first, first), (&self.second, second)] {
-            if let Some(failure) = &played.failure {
+        for (side, run) in [(&self.first, first), (&self.second, second)] {
+            if let Some(failure) = &run.failure {
                 let _ = writeln!(report, "on {}: {failure:#}", side.name());
             }
         }
         report
     }
 
-    /// Writes what was compared, where `ATOLL_TRANSCRIPTS` names a folder: two equal outputs may both be wrong, and
-    /// somebody who writes a script wants to see them.
-    fn keep(&self, script: &Script, first: &Played, second: &Played) -> anyhow::Result<()> {
+    /// Writes the compared texts to the directory that `ATOLL_TRANSCRIPTS` names. The author of a script needs them,
+    /// because two equal outputs can both be wrong.
+    fn write_transcripts(&self, script: &Script, first: &Run, second: &Run) -> anyhow::Result<()> {
         let Some(folder) = std::env::var_os("ATOLL_TRANSCRIPTS") else { return Ok(()) };
-        for (side, played) in [(&self.first, first), (&self.second, second)] {
+        for (side, run) in [(&self.first, first), (&self.second, second)] {
             let folder = Path::new(&folder).join(side.name());
             std::fs::create_dir_all(&folder)?;
-            std::fs::write(folder.join(format!("{}.txt", script.name)), transcript(script, played, side))?;
+            std::fs::write(folder.join(format!("{}.txt", script.name)), transcript(script, run, side))?;
         }
         Ok(())
     }
 }
 
-fn transcript(script: &Script, played: &Played, side: &Side) -> String {
+fn transcript(script: &Script, run: &Run, side: &Side) -> String {
     let mut text = String::new();
-    for (step, outcome) in script.steps.iter().zip(&played.outcomes) {
+    for (step, outcome) in script.steps.iter().zip(&run.outcomes) {
         let _ = writeln!(text, "### {}", step.text);
         for line in outcome.iter().flat_map(|outcome| normal::lines(outcome, step, side)) {
             let _ = writeln!(text, "{line}");
@@ -114,26 +114,26 @@ fn transcript(script: &Script, played: &Played, side: &Side) -> String {
     text
 }
 
-fn play(script: &Script, side: &Side, known: &[Known]) -> Played {
-    let is_left_out = |step: &Step| known.iter().any(|known| known.left_out && known.names(&script.name, step));
+fn run_on(script: &Script, side: &Side, known: &[Known]) -> Run {
+    let is_skipped = |step: &Step| known.iter().any(|known| known.left_out && known.names(&script.name, step));
     let mut outcomes = Vec::new();
-    let played = Stage::new(side).and_then(|mut stage| {
+    let result = Stage::new(side).and_then(|mut stage| {
         prepare(script, &stage)?;
-        let played = script.steps.iter().try_for_each(|step| {
-            outcomes.push(if is_left_out(step) { None } else { act(&mut stage, script, step)? });
+        let result = script.steps.iter().try_for_each(|step| {
+            outcomes.push(if is_skipped(step) { None } else { act(&mut stage, script, step)? });
             Ok(())
         });
-        // Even after a failure: the next script must find a clean cluster.
-        played.and(clean(script, &stage))
+        // Also after a failure, because the next script needs a clean cluster.
+        result.and(clean(script, &stage))
     });
-    Played { outcomes, failure: played.err() }
+    Run { outcomes, failure: result.err() }
 }
 
 fn act(stage: &mut Stage<'_>, script: &Script, step: &Step) -> anyhow::Result<Option<Outcome>> {
     stage.act(&step.action).with_context(|| format!("{}.txt:{}: {}", script.name, step.line, step.text))
 }
 
-/// Makes the namespaces, with all that controllers put into a new one.
+/// Creates the namespaces, and waits for the objects that controllers create in them.
 fn prepare(script: &Script, stage: &Stage<'_>) -> anyhow::Result<()> {
     let manifest = |namespace: &String| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}");
     let manifests: Vec<_> = script.namespaces.iter().map(manifest).collect();

@@ -1,34 +1,34 @@
-//! The notation of a script.
+//! The syntax of scripts.
 //!
 //! ```text
-//! namespaces: edge shop              made before the first command, deleted after the last
-//! alone                              no other script runs meanwhile: for lists of all namespaces
+//! namespaces: edge shop              created before the first command, deleted after the last one
+//! alone                              no other script runs at the same time, for lists of all namespaces
 //!
-//! # A command. Output, error output and exit code are compared.
+//! # A command. Standard output, standard error and exit code are compared.
 //! kubectl get pods -n edge
-//!   sort                             the order of the lines does not count
-//!   only-code                        the output does not count
-//!   any-node                         the names of nodes do not count
-//!   ignore-lines TEXT                lines with TEXT do not count
-//!   editor PROGRAM ARGUMENTS         what `kubectl edit` starts
+//!   sort                             ignore the order of lines
+//!   only-code                        compare only the exit code
+//!   any-node                         ignore the names of nodes
+//!   ignore-lines TEXT                ignore lines that contain TEXT
+//!   editor PROGRAM ARGUMENTS         the editor for `kubectl edit`
 //! kubectl apply -f - <<END
 //! (standard input)
 //! END
 //!
-//! wait: kubectl ...                  again and again until it succeeds; not compared
-//!   shows TEXT                       ... and its output has TEXT
-//! set: POD kubectl ...               keeps the output; ${POD} stands for it from here on
-//! file: NAME <<END                   a file in the folder that the commands run in
+//! wait: kubectl ...                  repeat until it succeeds; not compared
+//!   shows TEXT                       ... and its output contains TEXT
+//! set: POD kubectl ...               store the output in the variable ${POD}
+//! file: NAME <<END                   write a file to the working directory of the commands
 //! terminal: kubectl exec -it ...     on a terminal of 30 rows and 100 columns
-//!   expect TEXT                      waits until TEXT appears
-//!   type TEXT                        types a line
-//!   hang-up                          ends it after the last turn: for what does not end by itself
-//! follow: kubectl logs -f ...        compared up to the line with TEXT, then ended
-//!   meanwhile kubectl ...            run after the first line of output
+//!   expect TEXT                      wait until the output contains TEXT
+//!   type TEXT                        type a line
+//!   hang-up                          end the command after the last turn
+//! follow: kubectl logs -f ...        compare up to the line with TEXT, then end the command
+//!   meanwhile kubectl ...            run this after the first line of output
 //!   until TEXT
-//! forward: kubectl port-forward ...  sends a line to the forwarded port; the answer is compared
+//! forward: kubectl port-forward ...  send a line to the forwarded port, and compare the response
 //!   send TEXT
-//! request: METHOD PATH               by `kubectl proxy`: status, some headers and the body are compared
+//! request: METHOD PATH               through `kubectl proxy`; status, some headers and the body are compared
 //!   header NAME: VALUE
 //! ```
 
@@ -40,14 +40,14 @@ use anyhow::{Context, bail, ensure};
 
 use self::words::split;
 
-/// Commands of one area.
+/// The commands of one area.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Its name: that of its file, without the ending.
+    /// The name of its file without the extension.
     pub name: String,
-    /// Namespaces that are its own.
+    /// The namespaces that it uses.
     pub namespaces: Vec<String>,
-    /// Whether it must not run beside another one.
+    /// Whether no other script may run at the same time.
     pub(super) alone: bool,
     /// Its commands, in order.
     pub(super) steps: Vec<Step>,
@@ -58,63 +58,63 @@ pub struct Script {
 pub(super) struct Step {
     /// Its line in the file, from 1.
     pub(super) line: usize,
-    /// That line as it is written, without a here-document's mark: its name in the list of known differences.
+    /// The line without the delimiter of a here-document. The list of known differences names steps by it.
     pub(super) text: String,
-    /// How often that line has come in its script, this time included.
+    /// The occurrence of this line in the script, from 1.
     pub(super) time: usize,
-    /// What is done.
+    /// The action.
     pub(super) action: Action,
     /// How its outcome is compared.
     pub(super) view: View,
 }
 
-/// What a step does. `words` are the arguments of kubectl.
+/// The action of a step. `words` are the arguments of kubectl.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// Runs to its end.
+    /// Runs a command to its end.
     Run { words: Vec<String>, input: String, editor: String },
-    /// Repeated until it succeeds and shows all these texts.
+    /// Repeats a command until it succeeds and shows all these texts.
     Wait { words: Vec<String>, shows: Vec<String> },
-    /// Keeps its output under a name.
+    /// Stores the output of a command in a variable.
     Set { name: String, words: Vec<String> },
     /// Writes a file.
     File { name: String, text: String },
-    /// A talk on a terminal.
-    Terminal { words: Vec<String>, talk: Vec<Turn>, hang_up: bool },
-    /// Ended once a text has appeared.
+    /// Runs an interactive command on a terminal.
+    Terminal { words: Vec<String>, turns: Vec<Turn>, hang_up: bool },
+    /// Runs a command until its output contains a text.
     Follow { words: Vec<String>, meanwhile: Vec<Vec<String>>, until: String },
-    /// One line to a forwarded port.
+    /// Sends a line to a forwarded port.
     Forward { words: Vec<String>, send: String },
-    /// One HTTP request.
+    /// Sends an HTTP request.
     Request { method: String, path: String, headers: Vec<String>, body: String },
 }
 
-/// One turn of a talk on a terminal.
+/// One turn of an interaction on a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// The other side must print this.
+    /// Wait for this output.
     Expect(String),
-    /// Then this line is typed.
+    /// Type this line.
     Type(String),
 }
 
 /// How an outcome is compared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    /// Lines in any order.
+    /// Ignore the order of lines.
     pub(super) sort: bool,
-    /// Only the exit code.
+    /// Compare only the exit code.
     pub(super) only_code: bool,
-    /// All nodes are the same.
+    /// Ignore the names of nodes.
     pub(super) any_node: bool,
-    /// Lines that contain one of these are left out.
+    /// Ignore lines that contain one of these texts.
     pub(super) without: Vec<String>,
 }
 
 // === impl Script ===
 
 impl Script {
-    /// Parses all `.txt` files of a folder, in the order of their names.
+    /// Parses all `.txt` files of a directory, in the order of their names.
     pub fn folder(folder: &Path) -> anyhow::Result<Vec<Self>> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -154,10 +154,10 @@ impl Script {
             return Ok(());
         }
         if line.starts_with(' ') {
-            return self.steps.last_mut().context("a directive without a command")?.directive(line.trim());
+            return self.steps.last_mut().context("there is no command before the directive")?.directive(line.trim());
         }
         if let Some(namespaces) = line.strip_prefix("namespaces:") {
-            ensure!(self.steps.is_empty(), "the namespaces come before the commands");
+            ensure!(self.steps.is_empty(), "namespaces must come before the commands");
             self.namespaces = namespaces.split_whitespace().map(str::to_owned).collect();
             return Ok(());
         }
@@ -189,7 +189,7 @@ fn document<'a>(mark: &str, lines: &mut impl Iterator<Item = (usize, &'a str)>) 
         text.push_str(line);
         text.push('\n');
     }
-    bail!("no line {mark} ends the here-document")
+    bail!("the here-document has no end: a line {mark}")
 }
 
 fn action(text: &str, input: Option<String>) -> anyhow::Result<Action> {
@@ -197,7 +197,7 @@ fn action(text: &str, input: Option<String>) -> anyhow::Result<Action> {
         Some((keyword, rest)) if keyword.bytes().all(|byte| byte.is_ascii_lowercase()) => (keyword, rest.trim()),
         _ => ("", text),
     };
-    ensure!(input.is_none() || ["", "file", "request"].contains(&keyword), "{keyword} takes no input");
+    ensure!(input.is_none() || ["", "file", "request"].contains(&keyword), "{keyword} accepts no input");
     let input_or_empty = input.unwrap_or_default();
     Ok(match keyword {
         "" => Action::Run { words: kubectl(rest)?, input: input_or_empty, editor: String::new() },
@@ -207,7 +207,7 @@ fn action(text: &str, input: Option<String>) -> anyhow::Result<Action> {
             Action::Set { name: name.to_owned(), words: kubectl(rest)? }
         }
         "file" => Action::File { name: rest.to_owned(), text: input_or_empty },
-        "terminal" => Action::Terminal { words: kubectl(rest)?, talk: Vec::new(), hang_up: false },
+        "terminal" => Action::Terminal { words: kubectl(rest)?, turns: Vec::new(), hang_up: false },
         "follow" => Action::Follow { words: kubectl(rest)?, meanwhile: Vec::new(), until: String::new() },
         "forward" => Action::Forward { words: kubectl(rest)?, send: String::new() },
         "request" => {
@@ -215,14 +215,14 @@ fn action(text: &str, input: Option<String>) -> anyhow::Result<Action> {
             let (method, path) = (method.to_owned(), path.trim().to_owned());
             Action::Request { method, path, headers: Vec::new(), body: input_or_empty }
         }
-        _ => bail!("{keyword} is no kind of step"),
+        _ => bail!("{keyword} is not a kind of step"),
     })
 }
 
 /// The arguments of a line that begins with `kubectl`.
 fn kubectl(line: &str) -> anyhow::Result<Vec<String>> {
     let mut words = split(line)?;
-    ensure!(words.first().is_some_and(|word| word == "kubectl"), "only kubectl is run");
+    ensure!(words.first().is_some_and(|word| word == "kubectl"), "the command is not kubectl");
     words.remove(0);
     Ok(words)
 }
@@ -234,7 +234,7 @@ impl Step {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim();
         let flag = ["sort", "only-code", "any-node", "hang-up"].contains(&name);
-        ensure!(flag == rest.is_empty(), "{name} takes {} text", if flag { "no" } else { "a" });
+        ensure!(flag == rest.is_empty(), "{name} {} a text", if flag { "does not accept" } else { "requires" });
         match (name, &mut self.action) {
             ("sort", _) => self.view.sort = true,
             ("only-code", _) => self.view.only_code = true,
@@ -242,14 +242,14 @@ impl Step {
             ("ignore-lines", _) => self.view.without.push(rest.to_owned()),
             ("editor", Action::Run { editor, .. }) => rest.clone_into(editor),
             ("shows", Action::Wait { shows, .. }) => shows.push(rest.to_owned()),
-            ("expect", Action::Terminal { talk, .. }) => talk.push(Turn::Expect(rest.to_owned())),
-            ("type", Action::Terminal { talk, .. }) => talk.push(Turn::Type(rest.to_owned())),
+            ("expect", Action::Terminal { turns, .. }) => turns.push(Turn::Expect(rest.to_owned())),
+            ("type", Action::Terminal { turns, .. }) => turns.push(Turn::Type(rest.to_owned())),
             ("hang-up", Action::Terminal { hang_up, .. }) => *hang_up = true,
             ("meanwhile", Action::Follow { meanwhile, .. }) => meanwhile.push(kubectl(rest)?),
             ("until", Action::Follow { until, .. }) => rest.clone_into(until),
             ("send", Action::Forward { send, .. }) => rest.clone_into(send),
             ("header", Action::Request { headers, .. }) => headers.push(rest.to_owned()),
-            _ => bail!("{name} is no directive of this step"),
+            _ => bail!("{name} is not a directive of this step"),
         }
         Ok(())
     }
@@ -258,8 +258,8 @@ impl Step {
         match &self.action {
             Action::Follow { until, .. } => ensure!(!until.is_empty(), "`until` is missing"),
             Action::Forward { send, .. } => ensure!(!send.is_empty(), "`send` is missing"),
-            Action::Terminal { talk, .. } => {
-                let ends = [talk.first(), talk.last()];
+            Action::Terminal { turns, .. } => {
+                let ends = [turns.first(), turns.last()];
                 let expects = |turn: Option<&Turn>| matches!(turn, Some(Turn::Expect(_)));
                 ensure!(ends.into_iter().all(expects), "the first and the last turn must be an `expect`");
             }

@@ -1,8 +1,8 @@
-//! kube-rs against a cluster, as controllers in Rust use it.
+//! Checks kube-rs with a cluster.
 //!
-//! It knows nothing of virtual clusters and runs against a plain cluster as well: what fails there is a mistake of its
-//! own. It works in one namespace, which it makes and deletes. For each check it prints one line, "ok NAME (TIME)" or
-//! "FAILED NAME: WHY", and it exits 1 if any failed.
+//! The program does not know whether the cluster is virtual. A check that fails on a plain cluster is wrong. The
+//! program creates one namespace, and deletes it at the end. It prints one line for each check, "ok NAME (TIME)" or
+//! "FAILED NAME: REASON", and exits with 1 if a check has failed.
 
 mod objects;
 mod streams;
@@ -21,18 +21,18 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::{conditions, wait::await_condition};
 use kube::{Api, Client, Config, ResourceExt};
 
-/// How long one check may take.
-const LIMIT: Duration = Duration::from_secs(60);
+/// The time limit of a check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Uses a cluster by kube-rs in every form, and says of each whether it works.
+/// Check kube-rs with a cluster.
 #[derive(Parser)]
 struct Arguments {
-    /// The cluster.
+    /// The kubeconfig of the cluster.
     #[arg(long, value_name = "FILE")]
     kubeconfig: PathBuf,
 }
 
-/// What the checks share; each works with objects of its own.
+/// The shared state of the checks. Each check has its own objects.
 struct World {
     client: Client,
     namespace: String,
@@ -74,43 +74,43 @@ async fn run(arguments: &Arguments) -> anyhow::Result<usize> {
     let client = Client::try_from(config)?;
     let namespace = format!("kube-rs-{:05}", fastrand::u32(..100_000));
     let world = World { client, namespace };
-    let uid = world.arrive().await?;
+    let uid = world.create_namespace().await?;
     let mut failed = 0;
     for (name, check) in CHECKS {
-        let begun = Instant::now();
-        let result = match tokio::time::timeout(LIMIT, check(&world)).await {
+        let start = Instant::now();
+        let result = match tokio::time::timeout(CHECK_TIMEOUT, check(&world)).await {
             Ok(result) => result,
-            Err(_elapsed) => Err(anyhow::anyhow!("it took longer than {LIMIT:?}")),
+            Err(_elapsed) => Err(anyhow::anyhow!("it took longer than {CHECK_TIMEOUT:?}")),
         };
         match result {
-            Ok(()) => println!("ok {name} ({} ms)", begun.elapsed().as_millis()),
+            Ok(()) => println!("ok {name} ({} ms)", start.elapsed().as_millis()),
             Err(error) => {
                 println!("FAILED {name}: {error:#}");
                 failed += 1;
             }
         }
     }
-    world.leave(&uid).await?;
+    world.delete_namespace(&uid).await?;
     Ok(failed)
 }
 
 impl World {
-    /// Makes the namespace and waits until pods can be made in it; the result is its UID.
-    async fn arrive(&self) -> anyhow::Result<String> {
+    /// Creates the namespace, and waits until pods can be created in it. Returns its UID.
+    async fn create_namespace(&self) -> anyhow::Result<String> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let body = serde_json::from_value(serde_json::json!({"metadata": {"name": self.namespace}}))?;
         let made: Namespace = namespaces.create(&PostParams::default(), &body).await?;
         let accounts: Api<ServiceAccount> = self.api();
-        tokio::time::timeout(LIMIT, await_condition(accounts, "default", conditions::is_created())).await??;
-        made.uid().context("a namespace without a UID")
+        tokio::time::timeout(CHECK_TIMEOUT, await_condition(accounts, "default", conditions::is_created())).await??;
+        made.uid().context("the namespace has no UID")
     }
 
-    /// Deletes the namespace and waits until nothing is left of it.
-    async fn leave(&self, uid: &str) -> anyhow::Result<()> {
+    /// Deletes the namespace, and waits until it is gone.
+    async fn delete_namespace(&self, uid: &str) -> anyhow::Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.delete(&self.namespace, &DeleteParams::default()).await?;
         let gone = await_condition(namespaces, &self.namespace, conditions::is_deleted(uid));
-        tokio::time::timeout(LIMIT, gone).await.context("the namespace is still there")??;
+        tokio::time::timeout(CHECK_TIMEOUT, gone).await.context("the namespace still exists")??;
         Ok(())
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn typed(world: &World) -> anyhow::Result<()> {
     ensure!(all.items.len() == 1 && all.items.first() == Some(&patched), "{all:?}");
     maps.delete("typed", &DeleteParams::default()).await?;
     ensure!(maps.get_opt("typed").await?.is_none(), "it is still there");
-    // Over every namespace the own is there, by the name that it was made with.
+    // A list of all namespaces contains the namespace under its own name.
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
     let names: Vec<String> = namespaces.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
     ensure!(names.contains(&world.namespace), "{names:?}");

@@ -1,4 +1,4 @@
-//! Bytes that pass for as long as both sides like, by WebSocket.
+//! Streams with WebSocket.
 
 use anyhow::{Context, ensure};
 use futures::{AsyncBufReadExt, TryStreamExt};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::World;
 
-/// A pod that runs, made by the first check that wants it.
+/// A running pod. The first check that needs it creates it.
 async fn shell(world: &World) -> anyhow::Result<Api<Pod>> {
     let pods: Api<Pod> = world.api();
     if pods.get_opt("shell").await?.is_none() {
@@ -34,7 +34,7 @@ pub(crate) async fn exec(world: &World) -> anyhow::Result<()> {
     let (mut out, mut problem) = (String::new(), String::new());
     let typing = async {
         stdin.write_all(typed.as_bytes()).await?;
-        // Dropping it is what tells the other end that no more comes.
+        // Dropping it closes standard input.
         stdin.shutdown().await?;
         drop(stdin);
         Ok(())
@@ -64,7 +64,7 @@ pub(crate) async fn logs(world: &World) -> anyhow::Result<()> {
     let pods = shell(world).await?;
     let follow = LogParams { follow: true, ..LogParams::default() };
     let mut lines = pods.log_stream("shell", &follow).await?.lines();
-    // The first three are there at once, and the others are written while somebody reads.
+    // The first three lines exist, and the others are written during the read.
     for number in 1..=5 {
         let line = lines.try_next().await?.context("the log ended")?;
         ensure!(number > 3 || line == format!("line {number} of container ticker"), "{line:?}");

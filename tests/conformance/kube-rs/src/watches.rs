@@ -1,4 +1,4 @@
-//! Watches, as kube's runtime keeps them.
+//! Watches of kube's runtime.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -22,14 +22,14 @@ pub(crate) async fn streaming_list(world: &World) -> anyhow::Result<()> {
 
 pub(crate) async fn list_and_watch(world: &World) -> anyhow::Result<()> {
     let changes = Changes::new(world, "listed").await?;
-    // A page is smaller than the list, so that `continue` is used.
+    // The list has several pages, so that kube uses `continue`.
     let watcher = runtime::watcher(changes.maps.clone(), changes.config().page_size(2));
     changes.are_seen(watcher).await
 }
 
 pub(crate) async fn metadata(world: &World) -> anyhow::Result<()> {
     let changes = Changes::new(world, "metadata").await?;
-    // The type is what makes it ask for metadata only.
+    // With this type, kube requests only metadata.
     let maps: Api<PartialObjectMeta<ConfigMap>> = world.api();
     let watcher = runtime::watcher(maps, changes.config());
     changes.are_seen(watcher).await
@@ -57,7 +57,7 @@ pub(crate) async fn reflector(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Three objects from before a watch, and what happens to them while it runs.
+/// Three objects that exist before a watch, and their changes during it.
 struct Changes {
     maps: Api<ConfigMap>,
     check: &'static str,
@@ -72,8 +72,8 @@ impl Changes {
         for name in Self::FIRST {
             last = changes.make(name).await?.resource_version();
         }
-        // kube starts a streaming list at version 0, which a host answers from a cache of any age. A list that is not
-        // older than the last object brings that cache up to date.
+        // kube starts a streaming list at version 0, for which the host uses its cache. A list that is at least as new
+        // as the last object updates this cache.
         let fresh = ListParams::default().at(&last.context("no resourceVersion")?).matching(VersionMatch::NotOlderThan);
         changes.maps.list(&fresh).await?;
         Ok(changes)
@@ -93,7 +93,8 @@ impl Changes {
         Config::default().labels(&format!("check={}", self.check))
     }
 
-    /// All three are there at first, and a change, a deletion and a creation arrive after that, each once and in order.
+    /// The watch begins with all three objects. Then a change, a deletion and a creation arrive, each once and in
+    /// order.
     async fn are_seen<K: ResourceExt>(
         &self,
         watcher: impl Stream<Item = runtime::watcher::Result<Event<K>>>,

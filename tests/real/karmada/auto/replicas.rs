@@ -1,5 +1,5 @@
-//! Two proxy-servers with one configuration, reached by their endpoints: they do not quarrel, one is enough, and what was
-//! taken out of the configuration while none ran leaves when one does.
+//! Two proxy-servers with the same configuration. They do not change each other's objects, one is sufficient, and a
+//! proxy-server removes members that left the configuration while no proxy-server ran.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::{ALL, FOLLOWED, MARKER, NORTH, RESYNCED, SOUTH, Section, World};
 
-/// For a Cluster that no configuration has to be told from one that a replica has already: the proxy-server waits 150 s.
+/// The proxy-server waits 150 s before it removes a Cluster that is not in its configuration, because a replica may
+/// have a newer configuration.
 const STRAYS: Duration = Duration::from_secs(360);
 
 pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSite) -> anyhow::Result<()> {
@@ -30,12 +31,12 @@ pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSit
     kubectl.ok_with(&["apply", "-f", "-"], MARKER)?;
     world.marked(&[NORTH, SOUTH], "first")?;
 
-    // Both get the change, and the second one finds it already applied.
+    // Both get the change. The second one finds it already applied.
     say(&world, &replica, &Section { label: "two", ..section })?;
     let versions = || -> anyhow::Result<String> {
         let all: Value = serde_json::from_str(&kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=json"])?)?;
         let items = all["items"].as_array().into_iter().flatten();
-        // Karmada writes the status again and again.
+        // Karmada writes the status repeatedly.
         let told = items.map(|cluster| {
             let writers = cluster["metadata"]["managedFields"].as_array().into_iter().flatten();
             let writers: Vec<_> = writers.filter(|writer| writer["subresource"].is_null()).collect();
@@ -51,28 +52,34 @@ pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSit
     let looks = [passes(world.site.ports.admin)?, passes(replica.ports.admin)?];
     eventually(RESYNCED, || {
         let now = [passes(world.site.ports.admin)?, passes(replica.ports.admin)?];
-        ensure!(now.iter().zip(&looks).all(|(now, before)| now >= &(before + 2)), "looked {looks:?}, then {now:?}");
+        ensure!(
+            now.iter().zip(&looks).all(|(now, before)| now >= &(before + 2)),
+            "{looks:?} reconciliations, then {now:?}"
+        );
         Ok(())
     })?;
-    ensure!(versions()? == settled, "written again: {settled}\nthen {}", versions()?);
+    ensure!(versions()? == settled, "the object was written again: {settled}\nthen {}", versions()?);
 
-    // The other one alone.
+    // Only the other proxy-server runs.
     world.site.server.kill()?;
     let other = Section { endpoint: Some(replica.ports.endpoint), label: "two", ..ALL };
     say(&world, &replica, &other)?;
     eventually(FOLLOWED, || {
         let url = kubectl.ok(&["get", "cluster", NORTH, "-o=jsonpath={.spec.apiEndpoint}"])?;
-        ensure!(url.contains(&replica.ports.endpoint.to_string()), "still {url}");
+        ensure!(url.contains(&replica.ports.endpoint.to_string()), "the URL is still {url}");
         Ok(())
     })?;
     world.mark("moved")?;
     world.marked_on_host(&[NORTH, SOUTH], "moved")?;
     kubectl.ok(&["delete", "namespace", "auto"])?;
 
-    // No proxy-server runs that could notice that they leave.
+    // The members leave the configuration while no proxy-server runs.
     replica.server.kill()?;
     say(&world, &replica, &Section { clusters: "none-*", ..other })?;
-    ensure!(kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=name"])?.lines().count() == 2, "gone by themselves");
+    ensure!(
+        kubectl.ok(&["get", "clusters", NORTH, SOUTH, "-o=name"])?.lines().count() == 2,
+        "the members are already gone"
+    );
     replica.restart()?;
     world.is_left_within(SOUTH, STRAYS)?;
     world.is_left(NORTH)?;
@@ -84,7 +91,7 @@ fn say(world: &World<'_>, replica: &Replica, section: &Section<'_>) -> anyhow::R
     replica.write(&format!("{}{}", world.plain, section.yaml(world)))
 }
 
-/// How many looks at members a proxy-server has had.
+/// The number of reconciliations of a proxy-server.
 fn passes(admin: u16) -> anyhow::Result<u64> {
     let metrics = Curl::plain(&format!("127.0.0.1:{admin}")).get("/metrics")?.body;
     let counts = metrics.lines().filter(|line| line.starts_with("atoll_karmada_passes_total{"));

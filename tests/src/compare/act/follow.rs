@@ -1,12 +1,12 @@
-//! Output that does not end without a signal.
+//! Commands that do not end by themselves.
 
 use std::process::Command;
 
 use super::outcome::Outcome;
 use super::running::Running;
 
-/// Reads up to the line that has `until`. `meanwhile` is run once the first line is there, so that what it causes is
-/// seen by a command that certainly follows already.
+/// Reads the output up to the line that contains `until`. Calls `meanwhile` after the first line, so that the command
+/// has started to follow before anything changes.
 pub(super) fn follow(
     command: &mut Command,
     until: &str,

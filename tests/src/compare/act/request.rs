@@ -1,4 +1,4 @@
-//! One HTTP request, by way of `kubectl proxy`: what kubectl does not show of an answer.
+//! One HTTP request through `kubectl proxy`, to see parts of a response that kubectl does not show.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ use super::outcome::{CONDITION_TIMEOUT, Outcome};
 use super::running::Running;
 use crate::compare::side::Side;
 
-/// Headers of an answer that clients act on.
-const SHOWN: [&str; 4] = ["content-type", "warning", "retry-after", "allow"];
+/// Response headers that affect clients.
+const COMPARED_HEADERS: [&str; 4] = ["content-type", "warning", "retry-after", "allow"];
 
 /// A running `kubectl proxy`.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Proxy {
         Ok(Self { port, _running: running })
     }
 
-    /// Sends it. The HTTP status is in the output; the exit code is 0.
+    /// Sends a request. The output contains the HTTP status. The exit code is 0.
     pub(super) fn request(&self, method: &str, path: &str, headers: &[String], body: &str) -> anyhow::Result<Outcome> {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
         socket.set_read_timeout(Some(CONDITION_TIMEOUT))?;
@@ -42,22 +42,22 @@ impl Proxy {
             write!(head, "{header}\r\n")?;
         }
         write!(socket, "{head}\r\n{body}")?;
-        let mut answer = Vec::new();
-        socket.read_to_end(&mut answer)?;
-        shown(&String::from_utf8_lossy(&answer)).map(Outcome::ended)
+        let mut response = Vec::new();
+        socket.read_to_end(&mut response)?;
+        comparable(&String::from_utf8_lossy(&response)).map(Outcome::ended)
     }
 }
 
-/// The status, the headers that matter, the body.
-fn shown(answer: &str) -> anyhow::Result<String> {
-    let (head, body) = answer.split_once("\r\n\r\n").context("the answer has no end of its head")?;
+/// The status, the compared headers and the body.
+fn comparable(response: &str) -> anyhow::Result<String> {
+    let (head, body) = response.split_once("\r\n\r\n").context("the head of the response does not end")?;
     let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split_once(' ')).context("no status")?.1;
+    let status = lines.next().and_then(|line| line.split_once(' ')).context("the response has no status")?.1;
     let mut text = format!("{status}\n");
     let mut headers: Vec<_> = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_ascii_lowercase(), value))
-        .filter(|(name, _)| SHOWN.contains(&name.as_str()))
+        .filter(|(name, _)| COMPARED_HEADERS.contains(&name.as_str()))
         .collect();
     headers.sort_unstable();
     for (name, value) in headers {
@@ -69,13 +69,16 @@ fn shown(answer: &str) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::comparable;
 
     #[test]
-    fn shows_what_clients_act_on() {
-        let answer =
+    fn the_status_some_headers_and_the_body_are_compared() {
+        let response =
             "HTTP/1.0 404 Not Found\r\nWarning: 299 - \"old\"\r\nDate: today\r\nContent-Type: a/b\r\n\r\n{}\r\n\r\n";
-        assert_eq!(shown(answer).unwrap(), "404 Not Found\ncontent-type: a/b\nwarning: 299 - \"old\"\n{}\r\n\r\n");
-        assert!(shown("HTTP/1.0 200 OK\r\n").is_err());
+        assert_eq!(
+            comparable(response).unwrap(),
+            "404 Not Found\ncontent-type: a/b\nwarning: 299 - \"old\"\n{}\r\n\r\n"
+        );
+        assert!(comparable("HTTP/1.0 200 OK\r\n").is_err());
     }
 }

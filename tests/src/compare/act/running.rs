@@ -1,4 +1,4 @@
-//! A command that runs while we read what it prints.
+//! A running command whose output is read.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 
 use super::outcome::CONDITION_TIMEOUT;
 
-/// A command with its output so far. Ended with its handle.
+/// A command and its output so far. It ends when the handle is dropped.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
@@ -21,7 +21,7 @@ pub(super) struct Running {
 // === impl Running ===
 
 impl Running {
-    /// Starts it.
+    /// Starts a command.
     pub(super) fn start(command: &mut Command) -> anyhow::Result<Self> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start kubectl")?;
@@ -50,26 +50,26 @@ impl Running {
             let left = end.duration_since(SystemTime::now()).unwrap_or_default();
             match self.pieces.recv_timeout(left) {
                 Ok(piece) => self.seen.extend(piece),
-                Err(error) => bail!("{text:?} was not printed ({error}), only:\n{}", self.output()),
+                Err(error) => bail!("the output does not contain {text:?} ({error}):\n{}", self.output()),
             }
         }
     }
 
-    /// Writes to its standard input.
+    /// Writes to standard input.
     pub(super) fn write(&mut self, text: &str) -> anyhow::Result<()> {
-        let stdin = self.stdin.as_mut().context("its input is closed")?;
-        stdin.write_all(text.as_bytes()).context("it no longer reads")
+        let stdin = self.stdin.as_mut().context("standard input is closed")?;
+        stdin.write_all(text.as_bytes()).context("the command does not read its input")
     }
 
-    /// Everything it has printed and we have read.
+    /// The output that was read.
     pub(super) fn output(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 
-    /// Closes its input, waits for its end, reads the rest: the exit code.
+    /// Closes standard input, reads the rest of the output, and waits for the end. Returns the exit code.
     pub(super) fn finish(&mut self) -> anyhow::Result<i32> {
         drop(self.stdin.take());
-        // It runs under timeout(1), so its output does end.
+        // timeout(1) ends the command, so the output ends.
         while let Ok(piece) = self.pieces.recv() {
             self.seen.extend(piece);
         }
@@ -80,7 +80,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // SIGTERM, which timeout(1) passes on; SIGKILL would leave kubectl behind.
+            // timeout(1) forwards SIGTERM to kubectl, but cannot forward SIGKILL.
             let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
             let _ = self.child.wait();
         }
@@ -94,7 +94,7 @@ mod tests {
     use super::Running;
 
     #[test]
-    fn talks_with_a_command() {
+    fn input_and_output_alternate() {
         let mut cat = Running::start(&mut Command::new("cat")).unwrap();
         cat.write("one\n").unwrap();
         let at = cat.until("one\n", 0).unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_was_printed_instead() {
+    fn a_missing_text_is_reported_with_the_output() {
         let mut echo = Running::start(Command::new("echo").arg("something else")).unwrap();
         let error = echo.until("this", 0).unwrap_err().to_string();
         assert!(error.contains("something else"), "{error}");

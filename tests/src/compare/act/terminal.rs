@@ -1,4 +1,4 @@
-//! A talk on a terminal.
+//! Interactive commands on a terminal.
 
 use std::process::Command;
 
@@ -6,11 +6,11 @@ use super::outcome::Outcome;
 use super::running::Running;
 use crate::compare::script::Turn;
 
-/// Takes the turns in order, then waits for the command to end, or hangs up.
+/// Performs the turns in order. Then it waits for the end of the command, or ends it if `hang_up` is set.
 ///
-/// What is typed must be awaited by an `expect` before it: as long as kubectl has not put the terminal into raw mode, the
-/// terminal itself would echo it, and one more line would show on some days.
-pub(super) fn talk(command: &mut Command, turns: &[Turn], hang_up: bool) -> anyhow::Result<Outcome> {
+/// A `type` needs an `expect` before it. Until kubectl has switched the terminal to raw mode, the terminal echoes the
+/// input, and the output would sometimes have one more line.
+pub(super) fn interact(command: &mut Command, turns: &[Turn], hang_up: bool) -> anyhow::Result<Outcome> {
     let mut running = Running::start(command)?;
     let mut at = 0;
     for turn in turns {
@@ -21,7 +21,7 @@ pub(super) fn talk(command: &mut Command, turns: &[Turn], hang_up: bool) -> anyh
     }
     let code = if hang_up { 0 } else { running.finish()? };
     let shown = running.output();
-    // What comes after the last thing that was expected depends on when we hang up.
+    // The output after the last expected text depends on the time of the end.
     let shown = if hang_up { shown.get(..at).unwrap_or(&shown) } else { &shown };
     Ok(Outcome { code, ..Outcome::ended(shown.replace('\r', "")) })
 }

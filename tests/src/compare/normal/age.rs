@@ -1,13 +1,13 @@
-//! How long ago something was.
+//! Ages, in the notation of kubectl.
 
 use super::run;
 
-/// Puts `AGE` in the place of each age in a column, and drops how often an event was seen.
+/// Replaces each age in a column by `AGE`, and removes the counts of events.
 ///
-/// A quantity may look like an age: `100m` of a processor. It has its name and a colon before it, or stands within
-/// text; an age has a column of its own.
+/// A quantity can look like an age, for example `100m` of CPU. But it comes after a name and a colon, or is part of a
+/// text. An age has a separate column.
 pub(super) fn mask(text: &str) -> String {
-    // A cell of a Table in JSON: a text alone, without a name.
+    // A cell of a Table in JSON is a text without a key.
     let cell = text.trim().trim_end_matches(',');
     if cell.strip_prefix('"').and_then(|text| text.strip_suffix('"')).is_some_and(is_age) {
         return text.replace(cell, "\"AGE\"");
@@ -25,7 +25,7 @@ pub(super) fn mask(text: &str) -> String {
     )
 }
 
-/// Whether this is what kubectl prints for a duration: `5s`, `2m3s`, `3d4h`, `2y10d`, `<invalid>` for less than none.
+/// Whether this is a duration of kubectl: `5s`, `2m3s`, `3d4h`, `2y10d`, or `<invalid>` if it is negative.
 fn is_age(text: &str) -> bool {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut rest = text;
@@ -36,7 +36,7 @@ fn is_age(text: &str) -> bool {
     text == "<invalid>" || (!text.is_empty() && rest.is_empty())
 }
 
-/// Without ` (x3 over 2m)`.
+/// Removes counts such as ` (x3 over 2m)`.
 fn without_count(text: &str) -> String {
     let mut result = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Certificates, tokens, digests.
+//! Certificates, tokens and digests.
 
 use super::run;
 
@@ -8,13 +8,13 @@ const END: &str = "-----END CERTIFICATE-----";
 /// Base64 of "-----BEGIN ", as in the data of a Secret.
 const ENCODED: &str = "LS0tLS1CRUdJTi";
 
-/// Base64 of `{"` without its last bits, with which every JSON Web Token begins (RFC 7515).
+/// Base64 of `{"` without its last bits. Every JSON Web Token begins with it (RFC 7515).
 const JSON: &str = "eyJ";
 
 /// Base64 of [`JSON`], as in the data of a Secret.
 const ENCODED_JSON: &str = "ZXlK";
 
-/// Puts `CERTIFICATE` in the place of each, over line ends.
+/// Replaces each certificate by `CERTIFICATE`, also over several lines.
 pub(super) fn certificates(text: &str) -> String {
     let mut result = String::new();
     let mut rest = text;
@@ -27,9 +27,9 @@ pub(super) fn certificates(text: &str) -> String {
     result + rest
 }
 
-/// Puts `TOKEN`, `CERTIFICATE` and `DIGEST` in their places.
+/// Replaces tokens, encoded certificates and digests by `TOKEN`, `CERTIFICATE` and `DIGEST`.
 pub(super) fn tokens(text: &str) -> String {
-    // A continue token is opaque: it may have any form.
+    // A continue token can have any form.
     let text = match text.split_once("\"continue\": \"") {
         Some((before, _)) => &format!("{before}\"continue\": \"TOKEN\","),
         None => text,
@@ -40,7 +40,7 @@ pub(super) fn tokens(text: &str) -> String {
         let (at, word) = found.into_iter().find_map(|(mark, word)| run.find(mark).map(|at| (at, word)))?;
         (run.len() - at > 20).then(|| format!("{}{word}", &run[..at]))
     });
-    // Digests, and the ends of the names of events; names have no such long words of hexadecimal digits.
+    // Digests, and the suffixes of the names of events. Other names have no such long words of hexadecimal digits.
     run::replace(
         &text,
         |char| char.is_ascii_alphanumeric(),

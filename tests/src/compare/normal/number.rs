@@ -1,8 +1,8 @@
-//! Numbers that a cluster hands out.
+//! Numbers that a cluster assigns.
 
 use super::run;
 
-/// Puts `VERSION` in the place of each resource version: in YAML, JSON, JSON in JSON, URLs, and in messages.
+/// Replaces each resource version by `VERSION`: in YAML, JSON, JSON in JSON, URLs and messages.
 pub(super) fn resource_versions(text: &str) -> String {
     run::replace(
         text,
@@ -20,13 +20,13 @@ pub(super) fn resource_versions(text: &str) -> String {
     )
 }
 
-/// Puts `ADDRESS` in the place of each IPv4 address, and drops a port of loopback.
+/// Replaces each IPv4 address by `ADDRESS` or `LOOPBACK`, and each port of loopback by `PORT`.
 pub(super) fn addresses(text: &str) -> String {
     let text = run::replace(
         text,
         |char| char.is_ascii_digit() || char == '.',
         |_, run, _| {
-            // A full stop may follow.
+            // A full stop can follow the address.
             let address = run.trim_end_matches('.');
             let parsed = address.parse::<std::net::Ipv4Addr>().ok()?;
             let name = if parsed.is_loopback() { "LOOPBACK" } else { "ADDRESS" };
@@ -40,7 +40,7 @@ pub(super) fn addresses(text: &str) -> String {
     )
 }
 
-/// Puts `NODE-PORT` in the place of each number of the default range, 30000 to 32767.
+/// Replaces each number in the default range of node ports (30000 to 32767) by `NODE-PORT`.
 pub(super) fn node_ports(text: &str) -> String {
     run::replace(
         text,

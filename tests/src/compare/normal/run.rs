@@ -1,7 +1,7 @@
 //! Runs of characters of one class.
 
-/// Replaces some of the longest runs of characters that `belongs` to. `replace` gets the text before the run, the run,
-/// and the text after it.
+/// Calls `replace` for each longest run of characters for which `belongs` is true. `replace` gets the text before the
+/// run, the run, and the text after it, and may return a replacement.
 pub(super) fn replace(
     text: &str,
     belongs: impl Fn(char) -> bool,

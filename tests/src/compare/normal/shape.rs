@@ -1,19 +1,19 @@
 //! Values that always have the same shape.
 
-/// `9` stands for a digit, `x` for a hexadecimal one, `a` for a letter.
+/// `9` is a digit, `x` a hexadecimal digit, and `a` a letter.
 const SHAPES: [(&str, &str); 5] = [
     ("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "UID"),
-    // RFC 3339; what follows the seconds is dropped by `rest_of_time`.
+    // RFC 3339. `rest_of_time` removes the rest after the seconds.
     ("9999-99-99T99:99:99", "TIME"),
-    // Go's own form, in `kubectl describe networkpolicy`.
+    // The default format of Go, in `kubectl describe networkpolicy`.
     ("9999-99-99 99:99:99 +9999 aaa", "TIME"),
-    // RFC 1123, as `kubectl describe` prints times.
+    // RFC 1123, in `kubectl describe`.
     ("aaa, 99 aaa 9999 99:99:99 +9999", "TIME"),
-    // The head of a line of kubectl's own log: severity and day, time, thread.
+    // The head of a line of kubectl's log: severity and day, time, thread.
     ("a9999 99:99:99.999999", "LOG"),
 ];
 
-/// Puts the name of each shape in its place.
+/// Replaces each value of a shape by the name of the shape.
 pub(super) fn mask(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -46,7 +46,7 @@ fn fits(text: &str, shape: &str) -> bool {
         })
 }
 
-/// Drops a fraction of a second and `Z` or an offset.
+/// Skips a fraction of a second, and `Z` or an offset.
 fn rest_of_time(text: &str) -> &str {
     let text = match text.strip_prefix('.') {
         Some(fraction) => fraction.trim_start_matches(|char: char| char.is_ascii_digit()),

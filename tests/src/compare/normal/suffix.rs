@@ -1,18 +1,18 @@
-//! Random ends of names, and hashes of pod templates.
+//! Random suffixes of names, and hashes of pod templates.
 
 use super::run;
 
-/// The letters and digits of Kubernetes' random strings (apimachinery `util/rand`): nothing that could make a word.
+/// The letters and digits of Kubernetes' random strings (apimachinery `util/rand`). They form no words.
 const ALPHABET: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// The length of the end that `generateName` gives.
+/// The length of the suffix of `generateName`.
 const GENERATED: usize = 5;
 
-/// The lengths of hashes: 32 bits in decimal, a letter for each digit.
+/// The lengths of hashes. A hash has 32 bits, in decimal, with one letter for each digit.
 const HASH: std::ops::RangeInclusive<usize> = 6..=10;
 
-/// Puts `RANDOM` and `HASH` in their places. A hash of a template covers its node selector, which a virtual cluster adds
-/// to; so even the hash of the same template is another one there.
+/// Replaces random suffixes by `RANDOM`, and hashes by `HASH`. The hash of a template includes its node selector, so it
+/// differs in a virtual cluster.
 pub(super) fn mask(text: &str) -> String {
     run::replace(
         text,

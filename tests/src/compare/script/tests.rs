@@ -7,7 +7,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn reads_every_kind_of_step() {
+fn every_kind_of_step_is_parsed() {
     let text = "\
 namespaces: edge shop
 alone
@@ -52,8 +52,8 @@ END
     assert!(matches!(&wait.action, Action::Wait { shows, .. } if shows == &["Running"]));
     assert!(matches!(&set.action, Action::Set { name, words } if name == "POD" && words[0] == "get"));
     assert!(matches!(&file.action, Action::File { name, text } if name == "note.txt" && text == "hello\n"));
-    assert!(matches!(&terminal.action, Action::Terminal { talk, hang_up: true, .. }
-        if talk[1] == Turn::Type("echo  x".into()) && talk.len() == 3));
+    assert!(matches!(&terminal.action, Action::Terminal { turns, hang_up: true, .. }
+        if turns[1] == Turn::Type("echo  x".into()) && turns.len() == 3));
     assert!(matches!(&follow.action, Action::Follow { until, meanwhile, .. }
         if until == "line 3" && meanwhile[0] == ["delete", "pod", "web"]));
     assert!(matches!(&forward.action, Action::Forward { send, .. } if send == "ping"));
@@ -62,24 +62,24 @@ END
 }
 
 #[test]
-fn mistakes_name_their_line() {
+fn errors_name_the_line() {
     assert!(error("kubectl get\nrm -rf /\n").contains("line 2 of the script bad: rm -rf /"));
-    assert!(error("\n  sort\n").contains("a directive without a command"));
-    assert!(error("kubectl get\n  sorted x\n").contains("sorted is no directive"));
-    assert!(error("kubectl get\n  until x\n").contains("until is no directive of this step"));
-    assert!(error("kubectl get\n  sort x\n").contains("sort takes no text"));
-    assert!(error("kubectl get\n  ignore-lines\n").contains("ignore-lines takes a text"));
-    assert!(error("kubectl apply -f - <<END\n").contains("no line END"));
+    assert!(error("\n  sort\n").contains("there is no command before the directive"));
+    assert!(error("kubectl get\n  sorted x\n").contains("sorted is not a directive"));
+    assert!(error("kubectl get\n  until x\n").contains("until is not a directive of this step"));
+    assert!(error("kubectl get\n  sort x\n").contains("sort does not accept a text"));
+    assert!(error("kubectl get\n  ignore-lines\n").contains("ignore-lines requires a text"));
+    assert!(error("kubectl apply -f - <<END\n").contains("has no end: a line END"));
     assert!(error("follow: kubectl logs\n").contains("`until` is missing"));
     assert!(error("terminal: kubectl exec\n  expect x\n  type x\n").contains("must be an `expect`"));
     assert!(error("terminal: kubectl exec\n  type x\n  expect x\n").contains("must be an `expect`"));
-    assert!(error("kubectl exec\n  hang-up\n").contains("hang-up is no directive"));
-    assert!(error("walk: kubectl get\n").contains("walk is no kind of step"));
-    assert!(error("wait: kubectl get <<END\nEND\n").contains("takes no input"));
+    assert!(error("kubectl exec\n  hang-up\n").contains("hang-up is not a directive"));
+    assert!(error("walk: kubectl get\n").contains("walk is not a kind of step"));
+    assert!(error("wait: kubectl get <<END\nEND\n").contains("accepts no input"));
 }
 
 #[test]
-fn the_committed_table_is_sound() {
+fn the_scripts_and_the_known_differences_are_valid() {
     let folder = paths::workspace().join("tests/real/commands");
     let scripts = Script::folder(&folder).unwrap();
     assert!(scripts.len() > 10 && scripts.iter().all(|script| !script.steps.is_empty()));
@@ -90,11 +90,11 @@ fn the_committed_table_is_sound() {
 }
 
 #[test]
-fn no_namespace_belongs_to_two_scripts() {
+fn no_two_scripts_use_the_same_namespace() {
     let scripts = Script::folder(&paths::workspace().join("tests/real/commands")).unwrap();
     let mut all: Vec<_> = scripts.iter().flat_map(|script| &script.namespaces).collect();
     let count = all.len();
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), count, "scripts run beside each other");
+    assert_eq!(all.len(), count, "scripts run concurrently");
 }

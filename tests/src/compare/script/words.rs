@@ -1,8 +1,8 @@
-//! Words of a command line: a small part of what a shell does.
+//! Splits a command line into words, with a small part of the syntax of a shell.
 
 use anyhow::bail;
 
-/// Splits at blanks. `'...'` and `"..."` keep blanks, and the other kind of quote, as they are; nothing else is special.
+/// Splits at spaces. `'...'` and `"..."` can contain spaces and the other kind of quote. No other character is special.
 pub(in crate::compare) fn split(line: &str) -> anyhow::Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word = None::<String>;
@@ -16,7 +16,7 @@ pub(in crate::compare) fn split(line: &str) -> anyhow::Result<Vec<String>> {
                     match chars.next() {
                         Some(end) if end == char => break,
                         Some(inner) => word.push(inner),
-                        None => bail!("a {char} has no end"),
+                        None => bail!("a {char} is not closed"),
                     }
                 }
             }
@@ -27,7 +27,7 @@ pub(in crate::compare) fn split(line: &str) -> anyhow::Result<Vec<String>> {
     Ok(words)
 }
 
-/// One word that a shell reads as `text`.
+/// Quotes a text for a shell.
 pub(in crate::compare) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::{quote, split};
 
     #[test]
-    fn splits_as_a_shell_does() {
+    fn words_are_split_like_in_a_shell() {
         for line in ["get pods  -n edge", "a 'b c' \"d 'e\" ''", "-p '{\"a\": \"b c\"}'", "x'y 'z", ""] {
             let script = format!("for word in {line}; do printf '%s\\n' \"$word\"; done");
             let shell = Command::new("sh").args(["-c", &script]).output().unwrap();
@@ -49,12 +49,12 @@ mod tests {
     }
 
     #[test]
-    fn refuses_an_open_quote() {
+    fn an_open_quote_is_refused() {
         assert!(split("get 'pods").is_err());
     }
 
     #[test]
-    fn quotes_for_a_shell() {
+    fn a_shell_reads_the_quoted_text() {
         for text in ["plain", "it's", "a \"b\" $c `d` \\e", ""] {
             let shell = Command::new("sh").args(["-c", &format!("printf %s {}", quote(text))]).output().unwrap();
             assert_eq!(String::from_utf8(shell.stdout).unwrap(), text);

@@ -1,4 +1,4 @@
-//! Without a kubeconfig: the cluster that is divided is a toy in the same process, and nothing else is needed.
+//! The demo without a kubeconfig: the host is dev-apiserver in the same process.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -9,7 +9,7 @@ use atoll_tests::{Kubectl, kubectl, paths};
 
 use super::{CLUSTERS, ended, ready, start};
 
-/// What the proposal of edge clusters does.
+/// The manifest of the edge-cluster proposal.
 const MANIFEST: &str = r#"{"apiVersion":"v1","kind":"List","items":[
     {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"edge"}},
     {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"nginx","namespace":"edge"},"spec":{"replicas":2,
@@ -18,8 +18,8 @@ const MANIFEST: &str = r#"{"apiVersion":"v1","kind":"List","items":[
     {"apiVersion":"v1","kind":"Service","metadata":{"name":"nginx-service","namespace":"edge"},
      "spec":{"selector":{"app":"nginx"},"ports":[{"port":80}]}}]}"#;
 
-/// As a newcomer meets it, twice.
-pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
+/// Runs the demo twice in the same directory.
+pub(super) fn works_without_a_host() -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("atoll-demo-").tempdir()?;
     let dir = folder.path().join("demo");
     for time in ["first", "second"] {
@@ -27,7 +27,7 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
         ready(&mut demo)?;
         demo.printed("Ctrl-C stops the demo")?;
         let log = demo.log();
-        ensure!(log.starts_with("WARNING: this is no real Kubernetes."), "{log}");
+        ensure!(log.starts_with("WARNING: this is not a real Kubernetes cluster."), "{log}");
         for (cluster, location) in CLUSTERS {
             for form in ["kubeconfig", "direct.kubeconfig"] {
                 empty(&Kubectl::new(dir.join(format!("{cluster}.{form}"))), location)?;
@@ -41,7 +41,7 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
             host.ok(&["get", "deployments", "-A", "--no-headers", "-o", "custom-columns=:.metadata.namespace"])?;
         ensure!(found == "edge-ke-beijing\nedge-ke-hangzhou\n", "{found}");
         limits_of_the_agent(&dir)?;
-        weaknesses_of_the_toy(&dir)?;
+        missing_policies_are_reported(&dir)?;
 
         // An open watch does not prevent the demo from ending.
         let watch = Kubectl::new(dir.join("ke-hangzhou.direct.kubeconfig")).start(&["get", "pods", "-A", "--watch"])?;
@@ -49,14 +49,14 @@ pub(super) fn what_a_newcomer_sees() -> anyhow::Result<()> {
         ended(&mut demo)?;
         kubectl::end(watch)?;
         for port in ports {
-            ensure!(TcpStream::connect(("127.0.0.1", port)).is_err(), "something listens on {port} still");
+            ensure!(TcpStream::connect(("127.0.0.1", port)).is_err(), "a process still listens on {port}");
         }
     }
     Ok(())
 }
 
-/// `atoll check --host` finds that the toy has no admission policies, although its version is new enough.
-fn weaknesses_of_the_toy(dir: &Path) -> anyhow::Result<()> {
+/// `atoll check --host` reports that dev-apiserver has no admission policies, although its version would support them.
+fn missing_policies_are_reported(dir: &Path) -> anyhow::Result<()> {
     let config = std::fs::read_to_string(dir.join("proxy-agent.yaml"))?;
     let strict = config.replace(", unsafeDirectAccess: true", "");
     ensure!(strict != config, "{config}");
@@ -68,7 +68,7 @@ fn weaknesses_of_the_toy(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Its own nodes, the namespaces of the start, and no suffix.
+/// A new virtual cluster has its own nodes and the initial namespaces, without suffixes.
 fn empty(kubectl: &Kubectl, location: &str) -> anyhow::Result<()> {
     let nodes = kubectl.ok(&["get", "nodes", "-o", "name"])?;
     ensure!(nodes == format!("node/{location}-1\nnode/{location}-2\n"), "{nodes}");
@@ -78,7 +78,7 @@ fn empty(kubectl: &Kubectl, location: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The proposal's manifest on one of both clusters, and everything that a person would look at.
+/// Applies the manifest of the proposal, and checks what kubectl shows.
 fn proposal(kubectl: &Kubectl, cluster: &str, location: &str) -> anyhow::Result<()> {
     kubectl.ok_with(&["apply", "-f", "-"], MANIFEST)?;
     kubectl.ok(&["rollout", "status", "-n", "edge", "deployment/nginx", "--timeout=30s"])?;
@@ -112,7 +112,7 @@ fn proposal(kubectl: &Kubectl, cluster: &str, location: &str) -> anyhow::Result<
     Ok(())
 }
 
-/// The agent has the rules that are written for it, and is no administrator.
+/// The agent has only the rights of its ClusterRole.
 fn limits_of_the_agent(dir: &Path) -> anyhow::Result<()> {
     let agent = Kubectl::new(dir.join("agents/demo.kubeconfig"));
     let whoami = agent.ok(&["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"])?;
@@ -122,7 +122,7 @@ fn limits_of_the_agent(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Its listen addresses, from its configurations.
+/// The listen ports in the configurations.
 fn ports(dir: &Path) -> anyhow::Result<Vec<u16>> {
     let mut text = std::fs::read_to_string(dir.join("proxy-server.yaml"))?;
     text += &std::fs::read_to_string(dir.join("proxy-agent.yaml"))?;

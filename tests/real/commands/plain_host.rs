@@ -1,4 +1,4 @@
-//! A host cluster that has what one virtual cluster shows: its nodes, its administrator's name, nothing of Atoll.
+//! A host cluster with the contents of one virtual cluster: the same nodes and the same administrator, without Atoll.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,17 +9,17 @@ use atoll_tests::compare::Side;
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, eventually, paths};
 
-/// What the slice of the virtual cluster leaves out.
+/// The nodes that the virtual cluster does not have.
 const OTHER_NODES: [&str; 2] = ["hangzhou-1", "hangzhou-2"];
 
-/// A running one.
-pub(super) struct Plain {
+/// A running host.
+pub(super) struct PlainHost {
     host: HostCluster,
 }
 
-// === impl Plain ===
+// === impl PlainHost ===
 
-impl Plain {
+impl PlainHost {
     pub(super) fn up() -> anyhow::Result<Self> {
         let host = HostCluster::up(1)?;
         let kubectl = host.kubectl();
@@ -28,10 +28,10 @@ impl Plain {
         let delete: Vec<_> = ["delete", "node"].into_iter().chain(OTHER_NODES).collect();
         kubectl.ok(&delete)?;
         if everywhere_kubeedge() {
-            // No guard tolerates it here.
+            // No agent adds a toleration here.
             kubectl.ok(&["taint", "nodes", "--all", "node-role.kubernetes.io/edge-"])?;
         }
-        // Their leases belong to them and go by garbage collection; new ones must not come.
+        // The garbage collector deletes the Leases of the nodes. No new ones may appear.
         eventually(Duration::from_secs(60), || {
             let left = kubectl.ok(&["get", "nodes,leases", "-n", "kube-node-lease", "-o", "name"])?;
             ensure!(!OTHER_NODES.iter().any(|node| left.contains(node)), "{left}");
@@ -40,7 +40,7 @@ impl Plain {
         Ok(Self { host })
     }
 
-    /// As the user and the group that a virtual cluster's administrator has.
+    /// The side, with the user and group of a virtual cluster's administrator.
     pub(super) fn side(&self, name: &'static str) -> anyhow::Result<Side> {
         let path = self.host.dir().join("commands.kubeconfig");
         std::fs::copy(self.host.kubectl().kubeconfig(), &path).context("cannot copy the kubeconfig")?;
@@ -59,7 +59,7 @@ impl Plain {
     }
 }
 
-/// Makes `commands.crt` and `commands.key` for `admin` of `system:masters`.
+/// Creates `commands.crt` and `commands.key` for `admin` of `system:masters`.
 fn certificate(pki: &Path) -> anyhow::Result<()> {
     let request = "req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout commands.key \
                    -out commands.csr -subj /O=system:masters/CN=admin";

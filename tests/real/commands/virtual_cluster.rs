@@ -1,4 +1,4 @@
-//! A virtual cluster to compare with, beside another one whose objects have the same names.
+//! A virtual cluster on a real host. A second virtual cluster on the same host has objects with the same names.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually};
 
 const AGENT: &str = "site-a";
 
-/// The one that is compared, and its neighbour on the same host.
+/// The compared cluster, and its neighbor on the same host.
 const CLUSTERS: [(&str, &str); 2] = [("ke-beijing", "beijing"), ("ke-hangzhou", "hangzhou")];
 
-/// What each namespace of the neighbour is and holds. Nothing of it may ever show.
-const NEIGHBOUR: &str = "\
+/// Each namespace of the neighbor. The compared cluster must not show any of its objects.
+const NEIGHBOR: &str = "\
 {apiVersion: v1, kind: Namespace, metadata: {name: NAMESPACE}}
 ---
-{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: NAMESPACE, labels: {kind: x}}, data: {of: neighbour}}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: NAMESPACE, labels: {kind: x}}, data: {of: neighbor}}
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: NAMESPACE}}
 ---
@@ -28,22 +28,22 @@ spec:
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: neighbour}]}
+    spec: {containers: [{name: web, image: neighbor}]}
 ";
 
 /// A proxy-server and an agent with both virtual clusters.
-pub(super) struct Slice {
+pub(super) struct VirtualCluster {
     kubectl: Kubectl,
-    // Before the proxy-server: an agent that is told to end does not look for it again.
+    // Dropped before the proxy-server, so that the agent does not try to reconnect.
     _agent: Process,
     _site: Site,
-    /// Of its own: the scripts use names that other trials use too.
+    /// A separate host, because other tests use the same names.
     _host: HostCluster,
 }
 
-// === impl Slice ===
+// === impl VirtualCluster ===
 
-impl Slice {
+impl VirtualCluster {
     pub(super) fn start(scripts: &[Script]) -> anyhow::Result<Self> {
         let host = HostCluster::up(1)?;
         let entry = |(name, _): (&str, &str)| {
@@ -60,10 +60,10 @@ impl Slice {
         );
         let mut agent = site.agent(AGENT, &body)?;
         agent.printed("tunnel established")?;
-        let [kubectl, neighbour] = CLUSTERS.map(|(name, _)| administrator(&site, name));
-        furnish(&neighbour?, scripts)?;
+        let [kubectl, neighbor] = CLUSTERS.map(|(name, _)| administrator(&site, name));
+        create_namespaces(&neighbor?, scripts)?;
         let kubectl = kubectl?;
-        founded(&kubectl)?;
+        wait_for_namespaces(&kubectl)?;
         Ok(Self { kubectl, _agent: agent, _site: site, _host: host })
     }
 
@@ -81,18 +81,18 @@ fn administrator(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
     Ok(Kubectl::new(output))
 }
 
-/// Waits for the namespaces that exist from the start, with what controllers put into a new one.
-pub(super) fn founded(kubectl: &Kubectl) -> anyhow::Result<()> {
+/// Waits for the initial namespaces, and for the objects that controllers create in them.
+pub(super) fn wait_for_namespaces(kubectl: &Kubectl) -> anyhow::Result<()> {
     let what = ["get", "-n", "default", "sa/default", "cm/kube-root-ca.crt"];
     eventually(Duration::from_secs(30), || kubectl.ok(&what))?;
     Ok(())
 }
 
-/// Gives the neighbour the namespaces of all scripts.
-pub(super) fn furnish(neighbour: &Kubectl, scripts: &[Script]) -> anyhow::Result<()> {
-    eventually(Duration::from_secs(30), || neighbour.ok(&["get", "namespaces"]))?;
+/// Creates the namespaces of all scripts in the neighbor.
+pub(super) fn create_namespaces(neighbor: &Kubectl, scripts: &[Script]) -> anyhow::Result<()> {
+    eventually(Duration::from_secs(30), || neighbor.ok(&["get", "namespaces"]))?;
     let namespaces = scripts.iter().flat_map(|script| &script.namespaces);
-    let manifests: Vec<_> = namespaces.map(|namespace| NEIGHBOUR.replace("NAMESPACE", namespace)).collect();
-    neighbour.ok_with(&["create", "-f", "-"], &manifests.join("---\n"))?;
+    let manifests: Vec<_> = namespaces.map(|namespace| NEIGHBOR.replace("NAMESPACE", namespace)).collect();
+    neighbor.ok_with(&["create", "-f", "-"], &manifests.join("---\n"))?;
     Ok(())
 }
