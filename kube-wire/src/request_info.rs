@@ -125,6 +125,16 @@ impl<'a> RequestInfo<'a> {
         }
     }
 
+    /// Whether the response may last as long as the client likes, so that an API server has no time limit for it, and does
+    /// not count the request towards `--max-requests-inflight` (`LongRunningFunc` in kubernetes'
+    /// `pkg/controlplane/apiserver/config.go`).
+    pub fn is_long_running(&self) -> bool {
+        self.resource().is_some_and(|request| {
+            let subresource = request.subresource().unwrap_or_default();
+            request.verb() == Verb::Watch || ["attach", "exec", "log", "portforward", "proxy"].contains(&subresource)
+        })
+    }
+
     /// The same request, owned, for tasks that outlive the request head.
     pub fn into_owned(self) -> RequestInfo<'static> {
         RequestInfo {

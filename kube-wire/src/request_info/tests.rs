@@ -269,3 +269,21 @@ proptest! {
         let _ = RequestInfo::parse(&Method::DELETE, &format!("/api/v1/namespaces/{path}"), Some(&query));
     }
 }
+
+#[test]
+fn responses_that_may_last_are_long_running() {
+    for (method, url, lasts) in [
+        ("GET", "/api/v1/pods?watch=1", true),
+        ("GET", "/api/v1/watch/pods", true),
+        ("GET", "/api/v1/namespaces/a/pods/b/log?follow=true", true),
+        ("POST", "/api/v1/namespaces/a/pods/b:80/proxy/upload", true),
+        ("PUT", "/api/v1/namespaces/a/services/b/proxy/", true),
+        ("POST", "/api/v1/namespaces/a/pods/b/exec?command=sh", true),
+        ("GET", "/api/v1/pods", false),
+        ("POST", "/api/v1/namespaces/a/pods/b/eviction", false),
+        ("GET", "/version?watch=1", false),
+        ("GET", "/readyz", false),
+    ] {
+        assert_eq!(parse(method, url).unwrap().is_long_running(), lasts, "{method} {url}");
+    }
+}

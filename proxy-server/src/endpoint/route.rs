@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, header};
-use kube_wire::{RequestInfo, Verb};
+use kube_wire::RequestInfo;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -34,20 +34,11 @@ pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
     let Recorded { head, record, connection, .. } = &mut recorded;
     let info = RequestInfo::parse(head.method(), head.uri().path(), head.uri().query()).ok();
     record.routed(&connection.services.metrics, &cluster.name, info.as_ref());
-    let is_long_running = info.as_ref().is_some_and(is_long_running);
+    let is_long_running = info.as_ref().is_some_and(RequestInfo::is_long_running);
     match connection.services.registry.end_of(&cluster.name) {
         Some(end) => Ok(Routed { recorded, cluster, end, is_long_running }),
         None => Err(recorded.refuse(Refusal::NoCluster(cluster.name.to_string()))),
     }
-}
-
-/// Like `LongRunningFunc` in kubernetes' `pkg/controlplane/apiserver/config.go`. The server of a pod may respond only
-/// after it has read an upload of any length.
-fn is_long_running(info: &RequestInfo<'_>) -> bool {
-    info.resource().is_some_and(|request| {
-        let subresource = request.subresource().unwrap_or_default();
-        request.verb() == Verb::Watch || ["attach", "exec", "log", "portforward", "proxy"].contains(&subresource)
-    })
 }
 
 /// Finds the cluster. Removes `/clusters/<name>` if it names the cluster.
@@ -131,25 +122,6 @@ mod tests {
             let request = Request::connect(uri).body(()).unwrap();
             let refused = route(fixture::recorded(request, &fixture::connection(bound)).await).unwrap_err();
             assert_eq!(refused.refusal.into_response(None).status(), 405, "{uri}");
-        }
-    }
-
-    #[test]
-    fn what_lasts_is_not_cut() {
-        for (method, uri, lasts) in [
-            (Method::GET, "/api/v1/pods?watch=1", true),
-            (Method::GET, "/api/v1/namespaces/a/pods/b/log?follow=true", true),
-            (Method::POST, "/api/v1/namespaces/a/pods/b:80/proxy/upload", true),
-            (Method::PUT, "/api/v1/namespaces/a/services/b/proxy/", true),
-            (Method::POST, "/api/v1/namespaces/a/pods/b/exec?command=sh", true),
-            (Method::GET, "/api/v1/pods", false),
-            (Method::POST, "/api/v1/namespaces/a/pods/b/eviction", false),
-            (Method::GET, "/version?watch=1", false),
-            (Method::GET, "/readyz", false),
-        ] {
-            let uri: Uri = uri.parse().unwrap();
-            let info = RequestInfo::parse(&method, uri.path(), uri.query());
-            assert_eq!(info.is_ok_and(|info| is_long_running(&info)), lasts, "{method} {uri}");
         }
     }
 }
