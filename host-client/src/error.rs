@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use http::uri::PathAndQuery;
@@ -52,6 +53,9 @@ pub enum HostError {
         /// The cause.
         source: BoxError,
     },
+    /// It did not respond in time. The request may have been executed.
+    #[error("the API server did not respond within {} s", .0.as_secs())]
+    Silent(Duration),
     /// The body of the request failed, so the request was cancelled.
     #[error("the body of the request ended early")]
     Body(#[source] BoxError),
@@ -154,7 +158,7 @@ impl HostError {
     pub fn unsent(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Refused { .. } | Self::Request(_) => true,
-            Self::Broken { .. } | Self::Body(_) => false,
+            Self::Broken { .. } | Self::Silent(_) | Self::Body(_) => false,
         }
     }
 
@@ -162,7 +166,7 @@ impl HostError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Unreachable(unreachable) if unreachable.is_stopping() => Fault::Atoll,
-            Self::Unreachable(_) | Self::Refused { .. } | Self::Broken { .. } => Fault::Host,
+            Self::Unreachable(_) | Self::Refused { .. } | Self::Broken { .. } | Self::Silent(_) => Fault::Host,
             Self::Body(_) => Fault::Client,
             Self::Request(_) => Fault::Atoll,
         }

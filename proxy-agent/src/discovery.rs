@@ -16,7 +16,7 @@ use arc_swap::ArcSwapOption;
 use kube_wire::gvr::{GroupResource, GroupVersionResource};
 use rewrite::mapping::RenamedKinds;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::warn;
 
 use host_client::Host;
@@ -41,8 +41,17 @@ pub(crate) struct Discovery {
     definitions: Arc<Definitions>,
     known: ArcSwapOption<Known>,
     served: ArcSwapOption<Served>,
-    /// The time of the last read. The lock allows one read at a time.
-    reading: Mutex<Option<Instant>>,
+    /// The last read for a look-up. The lock allows one at a time.
+    reading: Mutex<Option<LastRead>>,
+}
+
+/// The last read for a look-up.
+#[derive(Clone, Copy)]
+struct LastRead {
+    /// When it ended, or began if it has no end.
+    at: Instant,
+    /// Whether it ended. The client of a look-up may leave while it waits.
+    has_ended: bool,
 }
 
 /// The result of the last read.
@@ -85,10 +94,15 @@ impl Discovery {
         let Ok(mut reading) = timeout(READ_TIMEOUT, self.reading.lock()).await else {
             return Err(DiscoveryError::Timeout);
         };
-        let recent = reading.is_some_and(|last| last.elapsed() < RETRY_INTERVAL);
+        let recent = reading.is_some_and(|last| last.has_ended && last.at.elapsed() < RETRY_INTERVAL);
         if !recent {
+            if let Some(last) = *reading {
+                // Clients that leave during their look-ups do not cause more reads than others.
+                sleep_until(last.at + RETRY_INTERVAL).await;
+            }
+            *reading = Some(LastRead { at: Instant::now(), has_ended: false });
             let read = self.read().await;
-            *reading = Some(Instant::now());
+            *reading = Some(LastRead { at: Instant::now(), has_ended: true });
             match read {
                 Ok(()) => {}
                 // The last read does not have the resource, so it is not known to be served.

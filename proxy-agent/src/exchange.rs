@@ -21,6 +21,8 @@
 //! | transform | `complete`, `translate` | the client's response | hold one item of a list |
 //! | record | this module, `record` | what the metrics and the access log need | |
 //!
+//! If the client resets the request, the path ends where it is, unless the request is committed (`commitment`).
+//!
 //! The host never sees a virtual name, and `rewrite` never sees HTTP. `upgrade` is the path of a request that switches
 //! protocols. It has no body, and takes no seats.
 
@@ -33,6 +35,7 @@ mod body;
 mod call;
 mod carry_out;
 mod classes;
+mod commitment;
 mod complete;
 mod cost;
 mod custom;
@@ -56,6 +59,7 @@ mod upgrade;
 mod upstream;
 mod write;
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use ::tunnel::Inbound;
@@ -72,6 +76,7 @@ use tracing::debug;
 
 use crate::refusal::Refusal;
 
+use commitment::Commitment;
 use record::Record;
 pub(crate) use services::Services;
 use stack::Incoming;
@@ -111,6 +116,7 @@ impl Exchange {
             return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), bodiless, respond);
         };
         let (head, body) = request.into_parts();
+        let commitment = Commitment::default();
         let incoming = Incoming {
             services: &self.services,
             cluster: &cluster,
@@ -118,12 +124,14 @@ impl Exchange {
             uri: &head.uri,
             headers: head.headers,
             body,
-            respond: &mut respond,
+            commitment: &commitment,
             record: &mut record,
         };
         let exchanged = tokio::select! {
+            biased;
             exchanged = stack::serve(incoming) => exchanged,
             () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
+            () = commitment.reset(&mut respond) => return Ok(()),
         };
         match exchanged {
             Ok(response) => {
@@ -156,7 +164,7 @@ impl Exchange {
         &self,
         cluster: &ClusterName,
         request: Request<Inbound>,
-        respond: SendResponse<Bytes>,
+        mut respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let accept = request.headers().get(header::ACCEPT).cloned();
         let mut record = Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now()));
@@ -166,6 +174,7 @@ impl Exchange {
         let exchanged = tokio::select! {
             exchanged = upgrade::exchange(&self.services, &cluster, request, &mut record) => exchanged,
             () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
+            _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ok(()),
         };
         match exchanged {
             Ok(switched) => tokio::select! {

@@ -185,6 +185,9 @@ impl Refusal {
             Self::Host(error) if error.unsent() => {
                 Status::service_unavailable("the API server of the host cluster cannot be reached").with_retry_after(1)
             }
+            Self::Host(HostError::Silent(_)) => {
+                Status::timeout("the API server of the host cluster did not respond in time", 0)
+            }
             // It may have been executed: a Retry-After would make clients repeat a write.
             Self::Host(_) => Status::internal_error("the connection to the API server of the host cluster broke"),
             Self::Unreadable(why) => Status::internal_error(&why),

@@ -1,12 +1,15 @@
 //! Responses of a script.
 
+use std::future::poll_fn;
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::time::sleep;
 
 use crate::http1;
 
@@ -16,6 +19,18 @@ pub struct Reply {
     head: Response<()>,
     chunks: Vec<Bytes>,
     end: End,
+    start: Start,
+}
+
+/// When the host responds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// At once.
+    Now,
+    /// After this time, whether the client still waits or not.
+    After(Duration),
+    /// Never: it waits until the client abandons the request.
+    Never,
 }
 
 /// What follows the last chunk.
@@ -36,7 +51,12 @@ impl Reply {
     pub fn empty(code: u16) -> Self {
         let mut head = Response::new(());
         *head.status_mut() = StatusCode::from_u16(code).unwrap();
-        Self { head, chunks: Vec::new(), end: End::Complete }
+        Self { head, chunks: Vec::new(), end: End::Complete, start: Start::Now }
+    }
+
+    /// No response, until the client abandons the request: see [`Script::until_unanswered`](crate::Script::until_unanswered).
+    pub fn never() -> Self {
+        Self { start: Start::Never, ..Self::empty(200) }
     }
 
     /// A response in JSON.
@@ -95,8 +115,26 @@ impl Reply {
         self
     }
 
+    /// The same after this time, whether the client still waits for it or not.
+    #[must_use]
+    pub fn after(mut self, time: Duration) -> Self {
+        self.start = Start::After(time);
+        self
+    }
+
+    /// Whether the client waits for a response that the host does not send.
+    pub(crate) fn is_never(&self) -> bool {
+        self.start == Start::Never
+    }
+
     /// Sends it over HTTP/1.1, and then echoes what the client sends if it switches protocols.
-    pub(crate) async fn send_http1(mut self, io: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+    pub(crate) async fn send_http1(mut self, mut io: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+        match self.start {
+            Start::Now => {}
+            Start::After(time) => sleep(time).await,
+            // Until the client closes the connection.
+            Start::Never => return io.read_u8().await.map(drop),
+        }
         if self.head.status() != StatusCode::SWITCHING_PROTOCOLS {
             self.announce_length();
         }
@@ -111,6 +149,11 @@ impl Reply {
 
     /// Sends it. Fails if the client has reset the stream.
     pub(crate) async fn send(mut self, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+        match self.start {
+            Start::Now => {}
+            Start::After(time) => sleep(time).await,
+            Start::Never => return poll_fn(|cx| respond.poll_reset(cx)).await.map(drop),
+        }
         let is_ended = self.end != End::Never;
         if is_ended {
             self.announce_length();
@@ -123,7 +166,7 @@ impl Reply {
             stream.send_data(chunk, is_ended && number + 1 == last)?;
         }
         if !is_ended {
-            std::future::poll_fn(|cx| stream.poll_reset(cx)).await?;
+            poll_fn(|cx| stream.poll_reset(cx)).await?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use host_client::{Host, in_memory};
 use http::Request;
 use ops::drain::Tasks;
 use tokio::io::{AsyncReadExt as _, DuplexStream};
+use tokio::sync::watch;
 
 use crate::expected::Expected;
 use crate::http1;
@@ -25,8 +26,12 @@ pub(crate) type Standing = dyn Fn(&Received) -> Option<Reply> + Send + Sync;
 /// nothing else was requested.
 pub struct Script {
     state: Arc<Mutex<State>>,
+    unanswered: Unanswered,
     tasks: Tasks,
 }
+
+/// The number of requests that wait for a response that the host does not send.
+type Unanswered = watch::Sender<usize>;
 
 #[derive(Default)]
 struct State {
@@ -42,14 +47,14 @@ impl Script {
     /// A host that expects nothing yet.
     #[expect(clippy::new_without_default, reason = "a default would hide that dropping it checks something")]
     pub fn new() -> Self {
-        Self { state: Arc::default(), tasks: Tasks::new() }
+        Self { state: Arc::default(), unanswered: watch::Sender::new(0), tasks: Tasks::new() }
     }
 
     /// A client of this host. It must be called within a tokio runtime.
     pub fn host(&self) -> Host {
-        let (state, tasks) = (Arc::clone(&self.state), self.tasks.clone());
+        let (state, unanswered, tasks) = (Arc::clone(&self.state), self.unanswered.clone(), self.tasks.clone());
         let accept = move |io| {
-            tasks.spawn("scripted host", serve(io, Arc::clone(&state), tasks.clone()));
+            tasks.spawn("scripted host", serve(io, Arc::clone(&state), unanswered.clone(), tasks.clone()));
         };
         in_memory::served_by(Arc::new(accept), &self.tasks)
     }
@@ -64,6 +69,11 @@ impl Script {
     pub fn always(&self, standing: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static) -> &Self {
         self.lock().standing.insert(0, Arc::new(standing));
         self
+    }
+
+    /// Waits until this number of requests wait for a response that the host does not send ([`Reply::never`]).
+    pub async fn until_unanswered(&self, count: usize) {
+        self.unanswered.subscribe().wait_for(|unanswered| *unanswered == count).await.unwrap();
     }
 
     /// The requests since the last call, as one line each.
@@ -148,7 +158,7 @@ impl State {
 /// The first bytes of HTTP/2 (RFC 9113, section 3.4). No method of HTTP/1.1 begins with them.
 const PREFACE: &[u8; 3] = b"PRI";
 
-async fn serve(mut io: DuplexStream, state: Arc<Mutex<State>>, tasks: Tasks) {
+async fn serve(mut io: DuplexStream, state: Arc<Mutex<State>>, unanswered: Unanswered, tasks: Tasks) {
     let mut first = [0; PREFACE.len()];
     if io.read_exact(&mut first).await.is_err() {
         return;
@@ -159,14 +169,14 @@ async fn serve(mut io: DuplexStream, state: Arc<Mutex<State>>, tasks: Tasks) {
         let Ok(request) = http1::read_head(&mut io).await else { return };
         let reply = state.lock().unwrap().reply(Received::new(request));
         // This fails if the client has closed the connection.
-        return drop(reply.send_http1(io).await);
+        return drop(counted(&unanswered, reply.is_never(), reply.send_http1(io)).await);
     }
     let Ok(mut connection) = h2::server::handshake(io).await else { return };
     while let Some(Ok((request, respond))) = connection.accept().await {
-        let state = Arc::clone(&state);
+        let (state, unanswered) = (Arc::clone(&state), unanswered.clone());
         tasks.spawn("request to the scripted host", async move {
             // This fails if the client has reset the stream.
-            let _ = exchange(request, respond, &state).await;
+            let _ = exchange(request, respond, &state, &unanswered).await;
         });
     }
 }
@@ -175,6 +185,7 @@ async fn exchange(
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
     state: &Mutex<State>,
+    unanswered: &Unanswered,
 ) -> Result<(), h2::Error> {
     let (head, mut stream) = request.into_parts();
     let mut body = BytesMut::new();
@@ -185,7 +196,15 @@ async fn exchange(
     }
     let received = Received::new(Request::from_parts(head, body.freeze()));
     let reply = state.lock().unwrap().reply(received);
-    reply.send(respond).await
+    counted(unanswered, reply.is_never(), reply.send(respond)).await
+}
+
+/// Counts the request while it waits, if it never gets a response.
+async fn counted<F: Future>(unanswered: &Unanswered, is_never: bool, sent: F) -> F::Output {
+    unanswered.send_modify(|count| *count += usize::from(is_never));
+    let output = sent.await;
+    unanswered.send_modify(|count| *count -= usize::from(is_never));
+    output
 }
 
 #[cfg(test)]

@@ -66,3 +66,22 @@ async fn the_last_result_is_used_while_the_host_does_not_respond() {
     }
     assert_eq!(begun.elapsed(), READ_TIMEOUT);
 }
+
+/// A client that leaves at once and asks again causes no more reads than one that waits.
+#[tokio::test(start_paused = true)]
+async fn a_look_up_that_is_dropped_counts() {
+    let world = World::default();
+    let mut server = world.server("a", 100);
+    let discovery = discovery(&world, &server);
+    let begun = Instant::now();
+    for count in 0..3 {
+        tokio::select! {
+            biased;
+            _unanswered = server.next_request() => {}
+            _ = discovery.resource(PODS) => unreachable!("the host does not respond"),
+        }
+        assert_eq!(begun.elapsed(), count * RETRY_INTERVAL);
+    }
+    let (found, ()) = tokio::join!(discovery.resource(PODS), answer(&mut server));
+    assert!(found.unwrap().is_some());
+}

@@ -5,11 +5,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
 use rewrite::request::Report;
 use rewrite::{Mapping, View, VirtualNamespace};
 use tokio::task::yield_now;
+use tokio::time::timeout;
 
 use crate::exchange::api_request::ApiRequest;
 use crate::exchange::attempts::Attempts;
@@ -21,6 +23,10 @@ use crate::translate::{Collector, warnings};
 use host_client::api::Api;
 use host_client::{HostBody, HostError, RequestBody};
 use virtual_cluster::share::large_objects::Size;
+
+/// The time for the host to respond to a request that is not long-running. An API server responds to such a request within
+/// [`REQUEST_TIMEOUT`](host_client::REQUEST_TIMEOUT), so this longer time ends only lost requests.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// One request, in all phases after `authenticate`.
 pub(crate) struct Call<'a> {
@@ -185,7 +191,7 @@ impl<'a> Call<'a> {
     pub(crate) async fn send_unsampled(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
         let sent = async {
             let is_parsing = self.turn.held().parsed.take().is_some();
-            let response = self.services.host.send(request).await;
+            let response = self.in_time(self.services.host.send(request)).await;
             if is_parsing {
                 let permit = self.api.cluster.lasting.large_objects.parsed_again().await;
                 self.turn.held().parsed = permit;
@@ -196,6 +202,14 @@ impl<'a> Call<'a> {
         let response = self.outside(pin!(sent)).await?;
         response.body().set_owner(self.api.cluster.lasting.owner);
         Ok(response)
+    }
+
+    /// Ends a request that waits for the host, unless it may last.
+    async fn in_time<T>(&self, sent: impl Future<Output = Result<T, HostError>>) -> Result<T, HostError> {
+        if self.api.info.is_long_running() {
+            return sent.await;
+        }
+        timeout(RESPONSE_TIMEOUT, sent).await.unwrap_or(Err(HostError::Silent(RESPONSE_TIMEOUT)))
     }
 
     fn findings(&self) -> std::sync::MutexGuard<'_, Findings> {

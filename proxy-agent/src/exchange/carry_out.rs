@@ -11,6 +11,7 @@ use crate::exchange::attempts::{Cause, End};
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::classes::shared::stored::{overlaid, settle_overlay};
+use crate::exchange::commitment::Commitment;
 use crate::exchange::complete::complete;
 use crate::exchange::cost::{
     admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal,
@@ -24,7 +25,11 @@ use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody};
 
 /// Carries out an authorised request.
-pub(super) async fn carry_out(call: &mut Call<'_>, body: &Body) -> Result<Response<ShownBody>, Refusal> {
+pub(super) async fn carry_out(
+    call: &mut Call<'_>,
+    body: &Body,
+    commitment: &Commitment,
+) -> Result<Response<ShownBody>, Refusal> {
     let received = body.bytes();
     let cost = body_cost(call, &received);
     let _charge = charge(call, cost)?;
@@ -32,9 +37,10 @@ pub(super) async fn carry_out(call: &mut Call<'_>, body: &Body) -> Result<Respon
     check_field_manager(call)?;
     loop {
         call.take_turn(cost.size).await?;
+        commitment.begin(&call.api);
         let plan = call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), decide(call, body)).await?;
         call.turn.release_parsed();
-        match attempt(call, plan, body, &received).await? {
+        match attempt(call, plan, (body, &received), commitment).await? {
             ControlFlow::Break(response) => return Ok(response),
             ControlFlow::Continue(cause) => {
                 call.turn.end();
@@ -51,8 +57,8 @@ pub(super) async fn carry_out(call: &mut Call<'_>, body: &Body) -> Result<Respon
 async fn attempt(
     call: &mut Call<'_>,
     mut plan: Box<Plan>,
-    body: &Body,
-    received: &Bytes,
+    (body, received): (&Body, &Bytes),
+    commitment: &Commitment,
 ) -> Result<End<ShownBody>, Refusal> {
     check_sent(call, &plan.request, received)?;
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
@@ -64,6 +70,7 @@ async fn attempt(
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
         return Box::pin(head::complete(call, plan, get, response)).await.map(ControlFlow::Break);
     }
+    commitment.responded(&call.api);
     let response = match complete(call, &mut plan, response).await? {
         ControlFlow::Break(response) => response,
         ControlFlow::Continue(cause) => return Ok(ControlFlow::Continue(cause)),

@@ -60,7 +60,7 @@ pub(crate) fn weight(body: &[u8]) -> usize {
     }
 }
 
-/// Charges a long head until the response begins. A reset by the client does not end the charge.
+/// Charges a long head until the response begins, or until the request ends without one.
 pub(crate) fn charge_head(
     cluster: &VirtualCluster,
     uri: &Uri,

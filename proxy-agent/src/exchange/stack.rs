@@ -1,12 +1,9 @@
 //! The stack of an API request: all phases of the path, and why they are in this order.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use ::tunnel::{Inbound, Reservation};
-use bytes::Bytes;
-use h2::server::SendResponse;
 use http::{HeaderMap, Method, Response, Uri};
 use kube_wire::RequestInfo;
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
@@ -16,6 +13,7 @@ use crate::exchange::authorise::Authenticated;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
+use crate::exchange::commitment::Commitment;
 use crate::exchange::cost;
 use crate::exchange::phase::phase;
 use crate::exchange::record::Record;
@@ -36,8 +34,8 @@ pub(super) struct Incoming<'a> {
     pub(super) uri: &'a Uri,
     pub(super) headers: HeaderMap,
     pub(super) body: Inbound,
-    /// The stream of the response, to notice that the client has reset it.
-    pub(super) respond: &'a mut SendResponse<Bytes>,
+    /// Whether a reset by the client ends the request.
+    pub(super) commitment: &'a Commitment,
     pub(super) record: &'a mut Record,
 }
 
@@ -48,7 +46,7 @@ struct Limited<'a>(Incoming<'a>, Option<Reservation>);
 struct Known<'a, C, B> {
     call: C,
     body: B,
-    respond: &'a mut SendResponse<Bytes>,
+    commitment: &'a Commitment,
     record: &'a mut Record,
     charge: Option<Reservation>,
 }
@@ -89,41 +87,37 @@ async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
 }
 
 async fn identify(limited: Limited<'_>) -> Result<Known<'_, Authenticated<'_>, Inbound>, Refusal> {
-    let Limited(Incoming { services, cluster, method, uri, headers, body, respond, record }, charge) = limited;
+    let Limited(Incoming { services, cluster, method, uri, headers, body, commitment, record }, charge) = limited;
     let info = RequestInfo::parse(method, uri.path(), uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
     record.parsed(&info);
     let call = authenticate(services, cluster, info, headers).await?;
     record.identified(call.caller());
-    Ok(Known { call, body, respond, record, charge })
+    Ok(Known { call, body, commitment, record, charge })
 }
 
 async fn authorise<'a>(known: Known<'a, Authenticated<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Inbound>, Refusal> {
-    let Known { call, body, respond, record, charge } = known;
-    Ok(Known { call: call.authorise().await?, body, respond, record, charge })
+    let Known { call, body, commitment, record, charge } = known;
+    Ok(Known { call: call.authorise().await?, body, commitment, record, charge })
 }
 
 async fn receive_body<'a>(known: Known<'a, Call<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Body>, Refusal> {
-    let Known { call, body, respond, record, charge } = known;
+    let Known { call, body, commitment, record, charge } = known;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
-    Ok(Known { call, body, respond, record, charge })
+    Ok(Known { call, body, commitment, record, charge })
 }
 
 /// Waits for the seats of a response that occupies the host while it streams.
 async fn take_seats<'a>(known: Known<'a, Call<'a>, Body>) -> Result<Ready<'a>, Refusal> {
     let Some(load) = cost::load_of(&known.call.api) else { return Ok(Ready(known, None)) };
-    let seats = &known.call.api.cluster.lasting.seats;
-    let occupied = tokio::select! {
-        occupied = seats.take(load) => occupied.ok_or(Exhausted::Seats)?,
-        // The client has reset the request, so it does not get this refusal. Nothing has been sent to the host.
-        _ = poll_fn(|cx| known.respond.poll_reset(cx)) => return Err(Exhausted::Seats.into()),
-    };
+    let occupied = known.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
     Ok(Ready(known, Some(occupied)))
 }
 
 async fn respond(ready: Ready<'_>) -> Answer {
-    let Ready(Known { mut call, body, record, charge: _charge, .. }, occupied) = ready;
-    let response = carry_out(&mut call, &body).await.inspect_err(|_| record.warned(call.shown_warnings()))?;
+    let Ready(Known { mut call, body, commitment, record, charge: _charge }, occupied) = ready;
+    let response = carry_out(&mut call, &body, commitment).await;
+    let response = response.inspect_err(|_| record.warned(call.shown_warnings()))?;
     Ok(response.map(|body| match body.read_timeout() {
         // The host has sent all of it, so it occupies no seats.
         Some(read_timeout) => Seated::in_memory(body, read_timeout),

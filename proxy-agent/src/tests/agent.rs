@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use h2::client::SendRequest;
-use h2::{RecvStream, SendStream};
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use ops::drain::Tasks;
@@ -56,6 +56,13 @@ pub(super) struct Answer {
     pub(super) code: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+}
+
+/// A request whose client waits for the head of the response.
+pub(super) struct Waiting {
+    response: ResponseFuture,
+    /// The client sends nothing more of its body, not even the end.
+    stream: SendStream<Bytes>,
 }
 
 /// A response whose body is not complete.
@@ -127,6 +134,13 @@ impl Agent {
 
     /// Makes a request that switches protocols, as the proxy-server does (RFC 8441).
     pub(super) async fn upgrade(&self, ask: Ask, protocol: &'static str) -> Open {
+        let Waiting { response, stream } = self.begin_upgrade(ask, protocol).await;
+        let (head, body) = response.await.unwrap().into_parts();
+        Open::new(&head, body, Some(stream))
+    }
+
+    /// Makes such a request, and does not wait for the response.
+    pub(super) async fn begin_upgrade(&self, ask: Ask, protocol: &'static str) -> Waiting {
         let mut tunnel = self.tunnel.clone().ready().await.unwrap();
         let (mut request, _) = ask.into_request();
         let method = HeaderValue::from_str(request.method().as_str()).unwrap();
@@ -134,11 +148,11 @@ impl Agent {
         *request.method_mut() = Method::CONNECT;
         request.extensions_mut().insert(h2::ext::Protocol::from_static(protocol));
         let (response, stream) = tunnel.send_request(request, false).unwrap();
-        let (head, body) = response.await.unwrap().into_parts();
-        Open::new(&head, body, Some(stream))
+        Waiting { response, stream }
     }
 
-    async fn send(&self, ask: Ask) -> Result<http::Response<RecvStream>, h2::Error> {
+    /// Makes a request, and does not wait for the response.
+    pub(super) async fn begin(&self, ask: Ask) -> Waiting {
         let mut tunnel = self.tunnel.clone().ready().await.unwrap();
         let (request, body) = ask.into_request();
         let is_bodiless = matches!(body, Content::None);
@@ -146,10 +160,21 @@ impl Agent {
         if let Content::Whole(body) = body {
             stream.send_data(body, true).unwrap();
         }
-        let response = response.await;
-        // A body that is withheld is never sent, not even its end.
-        drop(stream);
-        response
+        Waiting { response, stream }
+    }
+
+    async fn send(&self, ask: Ask) -> Result<http::Response<RecvStream>, h2::Error> {
+        let Waiting { response, stream: _stream } = self.begin(ask).await;
+        response.await
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// The client leaves.
+    pub(super) fn reset(mut self) {
+        self.stream.send_reset(Reason::CANCEL);
     }
 }
 

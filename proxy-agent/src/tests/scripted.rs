@@ -6,6 +6,7 @@ mod metrics;
 mod node_ports;
 mod order;
 mod refusals;
+mod resets;
 mod retries;
 mod upgrades;
 mod waits;

@@ -1,3 +1,5 @@
+use std::pin::pin;
+
 use http_body_util::BodyExt as _;
 use serde_json::json;
 
@@ -82,4 +84,19 @@ async fn a_body_can_break() {
     script.on(expect("GET", "/a"), Reply::json(200, &json!({"a": 1})).broken());
     let response = script.host().send(Request::get("/a").body(empty()).unwrap()).await.unwrap();
     assert!(response.into_body().collect().await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_without_a_response_waits_until_it_is_abandoned() {
+    let script = Script::new();
+    script.on(expect("GET", "/a"), Reply::never());
+    let host = script.host();
+    {
+        let mut waiting = pin!(host.send(Request::get("/a").body(empty()).unwrap()));
+        tokio::select! {
+            _ = &mut waiting => panic!("it got a response"),
+            () = script.until_unanswered(1) => {}
+        }
+    }
+    script.until_unanswered(0).await;
 }

@@ -88,6 +88,23 @@ async fn a_body_that_does_not_arrive_is_given_up() {
     assert_eq!(agent.transcript(), ["review vc:ke:admin: create configmaps in edge-ke"]);
 }
 
+/// An API server responds within a minute to a request that is not long-running, unless it is broken.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_does_not_respond_is_given_up() {
+    let agent = Scripted::new().await;
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+    let host = "/api/v1/namespaces/edge-ke/configmaps";
+    for (ask, expected) in [(Ask::get(MAPS), expect("GET", host)), (Ask::post(MAPS, &map), expect("POST", host))] {
+        let answer = agent.exchange(ask, expected, Reply::never()).await;
+        assert_eq!((answer.refusal().0, answer.headers.get("retry-after")), (504, None), "it may have been executed");
+        agent.until_unanswered(0).await;
+    }
+    // The server of a pod takes as long as it likes.
+    agent.on(expect("GET", "/api/v1/namespaces/edge-ke/pods/a/proxy/x"), Reply::never());
+    let proxied = agent.agent.ask(Ask::get("/api/v1/namespaces/edge/pods/a/proxy/x"));
+    assert!(timeout(5 * MINUTE, proxied).await.is_err());
+}
+
 /// The connection breaks after the host got the write: it may have been executed.
 #[tokio::test(start_paused = true)]
 async fn a_response_that_breaks_is_no_reason_to_repeat_a_write() {

@@ -16,6 +16,7 @@ use crate::exchange::authenticate::authenticate;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
+use crate::exchange::commitment::Commitment;
 use crate::exchange::decide::decide;
 use crate::exchange::services::Services;
 use virtual_cluster::clusters::VirtualCluster;
@@ -68,7 +69,7 @@ async fn the_state_of_a_request_is_small() {
     let mut call = world.authorised().await;
     let body = Body::Whole(Bytes::new());
     assert!(size_of_val(&*decide(&call, &body)) < 4096);
-    assert!(size_of_val(&carry_out(&mut call, &body)) < 6144);
+    assert!(size_of_val(&carry_out(&mut call, &body, &Commitment::default())) < 6144);
 }
 
 /// A warning of the host has names of the host.
