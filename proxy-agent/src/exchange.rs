@@ -23,8 +23,8 @@
 //!
 //! If the client resets the request, the path ends where it is, unless the request is committed (`commitment`).
 //!
-//! The host never sees a virtual name, and `rewrite` never sees HTTP. `upgrade` is the path of a request that switches
-//! protocols. It has no body, and takes no seats.
+//! The host never sees a virtual name, and `rewrite` never sees HTTP. A request that switches protocols (`upgrade`) passes
+//! through `limits`, `identify` and `authorise`, too. It has no body, and takes no seats.
 
 mod advertised;
 mod api_request;
@@ -43,6 +43,7 @@ mod decide;
 pub mod explain;
 mod head;
 mod host;
+mod incoming;
 mod kinds;
 mod phase;
 mod plan;
@@ -59,7 +60,6 @@ mod upgrade;
 mod upstream;
 mod write;
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
 use ::tunnel::Inbound;
@@ -77,9 +77,10 @@ use tracing::debug;
 use crate::refusal::Refusal;
 
 use commitment::Commitment;
+use incoming::Incoming;
 use record::Record;
 pub(crate) use services::Services;
-use stack::Incoming;
+use upgrade::Handshake;
 
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
@@ -171,10 +172,26 @@ impl Exchange {
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), false, respond);
         };
+        let (head, body) = request.into_parts();
+        let (method, handshake) = match Handshake::read(&head) {
+            Ok(read) => read,
+            Err(refusal) => return refuse(refusal, &mut record, accept.as_ref(), false, respond),
+        };
+        let commitment = Commitment::default();
+        let incoming = Incoming {
+            services: &self.services,
+            cluster: &cluster,
+            method: &method,
+            uri: &head.uri,
+            headers: head.headers,
+            body,
+            commitment: &commitment,
+            record: &mut record,
+        };
         let exchanged = tokio::select! {
-            exchanged = upgrade::exchange(&self.services, &cluster, request, &mut record) => exchanged,
+            exchanged = stack::serve_upgrade(incoming, handshake) => exchanged,
             () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
-            _ = poll_fn(|cx| respond.poll_reset(cx)) => return Ok(()),
+            () = commitment.reset(&mut respond) => return Ok(()),
         };
         match exchanged {
             Ok(switched) => tokio::select! {

@@ -1,10 +1,9 @@
-//! The stack of an API request: all phases of the path, and why they are in this order.
+//! The stacks of the agent: all phases of a request, and of one that switches protocols, and why they are in this order.
 
 use std::pin::Pin;
-use std::sync::Arc;
 
 use ::tunnel::{Inbound, Reservation};
-use http::{HeaderMap, Method, Response, Uri};
+use http::Response;
 use kube_wire::RequestInfo;
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
 
@@ -13,46 +12,32 @@ use crate::exchange::authorise::Authenticated;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
-use crate::exchange::commitment::Commitment;
 use crate::exchange::cost;
+use crate::exchange::incoming::{Incoming, Known};
 use crate::exchange::phase::phase;
-use crate::exchange::record::Record;
-use crate::exchange::services::Services;
+use crate::exchange::upgrade::{self, Handshake};
 use crate::refusal::{Exhausted, Refusal};
 use crate::translate::ShownBody;
-use virtual_cluster::clusters::VirtualCluster;
 use virtual_cluster::share::seats::{Occupied, Seated};
 
 /// The response for the client, or why the agent refuses the request.
 pub(super) type Answer = Result<Response<Seated<ShownBody>>, Refusal>;
 
-/// A request as the client has sent it.
-pub(super) struct Incoming<'a> {
-    pub(super) services: &'a Services,
-    pub(super) cluster: &'a Arc<VirtualCluster>,
-    pub(super) method: &'a Method,
-    pub(super) uri: &'a Uri,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Inbound,
-    /// Whether a reset by the client ends the request.
-    pub(super) commitment: &'a Commitment,
-    pub(super) record: &'a mut Record,
-}
-
 /// A request within the limits, with the charge for its head.
 struct Limited<'a>(Incoming<'a>, Option<Reservation>);
 
-/// A request in the phases after `limits`: `C` is what is known about it, and `B` its body.
-struct Known<'a, C, B> {
-    call: C,
-    body: B,
-    commitment: &'a Commitment,
-    record: &'a mut Record,
-    charge: Option<Reservation>,
-}
-
 /// A request that holds the permits for its response.
 struct Ready<'a>(Known<'a, Call<'a>, Body>, Option<Occupied>);
+
+/// Passes a request that switches protocols through its stack.
+///
+/// Boxed for the same reason as [`serve`].
+pub(super) fn serve_upgrade<'a>(
+    incoming: Incoming<'a>,
+    handshake: Handshake,
+) -> Pin<Box<dyn Future<Output = Result<upgrade::Answer, Refusal>> + Send + 'a>> {
+    Box::pin(upgrade_stack(handshake).oneshot(incoming))
+}
 
 /// Passes a request through the stack.
 ///
@@ -77,6 +62,18 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = Response<Seated<ShownBod
         .layer(phase(take_seats))
         // Decides, sends and transforms, perhaps more than once: a retry needs none of the phases above.
         .service(service_fn(respond))
+}
+
+/// The phases of a request that switches protocols. The first three are those of any request, for the same reasons. Such a
+/// request has no body, and its response occupies no seats.
+fn upgrade_stack<'a>(
+    handshake: Handshake,
+) -> impl Service<Incoming<'a>, Response = upgrade::Answer, Error = Refusal, Future: Send> {
+    ServiceBuilder::new()
+        .layer(phase(limits))
+        .layer(phase(identify))
+        .layer(phase(authorise))
+        .service(service_fn(move |known| upgrade::switch(known, handshake.clone())))
 }
 
 /// Charges a long head, and refuses requests until the cluster can be served.

@@ -3,30 +3,26 @@
 //! The tunnel carries them as extended CONNECT, with the method of the client in a header. The API server gets an
 //! HTTP/1.1 upgrade on a separate connection. After its response 101, bytes are forwarded in both directions.
 
-use std::sync::Arc;
-
 use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
 use ::tunnel::pipe::{Traffic, pipe};
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request};
 use http_body::Body as _;
-use kube_wire::{RequestInfo, Status, Target};
+use kube_wire::{Status, Target};
 use protocol::stream::METHOD;
 use tracing::debug;
 
-use crate::exchange::authenticate::authenticate;
 use crate::exchange::body::Body;
-use crate::exchange::cost;
+use crate::exchange::call::Call;
 use crate::exchange::decide::decide;
+use crate::exchange::incoming::Known;
 use crate::exchange::plan::Plan;
 use crate::exchange::record::Record;
-use crate::exchange::services::Services;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{Switched, UpgradedStream};
-use virtual_cluster::clusters::VirtualCluster;
 
 /// The headers of both handshakes: WebSocket (RFC 6455 section 4.1), and Kubernetes' SPDY streams.
 const HANDSHAKE: [HeaderName; 6] = [
@@ -46,32 +42,25 @@ pub(crate) enum Answer {
     Response(Response<ShownBody>),
 }
 
-pub(crate) async fn exchange(
-    services: &Services,
-    cluster: &Arc<VirtualCluster>,
-    request: Request<Inbound>,
-    record: &mut Record,
-) -> Result<Answer, Refusal> {
-    // Held until the host has answered, which a pod can delay for long.
-    let _charge = cost::charge_head(cluster, request.uri(), request.headers())?;
-    services.admit(cluster).await?;
-    let (head, client) = request.into_parts();
-    let bad = |why: &str| Refusal::from(Status::bad_request(why));
-    let method = head.headers.get(METHOD).and_then(|method| Method::from_bytes(method.as_bytes()).ok());
-    let method = method.ok_or_else(|| bad("the upgrade has no method"))?;
-    let token = head.extensions.get::<h2::ext::Protocol>().ok_or_else(|| bad("the upgrade has no protocol"))?;
-    let token = HeaderValue::from_str(token.as_str()).map_err(|_| bad("the Upgrade header cannot be read"))?;
-    let handshake = handshake(&head.headers);
+/// The part of the head that concerns the switch of protocols.
+#[derive(Clone, Debug)]
+pub(super) struct Handshake {
+    /// The `Upgrade` header.
+    token: HeaderValue,
+    /// The headers of [`HANDSHAKE`].
+    headers: HeaderMap,
+}
 
-    let info = RequestInfo::parse(&method, head.uri.path(), head.uri.query());
-    let info = info.map_err(|error| Refusal::from(&error))?;
-    record.parsed(&info);
-    let authenticated = authenticate(services, cluster, info, head.headers).await?;
-    record.identified(authenticated.caller());
-    let call = authenticated.authorise().await?;
+/// The phase `decide` and `send`: asks the host to switch protocols.
+pub(super) async fn switch(
+    known: Known<'_, Call<'_>, Inbound>,
+    Handshake { token, headers: handshake }: Handshake,
+) -> Result<Answer, Refusal> {
+    // The charge for the head is held until the host has answered, which a pod can delay for long.
+    let Known { call, body: client, charge: _charge, .. } = known;
     let connects = matches!(call.api.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
-        return Err(bad("only exec, attach, portforward and proxy switch protocols"));
+        return Err(bad_request("only exec, attach, portforward and proxy switch protocols"));
     }
     let Plan { mut request, transform, mapping, not_found, .. } = *decide(&call, &Body::Whole(Bytes::new())).await?;
     let headers = request.headers_mut();
@@ -89,7 +78,7 @@ pub(crate) async fn exchange(
     } else {
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
-    match services.host.switch(request).await? {
+    match call.services.host.switch(request).await? {
         Switched::Upgraded(head, host) => Ok(Answer::Upgraded { head, host, client }),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
@@ -100,14 +89,29 @@ pub(crate) async fn exchange(
     }
 }
 
-fn handshake(headers: &HeaderMap) -> HeaderMap {
-    let mut kept = HeaderMap::new();
-    for name in HANDSHAKE {
-        for value in headers.get_all(&name) {
-            kept.append(name.clone(), value.clone());
+fn bad_request(why: &str) -> Refusal {
+    Status::bad_request(why).into()
+}
+
+// === impl Handshake ===
+
+impl Handshake {
+    /// Reads the head of an extended CONNECT. Returns the method of the client, too.
+    pub(super) fn read(head: &request::Parts) -> Result<(Method, Self), Refusal> {
+        let method = head.headers.get(METHOD).and_then(|method| Method::from_bytes(method.as_bytes()).ok());
+        let method = method.ok_or_else(|| bad_request("the upgrade has no method"))?;
+        let token = head.extensions.get::<h2::ext::Protocol>();
+        let token = token.ok_or_else(|| bad_request("the upgrade has no protocol"))?;
+        let token = HeaderValue::from_str(token.as_str());
+        let token = token.map_err(|_| bad_request("the Upgrade header cannot be read"))?;
+        let mut headers = HeaderMap::new();
+        for name in HANDSHAKE {
+            for value in head.headers.get_all(&name) {
+                headers.append(name.clone(), value.clone());
+            }
         }
+        Ok((method, Self { token, headers }))
     }
-    kept
 }
 
 // === impl Answer ===
