@@ -152,7 +152,7 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     kubectl.ok(&["delete", "clusterrolebinding", "operated-open"])?;
     let said = said?;
     for warning in [
-        "virtual cluster empty: no node of the host has location=nowhere",
+        "virtual cluster empty: no node of the host has the labels location=nowhere",
         "virtual cluster twice shares nodes with operated",
         "ClusterRoleBinding operated-open grants view to system:authenticated",
     ] {
