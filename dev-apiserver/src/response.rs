@@ -47,6 +47,13 @@ pub(crate) fn stream(content_type: &'static str, chunks: mpsc::Receiver<Bytes>) 
     response
 }
 
+/// The response 404 of Go's `http.NotFound`, which kube-apiserver sends for unknown API groups.
+pub(crate) fn page_not_found() -> Response<Body> {
+    let mut response = whole(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
 /// A response with a `Status`.
 pub(crate) fn refuse(status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

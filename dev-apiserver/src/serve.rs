@@ -57,6 +57,9 @@ async fn exchange(
         Target::Resource(_) if head.method == Method::HEAD => return Err(Status::method_not_allowed_here()),
         Target::Resource(request) => request,
     };
+    if !kinds::groups().any(|(group, _)| group == resource.group()) {
+        return Ok(response::page_not_found());
+    }
     let kind = kinds::find(resource.group(), resource.version(), resource.resource());
     let kind = kind.ok_or_else(Status::path_not_found)?;
     let request = ApiRequest { api, user: &user, kind, resource, query: info.query(), headers: &head.headers };

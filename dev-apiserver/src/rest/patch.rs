@@ -34,6 +34,7 @@ pub(super) async fn patch(request: &ApiRequest<'_>, part: Part, body: RequestBod
         let mut object = patched(patch_type, &found, &patch)?;
         check_name(&object, object::name(&found))?;
         check_namespace(&object, object::namespace(&found))?;
+        check_uid(request, &object, &found)?;
         conform(request, &mut object)?;
         write::update(state, request.kind, request.writer(&manager), &found, object, part, options.dry_run)
     })?;
@@ -80,6 +81,16 @@ fn apply(request: &ApiRequest<'_>, part: Part, mut config: Value) -> Result<Resp
     };
     let (code, object) = request.api.store.write(write)?;
     respond(request, code, &object)
+}
+
+/// A patch cannot change the uid (`ValidateObjectMetaUpdate` in apimachinery).
+fn check_uid(request: &ApiRequest<'_>, object: &Value, found: &Value) -> Result<(), Status> {
+    let uid = object::uid(object);
+    if uid.is_empty() || uid == object::uid(found) {
+        return Ok(());
+    }
+    let error = FieldError::invalid("metadata.uid", uid, "field is immutable");
+    Err(Status::invalid(request.kind.group_kind(), request.name(), &[error]))
 }
 
 fn check_config(config: &Value, name: &str) -> Result<(), Status> {

@@ -3,19 +3,28 @@
 use kube_wire::Status;
 use serde_json::Value;
 
+use crate::kinds;
 use crate::object;
 
-/// Checks that `apiVersion` and `kind`, if the object has them, are these.
-pub(crate) fn check_type(api_version: &str, kind: &str, object: &Value) -> Result<(), Status> {
-    let (stated_version, stated_kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
-    if stated_version.is_none_or(|stated| stated == api_version) && stated_kind.is_none_or(|stated| stated == kind) {
+/// Checks that `apiVersion` and `kind`, if the object has them, are these (`transformDecodeError` in apiserver's
+/// `handlers/rest.go`).
+pub(crate) fn check_type(group: &str, version: &str, kind: &str, object: &Value) -> Result<(), Status> {
+    let api_version = kinds::api_version(group, version);
+    let stated_version = object["apiVersion"].as_str().unwrap_or(&api_version);
+    let stated_kind = object["kind"].as_str().unwrap_or(kind);
+    if (stated_version, stated_kind) == (api_version.as_str(), kind) {
         return Ok(());
     }
-    Err(Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {} {}",
-        stated_version.unwrap_or_default(),
-        stated_kind.unwrap_or_default(),
-    )))
+    let is_known = kinds::all().iter().any(|one| one.api_version() == stated_version && one.kind == stated_kind);
+    let short = stated_version.rsplit('/').next().unwrap_or_default();
+    let cause = if is_known {
+        let internal = if group.is_empty() { "core" } else { group.split('.').next().unwrap_or_default() };
+        format!("converting ({short}.{stated_kind}) to ({internal}.{kind}): unknown conversion")
+    } else {
+        format!("no kind {stated_kind:?} is registered for version {stated_version:?}")
+    };
+    let message = format!("{stated_kind} in version {short:?} cannot be handled as a {kind}: {cause}");
+    Err(Status::bad_request(message))
 }
 
 /// Checks that the object has the name in the path.
@@ -36,4 +45,21 @@ pub(crate) fn check_namespace(object: &Value, namespace: &str) -> Result<(), Sta
     }
     let message = "the namespace of the provided object does not match the namespace sent on the request";
     Err(Status::bad_request(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn another_kind_is_refused() {
+        let message = |object: &Value| check_type("", "v1", "ConfigMap", object).map_err(|status| status.message);
+        assert_eq!(message(&json!({"kind": "ConfigMap"})), Ok(()));
+        let refused = "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to \
+                       (core.ConfigMap): unknown conversion";
+        assert_eq!(message(&json!({"apiVersion": "v1", "kind": "Secret"})), Err(refused.to_owned()));
+        let unknown = message(&json!({"apiVersion": "a.b/v1", "kind": "ConfigMap"})).unwrap_err();
+        assert!(unknown.ends_with("no kind \"ConfigMap\" is registered for version \"a.b/v1\""), "{unknown}");
+    }
 }
