@@ -1,11 +1,19 @@
 //! The output of the engine.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 
 /// Receives the output of the engine, piece by piece and in order.
 pub trait Sink {
     /// Receives the next piece. Pieces are never empty.
     fn emit(&mut self, piece: Bytes);
+
+    /// Receives a range of `text` as the next piece. A sink that copies does not need to share `text`, which takes two
+    /// atomic operations.
+    fn emit_range(&mut self, text: &Bytes, range: Range<usize>) {
+        self.emit(text.slice(range));
+    }
 }
 
 /// Collects pieces, and joins short ones by copying.
@@ -36,6 +44,10 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     fn emit(&mut self, piece: Bytes) {
         (**self).emit(piece);
     }
+
+    fn emit_range(&mut self, text: &Bytes, range: Range<usize>) {
+        (**self).emit_range(text, range);
+    }
 }
 
 // === impl Coalesce ===
@@ -58,6 +70,22 @@ impl Coalesce {
         self.out.drain(..)
     }
 
+    /// Copies a short piece.
+    fn join(&mut self, piece: &[u8]) {
+        if self.open.len() + piece.len() > self.room {
+            self.close();
+        }
+        if self.open.capacity() - self.open.len() < piece.len() {
+            self.open.reserve(self.room.max(piece.len()));
+        }
+        self.open.extend_from_slice(piece);
+    }
+
+    fn forward(&mut self, piece: Bytes) {
+        self.close();
+        self.out.push(piece);
+    }
+
     fn close(&mut self) {
         if !self.open.is_empty() {
             self.out.push(self.open.split().freeze());
@@ -74,17 +102,18 @@ impl Default for Coalesce {
 impl Sink for Coalesce {
     fn emit(&mut self, piece: Bytes) {
         if piece.len() >= WORTH_A_PIECE {
-            self.close();
-            self.out.push(piece);
-            return;
+            self.forward(piece);
+        } else {
+            self.join(&piece);
         }
-        if self.open.len() + piece.len() > self.room {
-            self.close();
+    }
+
+    fn emit_range(&mut self, text: &Bytes, range: Range<usize>) {
+        if range.len() >= WORTH_A_PIECE {
+            self.forward(text.slice(range));
+        } else {
+            self.join(&text[range]);
         }
-        if self.open.capacity() - self.open.len() < piece.len() {
-            self.open.reserve(self.room.max(piece.len()));
-        }
-        self.open.extend_from_slice(&piece);
     }
 }
 
@@ -105,8 +134,11 @@ mod tests {
             let short: usize = pieces.iter().map(Bytes::len).filter(|length| *length < WORTH_A_PIECE).sum();
             for room in [1, 4096, ROOM] {
                 let mut coalesced = Coalesce::with_room(room);
-                for piece in &pieces {
-                    coalesced.emit(piece.clone());
+                for (number, piece) in pieces.iter().enumerate() {
+                    match number % 2 {
+                        0 => coalesced.emit(piece.clone()),
+                        _ => coalesced.emit_range(piece, 0..piece.len()),
+                    }
                 }
                 let joined: Vec<_> = coalesced.drain().collect();
                 prop_assert_eq!(joined.concat(), pieces.concat());

@@ -100,7 +100,7 @@ impl Edits {
         self.list.into_iter().map(|edit| edit.start..edit.end)
     }
 
-    /// Writes the edited `range` of `text` to `sink`. All edits must be in that range.
+    /// Writes the edited `range` of `text` to `sink`, and removes all edits. They must be in that range.
     pub fn splice(&mut self, text: &Bytes, range: Range<usize>, sink: &mut impl Sink) {
         if self.unordered {
             // The sort is stable, so inserts at one position keep their order. They precede the replacement of the text
@@ -109,17 +109,17 @@ impl Edits {
             self.unordered = false;
         }
         let mut kept = range.start;
-        for edit in &self.list {
+        for edit in self.list.drain(..) {
             if kept < edit.start {
-                sink.emit(text.slice(kept..edit.start));
+                sink.emit_range(text, kept..edit.start);
             }
             if !edit.with.is_empty() {
-                sink.emit(edit.with.clone());
+                sink.emit(edit.with);
             }
             kept = edit.end;
         }
         if kept < range.end {
-            sink.emit(text.slice(kept..range.end));
+            sink.emit_range(text, kept..range.end);
         }
     }
 }

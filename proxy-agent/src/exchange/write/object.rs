@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use kube_wire::envelope::Envelope;
@@ -190,6 +191,13 @@ impl Mapped {
         Self { text: BytesMut::with_capacity(body + GROWTH), is_too_long: false }
     }
 
+    fn append(&mut self, piece: &[u8]) {
+        self.is_too_long |= self.text.len() + piece.len() > MAX_REQUEST;
+        if !self.is_too_long {
+            self.text.extend_from_slice(piece);
+        }
+    }
+
     fn finish(self) -> Result<Bytes, Refusal> {
         if self.is_too_long {
             // The message of the host (`limitedReadBody` in apiserver's `handlers/rest.go`).
@@ -201,10 +209,11 @@ impl Mapped {
 
 impl Sink for Mapped {
     fn emit(&mut self, piece: Bytes) {
-        self.is_too_long |= self.text.len() + piece.len() > MAX_REQUEST;
-        if !self.is_too_long {
-            self.text.extend_from_slice(&piece);
-        }
+        self.append(&piece);
+    }
+
+    fn emit_range(&mut self, text: &Bytes, range: Range<usize>) {
+        self.append(&text[range]);
     }
 }
 

@@ -42,7 +42,7 @@ impl<'a, S: Sink> Output<'a, S> {
     /// Forwards everything up to `to`.
     pub(super) fn flush(&mut self, to: usize) {
         if self.from < to {
-            self.sink.emit(self.window.slice(self.from..to));
+            self.sink.emit_range(self.window, self.from..to);
             self.from = to;
         }
     }
