@@ -20,6 +20,7 @@ mod binding;
 mod fields;
 mod form;
 mod guarded_labels;
+mod hosts;
 mod keys;
 mod named;
 mod names;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::hosts::Hosts;
 use super::refusal::{Reason, Refusal};
 use super::report::Report;
 use super::settings::Settings;
@@ -12,6 +13,7 @@ use crate::json::{Cursor, Edits, Outcome, quoted};
 pub(super) struct Fields<'r> {
     pub(super) settings: &'r Settings,
     pub(super) report: Report,
+    pub(super) hosts: Hosts,
     /// Whether this is inside of data that the StatefulSet controller reads.
     pub(super) in_revision: bool,
 }
@@ -20,9 +22,9 @@ pub(super) struct Fields<'r> {
 
 impl Fields<'_> {
     /// `metadata.namespace`.
-    pub(super) fn own_namespace(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+    pub(super) fn own_namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if let Some(text) = non_empty_string(cursor)? {
-            edits.replace(text.range(), self.settings.names.own_namespace(&text.bytes())?);
+            edits.replace(text.range(), self.hosts.own(&self.settings.names, &text.bytes())?);
         }
         Ok(())
     }
@@ -30,9 +32,8 @@ impl Fields<'_> {
     /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
     pub(super) fn namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
-        let name = text.bytes();
-        edits.replace(text.range(), self.settings.names.namespace(&name)?.to_bytes());
-        self.report.names(&name);
+        let host = self.hosts.named(&self.settings.names, &mut self.report, &text.bytes())?;
+        edits.replace(text.range(), host);
         Ok(())
     }
 

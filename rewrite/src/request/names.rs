@@ -20,22 +20,29 @@ pub(super) struct Names {
 // === impl Names ===
 
 impl Names {
-    /// The host's form of `metadata.namespace`, which is not empty.
-    pub(super) fn own_namespace(&self, given: &[u8]) -> Result<Bytes, Refusal> {
+    /// Whether `metadata.namespace`, which is not empty, is the namespace in the path of the request. `false` if there is
+    /// none in the path.
+    pub(super) fn is_own(&self, given: &[u8]) -> Result<bool, Refusal> {
         match &self.own {
-            Some(namespace) if given == namespace.as_ref() => {
-                Ok(self.mapping.host(namespace).map_err(Reason::from)?.to_bytes())
-            }
+            Some(namespace) if given == namespace.as_ref() => Ok(true),
             Some(_) => Err(Reason::NamespaceMismatch.into()),
-            // Kubernetes clears it for cluster-scoped objects, and many charts have it.
-            None => Ok(Bytes::new()),
+            None => Ok(false),
         }
+    }
+
+    /// The host's name for the namespace in the path of the request. Empty if there is none.
+    pub(super) fn own_host(&self) -> Result<Bytes, Refusal> {
+        self.own.as_ref().map_or_else(|| Ok(Bytes::new()), |namespace| Ok(self.host(namespace)?.to_bytes()))
     }
 
     /// The host's name for a namespace in a body.
     pub(super) fn namespace(&self, given: &[u8]) -> Result<HostNamespace, Refusal> {
-        let name = virtual_name(given)?;
-        Ok(self.mapping.host(&name).map_err(Reason::from)?)
+        self.host(&virtual_name(given)?)
+    }
+
+    /// The host's name for a namespace.
+    pub(super) fn host(&self, name: &VirtualNamespace) -> Result<HostNamespace, Refusal> {
+        Ok(self.mapping.host(name).map_err(Reason::from)?)
     }
 
     /// The host's name for a user or group.

@@ -20,15 +20,12 @@ pub struct Report {
 
 impl Report {
     /// The maximum number of remembered names.
-    const MANY: usize = 16;
+    pub(super) const MANY: usize = 16;
 
     /// Records the name of a namespace.
-    pub(super) fn names(&mut self, given: &[u8]) {
-        if self.namespaces.len() < Self::MANY
-            && !self.namespaces.iter().any(|known| known.as_ref() == given)
-            && let Ok(name) = VirtualNamespace::from_bytes(given)
-        {
-            self.namespaces.push(name);
+    pub(super) fn names(&mut self, name: &VirtualNamespace) {
+        if self.namespaces.len() < Self::MANY && !self.namespaces.contains(name) {
+            self.namespaces.push(name.clone());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::hosts::Hosts;
 use super::super::refusal::{Reason, Refusal};
 use super::super::report::Report;
 use super::super::settings::Settings;
@@ -12,6 +13,7 @@ pub(super) struct Fields<'r, 'b> {
     pub(super) settings: &'r Settings,
     pub(super) splice: Splice<'b>,
     pub(super) report: Report,
+    pub(super) hosts: Hosts,
 }
 
 // === impl Fields ===
@@ -20,7 +22,7 @@ impl<'b> Fields<'_, 'b> {
     /// `metadata.namespace`.
     pub(super) fn own_namespace(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
-            let host = self.settings.names.own_namespace(self.splice.bytes(found))?;
+            let host = self.hosts.own(&self.settings.names, self.splice.bytes(found))?;
             self.splice.replace(found, host);
         }
         Ok(())
@@ -29,10 +31,8 @@ impl<'b> Fields<'_, 'b> {
     /// The name of a namespace. An empty one means all, none or that of the object, and stays unchanged.
     pub(super) fn namespace(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {
-            let given = self.splice.bytes(found);
-            let host = self.settings.names.namespace(given)?;
-            self.report.names(given);
-            self.splice.replace(found, host.to_bytes());
+            let host = self.hosts.named(&self.settings.names, &mut self.report, self.splice.bytes(found))?;
+            self.splice.replace(found, host);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use kube_wire::proto::Writer as Proto;
 
+use super::super::hosts::Hosts;
 use super::super::object::Writer;
 use super::super::permissions::Permissions;
 use super::super::refusal::{Reason, Refusal};
@@ -41,7 +42,7 @@ pub(super) struct Mapper<'r, 'b> {
 impl<'r, 'b> Mapper<'r, 'b> {
     pub(super) fn new(settings: &'r Settings, splice: Splice<'b>) -> Self {
         Self {
-            fields: Fields { settings, splice, report: Report::default() },
+            fields: Fields { settings, splice, report: Report::default(), hosts: Hosts::default() },
             pod: PodFields::new(settings),
             namespace: NamespaceMeta::default(),
             is_token: false,
@@ -242,7 +243,7 @@ impl<'r, 'b> Mapper<'r, 'b> {
         cursor.finish()?;
         let report = writer.conclude(&cursor, &mut edits);
         self.fields.report.nodes.extend(report.nodes);
-        report.namespaces.iter().for_each(|name| self.fields.report.names(name.as_ref()));
+        report.namespaces.iter().for_each(|name| self.fields.report.names(name));
         if !edits.is_empty() {
             let mut pieces: Vec<Bytes> = Vec::new();
             edits.splice(&Bytes::copy_from_slice(text), 0..text.len(), &mut pieces);
