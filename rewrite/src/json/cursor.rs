@@ -145,17 +145,17 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Visits the members of the next value if it is an object, and keeps them. Skips a value of another type.
+    /// Visits the members of the next value if it is an object, and keeps them. `visit` gets the key as [`Text::bytes`]. Skips a value of another type.
     pub(crate) fn members<E: Fault>(
         &mut self,
         edits: &mut Edits,
-        mut visit: impl FnMut(&str, &mut Self, &mut Edits) -> Result<(), E>,
+        mut visit: impl FnMut(&[u8], &mut Self, &mut Edits) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.peek()? != b'{' {
             return Ok(self.skip()?);
         }
         self.object(edits, |cursor, edits, key| {
-            visit(&key.decode(), cursor, edits)?;
+            visit(&key.bytes(), cursor, edits)?;
             Ok::<_, E>(Outcome::Keep)
         })?;
         Ok(())

@@ -78,7 +78,13 @@ impl<'a> Text<'a> {
         Cow::Owned(out)
     }
 
-    /// The decoded string as bytes, without a copy if it has no escapes.
+    /// Whether the decoded string begins with `prefix`, which is ASCII.
+    pub fn starts_with(&self, prefix: &str) -> bool {
+        if self.has_escapes() { self.decode().starts_with(prefix) } else { self.raw.starts_with(prefix.as_bytes()) }
+    }
+
+    /// The decoded string as bytes, without a copy if it has no escapes. Invalid UTF-8 stays as it is then, so compare it
+    /// only with valid text.
     pub fn bytes(&self) -> Cow<'a, [u8]> {
         if self.has_escapes() { Cow::Owned(self.decode().into_owned().into_bytes()) } else { Cow::Borrowed(self.raw) }
     }

@@ -76,7 +76,7 @@ impl Fields<'_> {
         once: &[&str],
         cursor: &mut Cursor<'a>,
         edits: &mut Edits,
-        mut visit: impl FnMut(&mut Self, &str, &mut Cursor<'a>, &mut Edits) -> Result<(), Refusal>,
+        mut visit: impl FnMut(&mut Self, &[u8], &mut Cursor<'a>, &mut Edits) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         if cursor.peek()? != b'{' {
             return Ok(cursor.skip()?);
@@ -88,8 +88,9 @@ impl Fields<'_> {
             {
                 return Err(Reason::Spelling { expected: (*expected).to_owned() }.into());
             }
-            let key = key.decode();
-            if let Some(number) = once.iter().position(|once| key == *once) {
+            // Not decoded to text, which would check its UTF-8: all keys that matter are ASCII.
+            let key = key.bytes();
+            if let Some(number) = once.iter().position(|once| *key == *once.as_bytes()) {
                 if seen & 1 << number != 0 {
                     return Err(Refusal::from(Reason::Duplicate));
                 }

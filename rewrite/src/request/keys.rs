@@ -34,9 +34,8 @@ pub(super) fn each_key<'a>(
     mut visit: impl FnMut(Text<'a>, &mut Edits) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     cursor.object(edits, |cursor, edits, key| {
-        let decoded = key.decode();
-        if decoded.starts_with(HIDDEN_PREFIX) {
-            return Err(Refusal::from(Reason::Protected).within(Step::MapKey(&decoded)));
+        if key.starts_with(HIDDEN_PREFIX) {
+            return Err(Refusal::from(Reason::Protected).within(Step::MapKey(&key.decode())));
         }
         visit(key, edits)?;
         cursor.skip()?;

@@ -23,10 +23,10 @@ pub(super) fn reference(
     };
     let once = &["apiVersion", "kind", "resource", "name", "namespace"];
     fields.members(once, cursor, edits, |fields, key, cursor, edits| match (key, named) {
-        ("namespace", _) | ("name", Named::Namespace) => fields.namespace(cursor, edits),
-        ("name", Named::Renamed) => fields.custom_object(cursor, edits),
-        ("name", Named::Identity) => fields.identity(cursor, edits),
-        ("name", Named::Node) => {
+        (b"namespace", _) | (b"name", Named::Namespace) => fields.namespace(cursor, edits),
+        (b"name", Named::Renamed) => fields.custom_object(cursor, edits),
+        (b"name", Named::Identity) => fields.identity(cursor, edits),
+        (b"name", Named::Node) => {
             if let Some(name) = string(cursor)? {
                 fields.report.nodes.push(name.decode().into_owned());
             }
@@ -41,7 +41,7 @@ pub(super) fn role_ref(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: 
     let kind = cursor.look_up("kind")?;
     let named = Named::at(Place::RoleRef, |word| kind.is_some_and(|kind| kind.is(word)));
     fields.members(&["kind", "name"], cursor, edits, |fields, key, cursor, edits| match key {
-        "name" if named == Named::Role => fields.role(cursor, edits),
+        b"name" if named == Named::Role => fields.role(cursor, edits),
         _ => Ok(cursor.skip()?),
     })
 }

@@ -28,11 +28,11 @@ pub(super) fn resource_attributes(
     let mut names_one = false;
     fields.members(&["resource", "name", "namespace"], cursor, edits, |fields, key, cursor, edits| {
         match key {
-            "namespace" => {
+            b"namespace" => {
                 names_one = true;
                 fields.report.about.namespace = review_namespace(fields.settings, cursor, edits)?;
             }
-            "name" if named != Named::Other => {
+            b"name" if named != Named::Other => {
                 let Some(text) = non_empty_string(cursor)? else { return Ok(()) };
                 let name = text.decode().into_owned();
                 let host = match named {

@@ -26,7 +26,7 @@ pub(super) fn rule(
     let names = Names::of(&groups, &resources);
     let once = &["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"];
     fields.members(once, cursor, edits, |fields, key, cursor, edits| {
-        if key != "resourceNames" || names == Names::OfOthers || cursor.peek()? != b'[' {
+        if key != b"resourceNames" || names == Names::OfOthers || cursor.peek()? != b'[' {
             return Ok(cursor.skip()?);
         }
         cursor.array(edits, |cursor, edits, _| {

@@ -24,8 +24,8 @@ pub(super) fn namespace_selector(
     let is_empty = cursor.is_empty_container();
     let mut confined = false;
     fields.members(&["matchLabels", "matchExpressions"], cursor, edits, |fields, key, cursor, edits| match key {
-        "matchLabels" => match_labels(fields, cursor, edits),
-        "matchExpressions" => {
+        b"matchLabels" => match_labels(fields, cursor, edits),
+        b"matchExpressions" => {
             confined = true;
             match_expressions(fields, &requirement, cursor, edits)
         }
@@ -40,8 +40,8 @@ pub(super) fn namespace_selector(
 
 fn match_labels(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
     fields.members(&[METADATA_NAME_LABEL], cursor, edits, |fields, key, cursor, edits| match key {
-        METADATA_NAME_LABEL => fields.namespace(cursor, edits),
-        _ if key.starts_with(HIDDEN_PREFIX) => Err(Reason::Protected.into()),
+        _ if key == METADATA_NAME_LABEL.as_bytes() => fields.namespace(cursor, edits),
+        _ if key.starts_with(HIDDEN_PREFIX.as_bytes()) => Err(Reason::Protected.into()),
         _ => Ok(cursor.skip()?),
     })
 }
@@ -64,12 +64,12 @@ fn match_expressions(
     }
     let extent = cursor.array(edits, |cursor, edits, _| {
         let key = cursor.look_up("key")?;
-        if key.is_some_and(|key| key.decode().starts_with(HIDDEN_PREFIX)) {
+        if key.is_some_and(|key| key.starts_with(HIDDEN_PREFIX)) {
             return Err(Refusal::from(Reason::Protected));
         }
         let by_name = key.is_some_and(|key| key.is(METADATA_NAME_LABEL));
         fields.members(&["key", "values"], cursor, edits, |fields, key, cursor, edits| {
-            if key == "values" && by_name && cursor.peek()? == b'[' {
+            if key == b"values" && by_name && cursor.peek()? == b'[' {
                 cursor.array(edits, |cursor, edits, _| {
                     fields.namespace(cursor, edits)?;
                     Ok::<_, Refusal>(Outcome::Keep)

@@ -43,7 +43,7 @@ impl OwnerFields<'_, '_> {
             return reference(self.names, cursor, edits);
         }
         cursor.members(edits, |key, cursor, edits| match key {
-            "namespace" => self.namespace(cursor, edits),
+            b"namespace" => self.namespace(cursor, edits),
             _ => cursor.skip(),
         })
     }
@@ -54,8 +54,8 @@ impl OwnerFields<'_, '_> {
             return reference(self.names, cursor, edits);
         }
         cursor.members(edits, |key, cursor, edits| match key {
-            "namespace" => self.namespace(cursor, edits),
-            "name" => self.name(cursor),
+            b"namespace" => self.namespace(cursor, edits),
+            b"name" => self.name(cursor),
             _ => cursor.skip(),
         })
     }

@@ -10,7 +10,7 @@ pub(super) fn reference(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut E
         && names.mapping.objects.renames(&version.decode(), &kind.decode())
     {
         return cursor.members(edits, |key, cursor, edits| match key {
-            "name" => names.custom_object(cursor, edits).map(drop),
+            b"name" => names.custom_object(cursor, edits).map(drop),
             _ => cursor.skip(),
         });
     }
@@ -22,8 +22,8 @@ pub(super) fn subject(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edi
     let kind = cursor.look_up("kind")?;
     let is_identity = kind.is_some_and(|kind| kind.is("User") || kind.is("Group"));
     cursor.members(edits, |key, cursor, edits| match key {
-        "namespace" => names.namespace(cursor, edits),
-        "name" if is_identity => names.identity(cursor, edits).map(drop),
+        b"namespace" => names.namespace(cursor, edits),
+        b"name" if is_identity => names.identity(cursor, edits).map(drop),
         _ => cursor.skip(),
     })
 }
@@ -32,7 +32,7 @@ pub(super) fn subject(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edi
 pub(super) fn role_ref(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
     let is_mapped = cursor.look_up("kind")?.is_some_and(|kind| kind.is("ClusterRole"));
     cursor.members(edits, |key, cursor, edits| match key {
-        "name" if is_mapped => names.role(cursor, edits).map(drop),
+        b"name" if is_mapped => names.role(cursor, edits).map(drop),
         _ => cursor.skip(),
     })
 }
@@ -45,8 +45,8 @@ pub(super) fn named(
     edits: &mut Edits,
 ) -> Result<(), Malformed> {
     cursor.members(edits, |key, cursor, edits| match key {
-        "namespace" => names.namespace(cursor, edits),
-        "name" if to_namespace => names.namespace(cursor, edits),
+        b"namespace" => names.namespace(cursor, edits),
+        b"name" if to_namespace => names.namespace(cursor, edits),
         _ => cursor.skip(),
     })
 }

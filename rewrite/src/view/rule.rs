@@ -8,7 +8,7 @@ pub(super) fn rule(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits)
     let given = program::Names::of(&cursor.strings_at("apiGroups")?, &cursor.strings_at("resources")?);
     cursor.members(edits, |key, cursor, edits| {
         let is_mapped = matches!(given, program::Names::OfNamespaces | program::Names::OfRoles);
-        if key != "resourceNames" || !is_mapped || cursor.peek()? != b'[' {
+        if key != b"resourceNames" || !is_mapped || cursor.peek()? != b'[' {
             return cursor.skip();
         }
         cursor.array(edits, |cursor, edits, _| {

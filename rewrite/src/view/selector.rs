@@ -24,7 +24,7 @@ pub(super) fn namespace_selector(
 
 fn match_labels(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
     cursor.members(edits, |key, cursor, edits| match key {
-        METADATA_NAME_LABEL => names.namespace(cursor, edits),
+        _ if key == METADATA_NAME_LABEL.as_bytes() => names.namespace(cursor, edits),
         _ => cursor.skip(),
     })?;
     Ok(Outcome::Keep)
@@ -42,7 +42,7 @@ fn match_expressions(names: Names<'_>, cursor: &mut Cursor<'_>, edits: &mut Edit
         }
         let by_name = key.is_some_and(|key| key.is(METADATA_NAME_LABEL));
         cursor.members(edits, |key, cursor, edits| {
-            if key == "values" && by_name && cursor.peek()? == b'[' {
+            if key == b"values" && by_name && cursor.peek()? == b'[' {
                 cursor.array(edits, |cursor, edits, _| {
                     names.namespace(cursor, edits)?;
                     Ok::<_, Malformed>(Outcome::Keep)
