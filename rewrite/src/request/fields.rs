@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::hosts::Hosts;
 use super::refusal::{Reason, Refusal};
 use super::report::Report;
+use super::selector::Confinement;
 use super::settings::Settings;
 use super::strings::{non_empty_string, quotes_of};
 use crate::json::{Cursor, Edits, Outcome, quoted};
@@ -14,13 +15,24 @@ pub(super) struct Fields<'r> {
     pub(super) settings: &'r Settings,
     pub(super) report: Report,
     pub(super) hosts: Hosts,
+    pub(super) confinement: Confinement,
     /// Whether this is inside of data that the StatefulSet controller reads.
     pub(super) in_revision: bool,
 }
 
 // === impl Fields ===
 
-impl Fields<'_> {
+impl<'r> Fields<'r> {
+    pub(super) fn new(settings: &'r Settings) -> Self {
+        Self {
+            settings,
+            report: Report::default(),
+            hosts: Hosts::default(),
+            confinement: Confinement::default(),
+            in_revision: false,
+        }
+    }
+
     /// `metadata.namespace`.
     pub(super) fn own_namespace(&mut self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if let Some(text) = non_empty_string(cursor)? {

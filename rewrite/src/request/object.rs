@@ -1,7 +1,6 @@
 //! Handles each place of an object in a request.
 
 use super::fields::Fields;
-use super::hosts::Hosts;
 use super::namespace::NamespaceMeta;
 use super::permissions::Permissions;
 use super::pod::PodFields;
@@ -33,7 +32,7 @@ pub(super) struct Writer<'r> {
 impl<'r> Writer<'r> {
     pub(super) fn new(settings: &'r Settings) -> Self {
         Self {
-            fields: Fields { settings, report: Report::default(), hosts: Hosts::default(), in_revision: false },
+            fields: Fields::new(settings),
             pod: PodFields::default(),
             namespace: NamespaceMeta::default(),
             role: RoleParts::default(),

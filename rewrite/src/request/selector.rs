@@ -4,10 +4,19 @@
 //! selectors are in lists, which a merge patch replaces as a whole (RFC 7396), except in admission policies, which virtual
 //! clusters cannot write.
 
+use bytes::Bytes;
+
 use super::fields::Fields;
 use super::refusal::{Reason, Refusal};
 use crate::json::{Cursor, Edits, Outcome};
-use crate::name::{CLUSTER_LABEL, HIDDEN_PREFIX, METADATA_NAME_LABEL};
+use crate::name::{CLUSTER_LABEL, ClusterName, HIDDEN_PREFIX, METADATA_NAME_LABEL};
+
+/// The requirement that confines a selector, written once for a body: as a member with a comma.
+#[derive(Default)]
+pub(super) struct Confinement(Option<Bytes>);
+
+/// The key of the requirements, with its colon.
+const KEY: &str = r#""matchExpressions":"#;
 
 /// A `metav1.LabelSelector`. An absent or `null` one selects nothing, or the namespace of the object, and stays unchanged.
 pub(super) fn namespace_selector(
@@ -18,8 +27,6 @@ pub(super) fn namespace_selector(
     if cursor.peek()? != b'{' {
         return Ok(cursor.skip()?);
     }
-    let requirement =
-        format!(r#"{{"key":"{CLUSTER_LABEL}","operator":"In","values":["{}"]}}"#, fields.settings.cluster());
     let open = cursor.at();
     let is_empty = cursor.is_empty_container();
     let mut confined = false;
@@ -27,13 +34,16 @@ pub(super) fn namespace_selector(
         b"matchLabels" => match_labels(fields, cursor, edits),
         b"matchExpressions" => {
             confined = true;
-            match_expressions(fields, &requirement, cursor, edits)
+            match_expressions(fields, cursor, edits)
         }
         _ => Ok(cursor.skip()?),
     })?;
     if !confined {
-        let comma = if is_empty { "" } else { "," };
-        edits.insert(open + 1, format!(r#""matchExpressions":[{requirement}]{comma}"#));
+        let mut member = fields.confinement.member(fields.settings.cluster());
+        if is_empty {
+            member.truncate(member.len() - ",".len());
+        }
+        edits.insert(open + 1, member);
     }
     Ok(())
 }
@@ -46,18 +56,13 @@ fn match_labels(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut Ed
     })
 }
 
-fn match_expressions(
-    fields: &mut Fields<'_>,
-    requirement: &str,
-    cursor: &mut Cursor<'_>,
-    edits: &mut Edits,
-) -> Result<(), Refusal> {
+fn match_expressions(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
     match cursor.peek()? {
         b'[' => {}
         b'n' => {
             let start = cursor.at();
             cursor.skip()?;
-            edits.replace(start..cursor.at(), format!("[{requirement}]").into());
+            edits.replace(start..cursor.at(), fields.confinement.array(fields.settings.cluster()));
             return Ok(());
         }
         _ => return Err(Reason::WrongType { expected: "an array" }.into()),
@@ -80,7 +85,34 @@ fn match_expressions(
         })?;
         Ok(Outcome::Keep)
     })?;
-    let comma = if extent.kept == 0 { "" } else { "," };
-    edits.insert(extent.close, format!("{comma}{requirement}"));
+    if extent.kept > 0 {
+        edits.insert(extent.close, &b","[..]);
+    }
+    edits.insert(extent.close, fields.confinement.element(fields.settings.cluster()));
     Ok(())
+}
+
+// === impl Confinement ===
+
+impl Confinement {
+    /// A member of a selector, with a comma.
+    fn member(&mut self, cluster: &ClusterName) -> Bytes {
+        let write = || {
+            let requirement = format!(r#"{{"key":"{CLUSTER_LABEL}","operator":"In","values":["{cluster}"]}}"#);
+            Bytes::from(format!("{KEY}[{requirement}],"))
+        };
+        self.0.get_or_insert_with(write).clone()
+    }
+
+    /// The value of that member.
+    fn array(&mut self, cluster: &ClusterName) -> Bytes {
+        let member = self.member(cluster);
+        member.slice(KEY.len()..member.len() - ",".len())
+    }
+
+    /// The element of that array.
+    fn element(&mut self, cluster: &ClusterName) -> Bytes {
+        let array = self.array(cluster);
+        array.slice("[".len()..array.len() - "]".len())
+    }
 }
