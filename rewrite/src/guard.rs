@@ -91,6 +91,11 @@ impl Guard {
 
     /// Consumes the next value. Returns the index of this toleration in the guard, or `None` if it is not in the guard.
     pub(crate) fn toleration_at(&self, cursor: &mut Cursor<'_>) -> Result<Option<usize>, Malformed> {
+        if self.tolerations.is_empty() {
+            // Checks the grammar as well, and allocates nothing.
+            cursor.skip()?;
+            return Ok(None);
+        }
         let Some(found) = Toleration::read(cursor)? else {
             return Ok(None);
         };
