@@ -8,11 +8,18 @@ use bytes::Bytes;
 use crate::json::{Cursor, Edits, Malformed, Text, quoted};
 
 /// Node selector and tolerations of one virtual cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Guard {
     selector: Vec<Entry>,
     tolerations: Vec<(Toleration, Bytes)>,
+    /// `"nodeSelector":{...}`.
+    selector_member: Bytes,
+    /// `"tolerations":[...]`.
+    tolerations_member: Bytes,
 }
+
+const SELECTOR: &str = r#""nodeSelector":"#;
+const TOLERATIONS: &str = r#""tolerations":"#;
 
 /// A key of the guard's node selector and its value.
 #[derive(Clone, Debug)]
@@ -54,10 +61,36 @@ impl Guard {
             let text = Bytes::from(toleration.to_json());
             (toleration, text)
         };
+        let selector: Vec<_> = selector.into_iter().map(entry).collect();
+        let tolerations: Vec<_> = tolerations.into_iter().map(toleration).collect();
+        let members: Vec<_> = selector.iter().map(|entry| &entry.member[..]).collect();
+        let elements: Vec<_> = tolerations.iter().map(|(_, json)| &json[..]).collect();
         Self {
-            selector: selector.into_iter().map(entry).collect(),
-            tolerations: tolerations.into_iter().map(toleration).collect(),
+            selector_member: [SELECTOR.as_bytes(), b"{", &members.join(&b","[..]), b"}"].concat().into(),
+            tolerations_member: [TOLERATIONS.as_bytes(), b"[", &elements.join(&b","[..]), b"]"].concat().into(),
+            selector,
+            tolerations,
         }
+    }
+
+    /// The guard as a member of a pod specification without a node selector: `"nodeSelector":{...}`.
+    pub(crate) fn selector_member(&self) -> &Bytes {
+        &self.selector_member
+    }
+
+    /// The value of that member.
+    pub(crate) fn whole_selector(&self) -> Bytes {
+        self.selector_member.slice(SELECTOR.len()..)
+    }
+
+    /// The guard as a member of a pod specification without tolerations: `"tolerations":[...]`.
+    pub(crate) fn tolerations_member(&self) -> &Bytes {
+        &self.tolerations_member
+    }
+
+    /// The value of that member.
+    pub(crate) fn whole_tolerations(&self) -> Bytes {
+        self.tolerations_member.slice(TOLERATIONS.len()..)
     }
 
     /// Whether there is anything to write or hide.
@@ -105,6 +138,12 @@ impl Guard {
     /// The index of this toleration in the guard.
     pub(crate) fn toleration(&self, found: &Toleration) -> Option<usize> {
         self.tolerations.iter().position(|(toleration, _)| toleration == found)
+    }
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self::new([], [])
     }
 }
 

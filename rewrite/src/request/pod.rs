@@ -1,13 +1,15 @@
 //! Adds the guard to pod specifications.
 
+use bytes::Bytes;
+
 use super::fields::Fields;
 use super::form::Form;
 use super::guarded_labels::GuardedLabels;
 use super::refusal::{Reason, Refusal};
-use super::strings::{members_of, quotes_of, string};
-use crate::Guard;
-use crate::guard::Entry;
+use super::strings::{quotes_of, string};
 use crate::json::{Cursor, Edits, Malformed, Outcome};
+
+const COMMA: &[u8] = b",";
 
 /// The guarded fields of the current specification.
 #[derive(Default)]
@@ -31,7 +33,7 @@ impl PodFields {
         match cursor.peek()? {
             b'{' => {}
             b'n' => {
-                let whole = whole_selector(guard);
+                let whole = guard.whole_selector();
                 let any = !guard.entries().is_empty();
                 return null(fields, any, whole, cursor, edits);
             }
@@ -55,8 +57,7 @@ impl PodFields {
             }
             Ok::<_, Refusal>(Outcome::Keep)
         })?;
-        let member = |entry: &'_ Entry| String::from_utf8_lossy(&entry.member).into_owned();
-        let missing: Vec<_> = labels.missing()?.map(|entry| (&*entry.key, member(entry))).collect();
+        let missing: Vec<_> = labels.missing()?.map(|entry| (&*entry.key, &entry.member)).collect();
         if fields.settings.form == Form::Whole { add(&object, missing, fields.in_revision, edits) } else { Ok(()) }
     }
 
@@ -73,7 +74,7 @@ impl PodFields {
         match cursor.peek()? {
             b'[' => {}
             b'n' => {
-                let whole = whole_tolerations(guard);
+                let whole = guard.whole_tolerations();
                 return null(fields, !wanted.is_empty(), whole, cursor, edits);
             }
             _ => return Err(Reason::WrongType { expected: "an array" }.into()),
@@ -104,10 +105,10 @@ impl PodFields {
         }
         let mut missing = Vec::new();
         if !self.node_selector && !guard.entries().is_empty() {
-            missing.push(("nodeSelector", format!(r#""nodeSelector":{}"#, whole_selector(guard))));
+            missing.push(("nodeSelector", guard.selector_member()));
         }
         if !self.tolerations && !guard.tolerations().is_empty() {
-            missing.push(("tolerations", format!(r#""tolerations":{}"#, whole_tolerations(guard))));
+            missing.push(("tolerations", guard.tolerations_member()));
         }
         add(object, missing, fields.in_revision, edits)
     }
@@ -118,7 +119,7 @@ impl PodFields {
 /// `pkg/controller/daemon/update.go`).
 fn add(
     object: &Cursor<'_>,
-    mut members: Vec<(&str, String)>,
+    mut members: Vec<(&str, &Bytes)>,
     in_revision: bool,
     edits: &mut Edits,
 ) -> Result<(), Refusal> {
@@ -126,9 +127,13 @@ fn add(
         return Ok(());
     }
     if !in_revision {
-        let members: Vec<_> = members.into_iter().map(|(_, member)| member).collect();
-        let comma = if object.is_empty_container() { "" } else { "," };
-        edits.insert(object.at() + 1, members.join(",") + comma);
+        let commas = members.len() - usize::from(object.is_empty_container());
+        for (number, (_, member)) in members.into_iter().enumerate() {
+            edits.insert(object.at() + 1, member.clone());
+            if number < commas {
+                edits.insert(object.at() + 1, COMMA);
+            }
+        }
         return Ok(());
     }
     members.sort_unstable();
@@ -142,13 +147,18 @@ fn add(
         cursor.skip()?;
         Ok::<_, Malformed>(Outcome::Keep)
     })?;
-    let mut comma = if extent.kept > 0 { "," } else { "" };
+    // Whether something precedes the closing brace.
+    let mut is_behind = extent.kept > 0;
     for (follower, (_, member)) in followers.into_iter().zip(members) {
         if let Some(at) = follower {
-            edits.insert(at, format!("{member},"));
+            edits.insert(at, member.clone());
+            edits.insert(at, COMMA);
         } else {
-            edits.insert(extent.close, format!("{comma}{member}"));
-            comma = ",";
+            if is_behind {
+                edits.insert(extent.close, COMMA);
+            }
+            edits.insert(extent.close, member.clone());
+            is_behind = true;
         }
     }
     Ok(())
@@ -158,7 +168,7 @@ fn add(
 fn null(
     fields: &mut Fields<'_>,
     guarded: bool,
-    whole: String,
+    whole: Bytes,
     cursor: &mut Cursor<'_>,
     edits: &mut Edits,
 ) -> Result<(), Refusal> {
@@ -166,19 +176,8 @@ fn null(
     cursor.skip()?;
     match fields.settings.form {
         _ if !guarded => {}
-        Form::Whole => edits.replace(start..cursor.at(), whole.into()),
+        Form::Whole => edits.replace(start..cursor.at(), whole),
         Form::Partial => fields.report.removes_guard = true,
     }
     Ok(())
-}
-
-fn whole_selector(guard: &Guard) -> String {
-    let entries = guard.entries().iter();
-    let entries = entries.map(|entry| (&*entry.key, &*entry.value));
-    format!("{{{}}}", members_of(entries))
-}
-
-fn whole_tolerations(guard: &Guard) -> String {
-    let elements: Vec<_> = guard.tolerations().iter().map(|(_, json)| String::from_utf8_lossy(json)).collect();
-    format!("[{}]", elements.join(","))
 }
