@@ -17,6 +17,7 @@ use crate::program::walk;
 use crate::{Guard, Mapping, Program, ProtoProgram, Sink};
 
 mod binding;
+mod confinement;
 mod fields;
 mod form;
 mod guarded_labels;

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
+use super::confinement::Confinement;
 use super::hosts::Hosts;
 use super::refusal::{Reason, Refusal};
 use super::report::Report;
-use super::selector::Confinement;
 use super::settings::Settings;
 use super::strings::{non_empty_string, quotes_of};
 use crate::json::{Cursor, Edits, Outcome, quoted};

@@ -4,19 +4,10 @@
 //! selectors are in lists, which a merge patch replaces as a whole (RFC 7396), except in admission policies, which virtual
 //! clusters cannot write.
 
-use bytes::Bytes;
-
 use super::fields::Fields;
 use super::refusal::{Reason, Refusal};
 use crate::json::{Cursor, Edits, Outcome};
-use crate::name::{CLUSTER_LABEL, ClusterName, HIDDEN_PREFIX, METADATA_NAME_LABEL};
-
-/// The requirement that confines a selector, written once for a body: as a member with a comma.
-#[derive(Default)]
-pub(super) struct Confinement(Option<Bytes>);
-
-/// The key of the requirements, with its colon.
-const KEY: &str = r#""matchExpressions":"#;
+use crate::name::{HIDDEN_PREFIX, METADATA_NAME_LABEL};
 
 /// A `metav1.LabelSelector`. An absent or `null` one selects nothing, or the namespace of the object, and stays unchanged.
 pub(super) fn namespace_selector(
@@ -90,29 +81,4 @@ fn match_expressions(fields: &mut Fields<'_>, cursor: &mut Cursor<'_>, edits: &m
     }
     edits.insert(extent.close, fields.confinement.element(fields.settings.cluster()));
     Ok(())
-}
-
-// === impl Confinement ===
-
-impl Confinement {
-    /// A member of a selector, with a comma.
-    fn member(&mut self, cluster: &ClusterName) -> Bytes {
-        let write = || {
-            let requirement = format!(r#"{{"key":"{CLUSTER_LABEL}","operator":"In","values":["{cluster}"]}}"#);
-            Bytes::from(format!("{KEY}[{requirement}],"))
-        };
-        self.0.get_or_insert_with(write).clone()
-    }
-
-    /// The value of that member.
-    fn array(&mut self, cluster: &ClusterName) -> Bytes {
-        let member = self.member(cluster);
-        member.slice(KEY.len()..member.len() - ",".len())
-    }
-
-    /// The element of that array.
-    fn element(&mut self, cluster: &ClusterName) -> Bytes {
-        let array = self.array(cluster);
-        array.slice("[".len()..array.len() - "]".len())
-    }
 }
