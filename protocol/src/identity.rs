@@ -29,6 +29,15 @@ pub struct Identity {
     pub credential: Option<String>,
 }
 
+/// The headers of an [`Identity`] as they came, to recognise the next request of the same client without decoding them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IdentityHeaders {
+    user: HeaderValue,
+    groups: Vec<HeaderValue>,
+    uid: Option<HeaderValue>,
+    credential: Option<HeaderValue>,
+}
+
 /// The headers are not those of a proxy-server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed identity headers on the tunnel")]
@@ -40,42 +49,66 @@ impl Identity {
     /// Writes the headers. Replaces existing ones.
     pub fn write(&self, headers: &mut HeaderMap) {
         Self::strip(headers);
-        headers.insert(USER, encode(&self.user));
-        for group in &self.groups {
-            headers.append(GROUP, encode(group));
-        }
-        if let Some(uid) = &self.uid {
-            headers.insert(UID, encode(uid));
-        }
-        if let Some(credential) = &self.credential {
-            headers.insert(CREDENTIAL, encode(credential));
-        }
+        headers.extend(self.headers());
+    }
+
+    /// The headers, for headers that have none of an identity.
+    pub fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let Self { user, groups, uid, credential } = self;
+        let user = [(USER, encode(user))].into_iter();
+        let groups = groups.iter().map(|group| (GROUP, encode(group)));
+        let uid = uid.iter().map(|uid| (UID, encode(uid)));
+        user.chain(groups)
+            .chain(uid)
+            .chain(credential.iter().map(|credential| (CREDENTIAL, encode(credential))))
+            .collect()
     }
 
     /// Removes the identity from the headers and returns it. `None` if the client has no certificate.
     pub fn take(headers: &mut HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
-        let identity = Self::read(headers)?;
-        Self::strip(headers);
-        Ok(identity)
-    }
-
-    fn read(headers: &HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
-        let Some(user) = headers.get(USER) else {
-            let is_headless = [GROUP, UID, CREDENTIAL].iter().any(|name| headers.contains_key(name));
-            return if is_headless { Err(MalformedIdentity) } else { Ok(None) };
-        };
-        Ok(Some(Self {
-            user: decode(user)?,
-            groups: headers.get_all(GROUP).iter().map(decode).collect::<Result<_, _>>()?,
-            uid: headers.get(UID).map(decode).transpose()?,
-            credential: headers.get(CREDENTIAL).map(decode).transpose()?,
-        }))
+        IdentityHeaders::take(headers)?.as_ref().map(IdentityHeaders::decode).transpose()
     }
 
     fn strip(headers: &mut HeaderMap) {
         for name in [USER, GROUP, UID, CREDENTIAL] {
             headers.remove(name);
         }
+    }
+}
+
+// === impl IdentityHeaders ===
+
+impl IdentityHeaders {
+    /// Removes the headers of the identity and returns them. `None` if the client has no certificate.
+    pub fn take(headers: &mut HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
+        // All values of a name go with the first one.
+        let groups = headers.get_all(GROUP).iter().cloned().collect::<Vec<_>>();
+        let [user, _, uid, credential] = [USER, GROUP, UID, CREDENTIAL].map(|name| headers.remove(name));
+        match user {
+            Some(user) => Ok(Some(Self { user, groups, uid, credential })),
+            None if groups.is_empty() && uid.is_none() && credential.is_none() => Ok(None),
+            None => Err(MalformedIdentity),
+        }
+    }
+
+    /// The identity.
+    pub fn decode(&self) -> Result<Identity, MalformedIdentity> {
+        Ok(Identity {
+            user: decode(&self.user)?,
+            groups: self.groups.iter().map(decode).collect::<Result<_, _>>()?,
+            uid: self.uid.as_ref().map(decode).transpose()?,
+            credential: self.credential.as_ref().map(decode).transpose()?,
+        })
+    }
+
+    /// Whether the user has no name.
+    pub fn has_no_name(&self) -> bool {
+        self.user.is_empty()
+    }
+
+    /// The lengths of all values.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.groups.iter().chain(&self.uid).chain(&self.credential).chain([&self.user]).map(HeaderValue::len)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Response;
-use protocol::{ClusterName, Identity};
+use protocol::ClusterName;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -16,6 +16,7 @@ use super::authenticate::Authenticated;
 use super::body::Held;
 use super::caller::Caller;
 use super::connection::Connection;
+use super::peer::Proven;
 use super::record::Refused;
 use super::refusal::Refusal;
 use super::route::Routed;
@@ -29,7 +30,7 @@ const UNPROVEN_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) routed: Routed,
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<Arc<Proven>>,
     pub(super) charge: Charge,
 }
 

@@ -1,11 +1,11 @@
 //! The third phase: the client of a request, as far as it can be known before the agent has authenticated it.
 
+use std::sync::Arc;
 use std::time::SystemTime;
-
-use protocol::Identity;
 
 use super::caller::Caller;
 use super::connection::Connection;
+use super::peer::Proven;
 use super::record::Refused;
 use super::refusal::Refusal;
 use super::route::Routed;
@@ -16,7 +16,7 @@ use crate::config::Cluster;
 pub(super) struct Authenticated {
     pub(super) routed: Routed,
     /// The identity that a certificate proves.
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<Arc<Proven>>,
     pub(super) caller: Caller,
 }
 
@@ -30,13 +30,13 @@ pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refu
         routed.recorded.record.identified(&identity.user);
     }
     let (limits, headers) = (&routed.recorded.connection.services.limits, routed.recorded.head.headers());
-    let caller = Caller::of(limits, &routed.cluster.name, identity.as_ref(), headers);
+    let caller = Caller::of(limits, &routed.cluster.name, identity.as_deref(), headers);
     Ok(Authenticated { routed, identity, caller })
 }
 
 /// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
 /// too, because the client would act as another user than it expects.
-fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Identity>, Refusal> {
+fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Arc<Proven>>, Refusal> {
     let ca = connection.services.client_cas.get(&cluster.name);
     let ca = ca.ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode, header};
-use protocol::{ClusterName, Identity, identity};
+use protocol::{ClusterName, identity};
 
+use super::peer::Proven;
 use crate::limits::{Client, Limits, Network, Party, User};
 
 /// The caller of a request.
@@ -44,10 +45,10 @@ const ANONYMOUS: &str = "system:anonymous";
 
 impl Caller {
     /// The caller of a request, by the credential for the cluster.
-    pub(super) fn of(limits: &Limits, cluster: &ClusterName, identity: Option<&Identity>, headers: &HeaderMap) -> Self {
+    pub(super) fn of(limits: &Limits, cluster: &ClusterName, identity: Option<&Proven>, headers: &HeaderMap) -> Self {
         let acts_as = headers.get(IMPERSONATE_USER).map(|name| limits.tokens.digest(cluster, name.as_bytes()));
         if let Some(identity) = identity {
-            return Self { user: Some(identity.user.as_str().into()), token: None, acts_as };
+            return Self { user: Some(User::clone(&identity.user)), token: None, acts_as };
         }
         let Some(credential) = credential(headers) else { return Self { user: None, token: None, acts_as } };
         let digest = limits.tokens.digest(cluster, credential);
@@ -169,9 +170,10 @@ mod tests {
         }
         let by_protocol = [("sec-websocket-protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.dA")];
         assert!(!Caller::of(&limits, &cluster, None, &headers(&by_protocol)).is_anonymous());
-        let identity = Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+        let identity = protocol::Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
+        let proven = Proven::new(&identity);
         assert_eq!(
-            Caller::of(&limits, &cluster, Some(&identity), &headers(&[])).user().map(|user| &**user),
+            Caller::of(&limits, &cluster, Some(&proven), &headers(&[])).user().map(|user| &**user),
             Some("jane")
         );
     }

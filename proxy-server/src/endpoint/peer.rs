@@ -1,22 +1,34 @@
 //! The identity of a client by its certificate. The agent handles tokens, because only the host can review them.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
 use protocol::Identity;
 use rustls_pki_types::CertificateDer;
+
+use crate::limits::User;
 
 /// The certificates that the client sent. They are not verified yet, because the CA depends on the request.
 #[derive(Debug)]
 pub(super) struct Peer {
     chain: Vec<CertificateDer<'static>>,
     /// The last result. Nearly all connections are for one cluster.
-    verdict: std::sync::Mutex<Option<(std::sync::Arc<ClientCa>, Verified)>>,
+    verdict: Mutex<Option<(Arc<ClientCa>, Verified)>>,
 }
 
-#[derive(Clone, Debug)]
+/// The identity that a certificate proves. Every request of the connection has it, so its parts are made once.
+#[derive(Debug)]
+pub(super) struct Proven {
+    pub(super) user: User,
+    /// The headers for the agent.
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+#[derive(Debug)]
 struct Verified {
-    identity: Identity,
+    proven: Arc<Proven>,
     /// Then the chain is verified again.
     until: SystemTime,
 }
@@ -25,7 +37,7 @@ struct Verified {
 
 impl Peer {
     pub(super) fn new(chain: Vec<CertificateDer<'static>>) -> Self {
-        Self { chain, verdict: std::sync::Mutex::default() }
+        Self { chain, verdict: Mutex::default() }
     }
 
     /// Verifies the certificates against the current CA of a cluster. `None` if the client sent none.
@@ -34,30 +46,43 @@ impl Peer {
     /// verifies it for every request.
     pub(super) fn identify(
         &self,
-        ca: &std::sync::Arc<ClientCa>,
+        ca: &Arc<ClientCa>,
         now: SystemTime,
-    ) -> Result<Option<Identity>, ClientCertificateError> {
+    ) -> Result<Option<Arc<Proven>>, ClientCertificateError> {
         if self.chain.is_empty() {
             return Ok(None);
         }
-        let mut verdict = self.verdict.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, verified)) = &*verdict
-            && std::sync::Arc::ptr_eq(known, ca)
+            && Arc::ptr_eq(known, ca)
             && now < verified.until
         {
-            return Ok(Some(verified.identity.clone()));
+            return Ok(Some(Arc::clone(&verified.proven)));
         }
         let PeerIdentity { common_name, organizations, uid, credential, valid_until: until, .. } =
             ca.verify(&self.chain, now)?;
         let identity = Identity { user: common_name, groups: organizations, uid, credential: Some(credential) };
-        *verdict = Some((std::sync::Arc::clone(ca), Verified { identity: identity.clone(), until }));
-        Ok(Some(identity))
+        let proven = Arc::new(Proven::new(&identity));
+        *verdict = Some((Arc::clone(ca), Verified { proven: Arc::clone(&proven), until }));
+        Ok(Some(proven))
+    }
+}
+
+// === impl Proven ===
+
+impl Proven {
+    pub(super) fn new(identity: &Identity) -> Self {
+        Self { user: identity.user.as_str().into(), headers: identity.headers() }
+    }
+
+    /// Adds the headers for the agent. Those of the client must have been removed before ([`super::head::request`]).
+    pub(super) fn write(&self, headers: &mut HeaderMap) {
+        headers.extend(self.headers.iter().cloned());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
@@ -94,7 +119,7 @@ mod tests {
         let peer = Peer::new(vec![leaf.der().clone(), signed.der().clone()]);
         let now = SystemTime::now();
         for at in [now, now + HOUR / 2, now] {
-            assert_eq!(peer.identify(&ca, at).unwrap().unwrap().user, "jane");
+            assert_eq!(peer.identify(&ca, at).unwrap().unwrap().user.as_ref(), "jane");
         }
         assert!(matches!(peer.identify(&ca, now + 2 * HOUR), Err(ClientCertificateError::Untrusted(_))));
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use protocol::ClusterName;
 use protocol::stream::CLUSTER;
-use protocol::{ClusterName, Identity};
 use tokio_util::sync::CancellationToken;
 
 use super::admit::{Admitted, Charge};
@@ -13,6 +13,7 @@ use super::body::ResponseBody;
 use super::connection::Connection;
 use super::deadline::Timed;
 use super::head;
+use super::peer::Proven;
 use super::record::{Record, Recorded, Refused, Responded};
 use super::refusal::Refusal;
 use super::route::Routed;
@@ -48,7 +49,7 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
             // Agents read no body of such callers, so the body does not enter the tunnel.
             asked.headers_mut().remove(header::CONTENT_LENGTH);
         }
-        Ok((upgrade, agent_head(&mut asked, &cluster.name, identity)?))
+        Ok((upgrade, agent_head(&mut asked, &cluster.name, identity.as_deref())?))
     });
     let (upgrade, mut head) = match prepared {
         Ok(prepared) => prepared,
@@ -104,7 +105,7 @@ pub(super) fn response(sent: Sent, result: Result<Answered, Refusal>) -> Result<
 fn agent_head(
     asked: &mut Request<()>,
     cluster: &ClusterName,
-    identity: Option<Identity>,
+    identity: Option<&Proven>,
 ) -> Result<Request<()>, Refusal> {
     let mut head = Request::new(());
     let headers = asked.headers_mut();
