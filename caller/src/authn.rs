@@ -18,6 +18,7 @@ mod tests;
 
 use http::HeaderMap;
 use kube_wire::Status;
+use protocol::identity::IdentityHeaders;
 use rewrite::Mapping;
 use tracing::{debug, warn};
 
@@ -71,11 +72,10 @@ impl<R: Reviews> Authenticator<R> {
     ) -> Result<Caller, Unauthenticated> {
         let Credentials { certificate, tokens, mut any_invalid } = Credentials::take(headers);
         if let Some(identity) = certificate {
-            let made = |identity| proof::of_certificate(mapping, identity);
-            if let Ok(caller) = known.of_certificate(mapping, identity, made) {
+            if let Some(caller) = known.of_certificate(mapping, identity, |identity| of_certificate(mapping, identity))
+            {
                 return Ok(caller);
             }
-            debug!("the certificate's names cannot be written in HTTP headers");
             any_invalid = true;
         }
         let mut unanswered = None;
@@ -102,6 +102,16 @@ impl<R: Reviews> Authenticator<R> {
             None => Ok(proof::anonymous(mapping)),
         }
     }
+}
+
+/// The caller that a client certificate proves. `None` if its headers are malformed, or if it has other names than HTTP
+/// headers can have.
+fn of_certificate(mapping: &Mapping, headers: &IdentityHeaders) -> Option<Caller> {
+    let caller = proof::of_certificate(mapping, headers.decode().ok()?);
+    if caller.is_err() {
+        debug!("the certificate's names cannot be written in HTTP headers");
+    }
+    caller.ok()
 }
 
 /// 401 with the message of kube-apiserver, or 503.

@@ -5,11 +5,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use protocol::identity::Identity;
+use protocol::identity::IdentityHeaders;
 use rewrite::{ClusterName, Mapping, VirtualNamespace};
 
 use crate::identity::host_user::ACCOUNTS_OF;
-use crate::identity::{Account, Caller, Inexpressible};
+use crate::identity::{Account, Caller};
 use crate::memo::Recent;
 use crate::reviews::TokenUser;
 use crate::reviews::key::Key;
@@ -33,7 +33,9 @@ pub struct KnownCallers {
 
 #[derive(Debug)]
 struct CachedCaller {
-    by_certificate: Recent<Identity, Caller>,
+    /// The caller of the last request with a certificate, because the next request is often of the same one.
+    last: Option<(IdentityHeaders, Caller)>,
+    by_certificate: Recent<IdentityHeaders, Caller>,
     by_token: Recent<Key, OfToken>,
 }
 
@@ -52,7 +54,8 @@ struct OfToken {
 impl KnownCallers {
     /// No callers, for a new virtual cluster.
     pub fn new(cluster: ClusterName) -> Self {
-        let known = CachedCaller { by_certificate: Recent::new(MAX_CALLERS), by_token: Recent::new(MAX_CALLERS) };
+        let known =
+            CachedCaller { last: None, by_certificate: Recent::new(MAX_CALLERS), by_token: Recent::new(MAX_CALLERS) };
         Self { cluster, known: Mutex::new(known) }
     }
 
@@ -60,19 +63,25 @@ impl KnownCallers {
     pub(super) fn of_certificate(
         &self,
         mapping: &Mapping,
-        identity: Identity,
-        make: impl FnOnce(Identity) -> Result<Caller, Inexpressible>,
-    ) -> Result<Caller, Inexpressible> {
-        let known = self.known(mapping, |known| known.by_certificate.get(&identity).cloned());
+        identity: IdentityHeaders,
+        make: impl FnOnce(&IdentityHeaders) -> Option<Caller>,
+    ) -> Option<Caller> {
+        let known = self.known(mapping, |known| {
+            if let Some((_, caller)) = known.last.as_ref().filter(|(last, _)| *last == identity) {
+                return Some(caller.clone());
+            }
+            let caller = known.by_certificate.get(&identity)?.clone();
+            known.last = Some((identity.clone(), caller.clone()));
+            Some(caller)
+        });
         if let Some(caller) = known.flatten() {
-            return Ok(caller);
+            return Some(caller);
         }
-        let kept = (length(&identity) <= MAX_IDENTITY).then(|| identity.clone());
-        let caller = make(identity)?;
-        if let Some(identity) = kept {
+        let caller = make(&identity)?;
+        if identity.lengths().map(|length| PER_NAME + length).sum::<usize>() <= MAX_IDENTITY {
             self.known(mapping, |known| known.by_certificate.insert(identity, caller.clone()));
         }
-        Ok(caller)
+        Some(caller)
     }
 
     /// The caller with a valid token, if it belongs to this virtual cluster.
@@ -113,9 +122,4 @@ fn kept_namespace<'m>(mapping: &'m Mapping, user: &TokenUser) -> Option<&'m Virt
     let extra = user.extra.iter().flat_map(|(key, values)| values.iter().chain([key]));
     let length: usize = user.groups.iter().chain(extra).map(|name| PER_NAME + name.len()).sum();
     (length <= MAX_IDENTITY && user.groups.iter().all(is_own)).then(|| mapping.member(account.namespace.as_bytes()))?
-}
-
-fn length(identity: &Identity) -> usize {
-    let Identity { user, groups, uid, credential } = identity;
-    groups.iter().chain(uid).chain(credential).chain([user]).map(|name| PER_NAME + name.len()).sum()
 }

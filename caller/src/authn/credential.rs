@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
 use ops::secret::Secret;
-use protocol::identity::Identity;
+use protocol::identity::IdentityHeaders;
 
 /// A browser cannot set `Authorization` on a WebSocket, so a token may be one of the sub-protocols
 /// (`k8s.io/apiserver/pkg/authentication/request/websocket/protocol.go`).
@@ -13,7 +13,7 @@ const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 /// All credentials, in the order in which they are tried.
 #[derive(Debug)]
 pub(super) struct Credentials {
-    pub(super) certificate: Option<Identity>,
+    pub(super) certificate: Option<IdentityHeaders>,
     pub(super) tokens: Vec<Secret>,
     /// There is a credential that cannot be parsed.
     pub(super) any_invalid: bool,
@@ -28,9 +28,9 @@ impl Credentials {
     /// Removes the credentials from the headers, including invalid ones.
     pub(super) fn take(headers: &mut HeaderMap) -> Self {
         let mut taken = Self { certificate: None, tokens: Vec::new(), any_invalid: false };
-        match Identity::take(headers) {
+        match IdentityHeaders::take(headers) {
             // A certificate without a common name identifies no user (`x509.CommonNameUserConversion`).
-            Ok(identity) => taken.certificate = identity.filter(|identity| !identity.user.is_empty()),
+            Ok(identity) => taken.certificate = identity.filter(|identity| !identity.has_no_name()),
             Err(_) => taken.any_invalid = true,
         }
         for found in [take_bearer(headers), take_protocol(headers)] {

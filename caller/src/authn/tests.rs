@@ -64,6 +64,15 @@ async fn a_certificate_identifies_a_user_of_the_virtual_cluster_only() {
 }
 
 #[tokio::test]
+async fn a_recent_caller_is_known_by_all_that_its_certificate_says() {
+    let (authenticator, known) = (authenticator(), known(&ke()));
+    for (user, group) in [("eve", "a"), ("eve", "a"), ("eve", "b"), ("joe", "b"), ("eve", "a")] {
+        let caller = authenticator.authenticate(&ke(), &known, None, &mut certificate(user, &[group])).await.unwrap();
+        assert_eq!((caller.virtual_name(), &*caller.host.groups()[0]), (user, &*format!("vc:ke:{group}")));
+    }
+}
+
+#[tokio::test]
 async fn names_in_the_form_of_the_host_get_the_prefix_too() {
     for name in
         ["vc:hz:eve", "vc:ke:eve", "system:serviceaccount:edge-ke:bob", "system:serviceaccount:edge:bob", "host:x"]
