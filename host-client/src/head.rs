@@ -23,18 +23,6 @@ pub(super) struct Head {
     headers: HeaderMap,
 }
 
-/// The hop-by-hop headers, in addition to those that `Connection` names.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    AUTHORIZATION,
-    PROXY_AUTHORIZATION,
-    CONNECTION,
-    HOST,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
-
 // === impl Head ===
 
 impl Head {
@@ -121,16 +109,19 @@ impl Head {
     }
 }
 
+/// Whether it is a hop-by-hop header, apart from those that `Connection` names.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(*name, AUTHORIZATION | PROXY_AUTHORIZATION | CONNECTION | HOST | TRANSFER_ENCODING | UPGRADE)
+        || matches!(name.as_str(), "keep-alive" | "proxy-connection")
+}
+
 /// Removes hop-by-hop headers.
 fn forwarded(mut headers: HeaderMap) -> HeaderMap {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named = named.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());
+    // Most heads have none of these, and to look at each name is cheaper than to look for those that are not there.
+    let gone: Vec<HeaderName> = named.chain(headers.keys().filter(|name| is_hop_by_hop(name)).cloned()).collect();
+    for name in gone {
         headers.remove(name);
     }
     // The only value that HTTP/2 allows (RFC 9113 section 8.2.2).

@@ -162,7 +162,8 @@ impl Class {
             Ok(value) => value.is_some_and(|value| kube_wire::query::parse_bool(&value)),
             Err(_) => false,
         };
-        let is_watch_path = || path.path().split('/').any(|segment| segment == "watch");
+        let is_watch_path =
+            || path.path().contains("/watch") && path.path().split('/').any(|segment| segment == "watch");
         if is_set("watch") || is_set("follow") || is_watch_path() { Self::Lasting } else { Self::Brief }
     }
 }

@@ -5,18 +5,6 @@ use protocol::stream::PREFIX;
 
 use super::refusal::Refusal;
 
-/// Headers of a single connection (RFC 9110 section 7.6.1), and its framing.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
-
 /// Removes headers that must not reach the agent.
 ///
 /// A `Connection` header may nominate other headers for removal. Only the common options are accepted: otherwise a
@@ -34,33 +22,38 @@ pub(super) fn request(headers: &mut HeaderMap) -> Result<(), Refusal> {
             return Err(Refusal::BadConnectionHeader);
         }
     }
-    strip(headers);
-    let forged: Vec<HeaderName> = headers.keys().filter(|name| is_ours(name.as_str())).cloned().collect();
-    for name in forged {
-        headers.remove(name);
-    }
+    // Our own headers, and those with which front proxies authenticate users to API servers (`X-Remote-*` by convention;
+    // see `--requestheader-username-headers`).
+    strip(headers, |name| name.starts_with(PREFIX) || name.starts_with("x-remote-"));
     Ok(())
 }
 
 /// Removes headers that must not reach the client.
 pub(super) fn response(headers: &mut HeaderMap) {
-    strip(headers);
-    let ours: Vec<HeaderName> = headers.keys().filter(|name| name.as_str().starts_with(PREFIX)).cloned().collect();
-    for name in ours {
+    strip(headers, |name| name.starts_with(PREFIX));
+}
+
+/// Removes the headers of a single connection, and others. Most heads have none, and to look at each name is cheaper than
+/// to look for those that are not there.
+fn strip(headers: &mut HeaderMap, is_other: impl Fn(&str) -> bool) {
+    let is_gone = |name: &&HeaderName| is_hop_by_hop(name) || is_other(name.as_str());
+    let gone: Vec<HeaderName> = headers.keys().filter(is_gone).cloned().collect();
+    for name in gone {
         headers.remove(name);
     }
 }
 
-/// Our own headers, and those with which front proxies authenticate users to API servers (`X-Remote-*` by convention;
-/// see `--requestheader-username-headers`).
-fn is_ours(name: &str) -> bool {
-    name.starts_with(PREFIX) || name.starts_with("x-remote-")
-}
-
-fn strip(headers: &mut HeaderMap) {
-    for name in HOP_BY_HOP {
-        headers.remove(name);
-    }
+/// Whether it is a header of a single connection (RFC 9110 section 7.6.1), or of its framing.
+fn is_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        *name,
+        header::CONNECTION
+            | header::PROXY_AUTHENTICATE
+            | header::PROXY_AUTHORIZATION
+            | header::TE
+            | header::TRANSFER_ENCODING
+            | header::UPGRADE
+    ) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
 #[cfg(test)]

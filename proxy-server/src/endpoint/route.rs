@@ -71,18 +71,23 @@ fn find<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Clus
 /// could trust it. Names that belong to no cluster are allowed: port-forwards and `tls-server-name` use any names.
 fn check_host<B>(domain: &str, bound: &str, request: &Request<B>) -> Result<(), Refusal> {
     let host = match request.uri().authority() {
-        Some(authority) => Some(authority.host().to_owned()),
+        Some(authority) => Some(authority.host().as_bytes()),
         None => request.headers().get(header::HOST).map(|host| {
-            let host = String::from_utf8_lossy(host.as_bytes());
-            host.rsplit_once(':').map_or(&*host, |(host, _)| host).to_owned()
+            let host = host.as_bytes();
+            let colon = host.iter().rposition(|byte| *byte == b':');
+            &host[..colon.unwrap_or(host.len())]
         }),
     };
-    let Some(host) = host else { return Ok(()) };
-    let host = host.to_ascii_lowercase();
-    match host.strip_suffix(domain).and_then(|label| label.strip_suffix('.')) {
-        Some(label) if label != bound => Err(Refusal::HostDiffers),
+    match host.and_then(|host| label_in(host, domain)) {
+        Some(label) if !label.eq_ignore_ascii_case(bound.as_bytes()) => Err(Refusal::HostDiffers),
         _ => Ok(()),
     }
+}
+
+/// The part of a host name before this domain, in any case.
+fn label_in<'h>(host: &'h [u8], domain: &str) -> Option<&'h [u8]> {
+    let (label, end) = host.split_at_checked(host.len().checked_sub(domain.len())?)?;
+    label.strip_suffix(b".").filter(|_| end.eq_ignore_ascii_case(domain.as_bytes()))
 }
 
 #[cfg(test)]
