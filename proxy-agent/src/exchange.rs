@@ -144,6 +144,7 @@ impl Exchange {
                     return Ok(());
                 }
                 tokio::select! {
+                    biased;
                     sent = send_body(body, stream) => if let Err(error) = sent {
                         debug!(error = &error as &dyn std::error::Error, "response ended early");
                     },

@@ -42,6 +42,15 @@ pub struct Streams {
     pub main: Handle,
 }
 
+/// What the streams of one tunnel share.
+#[derive(Debug)]
+struct Shared {
+    streams: Streams,
+    budget: Arc<Budget>,
+    /// For streams that have no end of their own.
+    ending: CancellationToken,
+}
+
 // === impl Streams ===
 
 impl Streams {
@@ -60,8 +69,8 @@ impl Streams {
         );
         let mut stopping = false;
         let here = Handle::current();
-        // For streams that have no end of their own.
-        let ending = CancellationToken::new();
+        let shared = Arc::new(Shared { streams: self, budget: Arc::clone(&budget), ending: CancellationToken::new() });
+        let Shared { streams: Self { main, tasks, .. }, ending, .. } = &*shared;
         loop {
             tokio::select! {
                 accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
@@ -69,13 +78,12 @@ impl Streams {
                     Some(Ok((request, respond))) => {
                         let span = debug_span!("stream", id = respond.stream_id().as_u32());
                         let (place, given) = (Place::of(&request, workers::is_late()), QueuedAt::now());
-                        let budget = Arc::clone(&budget);
-                        let stream = self.clone().stream(request, respond, budget, ending.clone(), given);
-                        let runtime = if place == Place::Worker { &here } else { &self.main };
-                        self.tasks.spawn_on(runtime, "stream", stream.instrument(span));
+                        let stream = Arc::clone(&shared).stream(request, respond, given);
+                        let runtime = if place == Place::Worker { &here } else { main };
+                        tasks.spawn_on(runtime, "stream", Box::pin(stream.instrument(span)));
                         if place == Place::Relieved {
                             // An empty task shows when the worker is in time again.
-                            self.tasks.spawn_on(&here, "delay", async move { given.begun() });
+                            tasks.spawn_on(&here, "delay", async move { given.begun() });
                         }
                     }
                     Some(Err(err)) => return Ok(err.to_string()),
@@ -84,7 +92,7 @@ impl Streams {
                 },
                 lost = &mut lost => return Ok(lost.to_string()),
                 () = &mut kept => unreachable!("a budget is kept for ever"),
-                () = self.tasks.cancelled(), if !stopping => {
+                () = tasks.cancelled(), if !stopping => {
                     stopping = true;
                     ending.cancel();
                     connection.graceful_shutdown();
@@ -97,31 +105,30 @@ impl Streams {
             }
         }
     }
+}
 
-    /// What each kind of stream does is boxed: the task that is spawned is moved several times before it is polled, and
-    /// the state of a request is kilobytes.
-    async fn stream(
-        self,
-        request: Request<RecvStream>,
-        mut respond: SendResponse<Bytes>,
-        budget: Arc<Budget>,
-        ending: CancellationToken,
-        given: QueuedAt,
-    ) {
+// === impl Shared ===
+
+impl Shared {
+    /// What each kind of stream does is boxed, because the state of a request is kilobytes.
+    async fn stream(self: Arc<Self>, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, given: QueuedAt) {
         given.begun();
+        let Self { streams: Streams { layer4, exchange, offers, .. }, budget, ending } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
-        let request = request.map(|body| Inbound::new(body, &budget));
-        let result = match (kind, &self.exchange) {
+        let request = request.map(|body| Inbound::new(body, budget));
+        let result = match (kind, exchange) {
             (Ok(StreamKind::Api(cluster)), Some(exchange)) => {
                 Box::pin(exchange.serve(&cluster, request, respond)).await
             }
             (Ok(StreamKind::Upgrade(cluster)), Some(exchange)) => {
                 Box::pin(exchange.serve_upgrade(&cluster, request, respond)).await
             }
-            (Ok(StreamKind::Physical(cluster)), _) => Box::pin(self.layer4.physical(&cluster, request, respond)).await,
-            (Ok(StreamKind::Destination), _) => Box::pin(self.layer4.destination(request, respond)).await,
-            (Ok(StreamKind::Offers), _) => offers::tell(self.offers, request.into_body(), respond, ending).await,
+            (Ok(StreamKind::Physical(cluster)), _) => Box::pin(layer4.physical(&cluster, request, respond)).await,
+            (Ok(StreamKind::Destination), _) => Box::pin(layer4.destination(request, respond)).await,
+            (Ok(StreamKind::Offers), _) => {
+                offers::tell(offers.clone(), request.into_body(), respond, ending.clone()).await
+            }
             (Ok(StreamKind::Api(_) | StreamKind::Upgrade(_)), None) | (Err(_), _) => {
                 let mut response = Response::new(());
                 *response.status_mut() = http::StatusCode::NOT_FOUND;

@@ -29,5 +29,5 @@ pub(super) async fn authenticate<'a>(
         headers.remove(name);
     }
     let api = ApiRequest { cluster, mapping, caller, info, headers, custom: None };
-    Ok(Authenticated::new(Call::new(services, api)))
+    Ok(Authenticated::new(Box::new(Call::new(services, api))))
 }

@@ -31,13 +31,14 @@ use caller::Caller;
 use caller::authz::Refused;
 use caller::reviews::Attributes;
 
-/// A request whose caller is authenticated, but not authorised yet.
-pub(crate) struct Authenticated<'a>(Call<'a>);
+/// A request whose caller is authenticated, but not authorised yet. Boxed from here on, because it is large, and passes
+/// through all phases.
+pub(crate) struct Authenticated<'a>(Box<Call<'a>>);
 
 // === impl Authenticated ===
 
 impl<'a> Authenticated<'a> {
-    pub(super) fn new(call: Call<'a>) -> Self {
+    pub(super) fn new(call: Box<Call<'a>>) -> Self {
         Self(call)
     }
 
@@ -47,7 +48,7 @@ impl<'a> Authenticated<'a> {
     }
 
     /// Continues the request if its caller is allowed to make it.
-    pub(crate) async fn authorise(self) -> Result<Call<'a>, Refusal> {
+    pub(crate) async fn authorise(self) -> Result<Box<Call<'a>>, Refusal> {
         let Self(mut call) = self;
         match call.api.info.target() {
             Target::NonResource(request) => {

@@ -16,10 +16,17 @@ pub(crate) async fn learn_custom(call: &mut Call<'_>) -> Result<(), Refusal> {
     if request.namespace().is_some() || request.group().is_empty() || is_listed {
         return Ok(());
     }
+    // Boxed, so that the state of all other requests is small.
+    Box::pin(learn_unlisted(call)).await
+}
+
+/// The same for a resource that may be a cluster-scoped custom one.
+async fn learn_unlisted(call: &mut Call<'_>) -> Result<(), Refusal> {
+    let Some(request) = call.api.info.resource() else { return Ok(()) };
     let known = call.services.discovery.resource(request.group_version_resource()).await;
     let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
     if known.is_some_and(|known| known.custom && !known.namespaced) {
-        call.api.custom = Some(Box::pin(custom_of(call, request)).await?);
+        call.api.custom = Some(custom_of(call, request).await?);
     }
     // The definition may be new, so read it from the host.
     learn_kinds(call);

@@ -27,7 +27,10 @@ pub(super) type Answer = Result<Response<Seated<ShownBody>>, Refusal>;
 struct Limited<'a>(Incoming<'a>, Option<Reservation>);
 
 /// A request that holds the permits for its response.
-struct Ready<'a>(Known<'a, Call<'a>, Body>, Option<Occupied>);
+struct Ready<'a>(Known<'a, Box<Call<'a>>, Body>, Option<Occupied>);
+
+/// The last service at work.
+type Responding<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 /// Passes a request that switches protocols through its stack.
 ///
@@ -61,7 +64,8 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = Response<Seated<ShownBod
         // Behind the body, so that a slow client occupies no seat at the host while it sends.
         .layer(phase(take_seats))
         // Decides, sends and transforms, perhaps more than once: a retry needs none of the phases above.
-        .service(service_fn(respond))
+        // Boxed, because the state of the phases above would move together with this one, which is the largest.
+        .service(service_fn(|ready| Box::pin(respond(ready)) as Responding<'_>))
 }
 
 /// The phases of a request that switches protocols. The first three are those of any request, for the same reasons. Such a
@@ -93,19 +97,21 @@ async fn identify(limited: Limited<'_>) -> Result<Known<'_, Authenticated<'_>, I
     Ok(Known { call, body, commitment, record, charge })
 }
 
-async fn authorise<'a>(known: Known<'a, Authenticated<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Inbound>, Refusal> {
+async fn authorise<'a>(
+    known: Known<'a, Authenticated<'a>, Inbound>,
+) -> Result<Known<'a, Box<Call<'a>>, Inbound>, Refusal> {
     let Known { call, body, commitment, record, charge } = known;
     Ok(Known { call: call.authorise().await?, body, commitment, record, charge })
 }
 
-async fn receive_body<'a>(known: Known<'a, Call<'a>, Inbound>) -> Result<Known<'a, Call<'a>, Body>, Refusal> {
+async fn receive_body<'a>(known: Known<'a, Box<Call<'a>>, Inbound>) -> Result<Known<'a, Box<Call<'a>>, Body>, Refusal> {
     let Known { call, body, commitment, record, charge } = known;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
     Ok(Known { call, body, commitment, record, charge })
 }
 
 /// Waits for the seats of a response that occupies the host while it streams.
-async fn take_seats<'a>(known: Known<'a, Call<'a>, Body>) -> Result<Ready<'a>, Refusal> {
+async fn take_seats<'a>(known: Known<'a, Box<Call<'a>>, Body>) -> Result<Ready<'a>, Refusal> {
     let Some(load) = cost::load_of(&known.call.api) else { return Ok(Ready(known, None)) };
     let occupied = known.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
     Ok(Ready(known, Some(occupied)))

@@ -53,7 +53,7 @@ pub(super) struct Handshake {
 
 /// The phase `decide` and `send`: asks the host to switch protocols.
 pub(super) async fn switch(
-    known: Known<'_, Call<'_>, Inbound>,
+    known: Known<'_, Box<Call<'_>>, Inbound>,
     Handshake { token, headers: handshake }: Handshake,
 ) -> Result<Answer, Refusal> {
     // The charge for the head is held until the host has answered, which a pod can delay for long.

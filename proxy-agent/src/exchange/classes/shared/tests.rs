@@ -52,7 +52,7 @@ impl World {
     }
 
     /// A read of an administrator, after the phase `authorise`.
-    async fn authorised(&self) -> Call<'_> {
+    async fn authorised(&self) -> Box<Call<'_>> {
         let mut headers = HeaderMap::new();
         let groups = vec!["system:masters".to_owned()];
         Identity { user: "admin".into(), groups, uid: None, credential: None }.write(&mut headers);
