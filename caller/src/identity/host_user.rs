@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderMap;
 use rewrite::{ClusterName, HostNamespace, Mapping, VirtualNamespace};
 
 use super::account::Account;
@@ -27,7 +27,7 @@ struct Parts {
     uid: Option<String>,
     extra: Vec<(String, Vec<String>)>,
     /// The impersonation headers. Every request of the user has them, so they are built once.
-    headers: Vec<(HeaderName, HeaderValue)>,
+    headers: HeaderMap,
 }
 
 /// Distinct groups, in order. A client can name many, so a set finds duplicates.
@@ -52,6 +52,7 @@ impl HostUser {
         let groups: Vec<_> = groups.iter().cloned().chain([attempt_group(cluster)]).collect();
         let headers = headers::of(name, &groups, uid.as_deref(), extra);
         let headers = headers.expect("the user has such headers already, and the group consists of visible ASCII");
+        let headers = headers.into_iter().collect();
         let (cluster, name, uid, extra) = (cluster.clone(), name.clone(), uid.clone(), extra.clone());
         Self(Arc::new(Parts { cluster, name, groups, uid, extra, headers }))
     }
@@ -171,7 +172,7 @@ impl HostUser {
         extra: Vec<(String, Vec<String>)>,
     ) -> Result<Self, Inexpressible> {
         let (uid, groups) = (uid.filter(|uid| !uid.is_empty()), groups.ordered);
-        let headers = headers::of(&name, &groups, uid.as_deref(), &extra)?;
+        let headers = headers::of(&name, &groups, uid.as_deref(), &extra)?.into_iter().collect();
         Ok(Self(Arc::new(Parts { cluster: mapping.cluster().clone(), name, groups, uid, extra, headers })))
     }
 
@@ -179,10 +180,12 @@ impl HostUser {
     /// (`transport/round_trippers.go`).
     pub fn write(&self, headers: &mut HeaderMap) {
         headers::strip(headers);
-        headers.reserve(self.0.headers.len());
-        for (name, value) in &self.0.headers {
-            headers.append(name, value.clone());
-        }
+        headers.extend(self.headers());
+    }
+
+    /// The headers that make a request one of this user's. A request must have no others that say who somebody is.
+    pub fn headers(&self) -> HeaderMap {
+        self.0.headers.clone()
     }
 }
 

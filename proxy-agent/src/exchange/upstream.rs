@@ -11,18 +11,6 @@ use crate::exchange::api_request::{ApiRequest, As, INCLUDE_OBJECT};
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use host_client::RequestBody;
 
-/// Headers of a client's request that go upstream. All others concern credentials, connections or proxies, and are
-/// dropped. Requests to the server of a pod or a service keep more: see [`is_end_to_end`].
-const KEPT: [HeaderName; 7] = [
-    header::ACCEPT,
-    header::CONTENT_TYPE,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::USER_AGENT,
-    HeaderName::from_static("audit-id"),
-    HeaderName::from_static("traceparent"),
-];
-
 /// The maximum length of a URI, in bytes (`MAX_LEN` in the `uri` module of the crate `http`).
 const LONGEST_TARGET: usize = 65_534;
 
@@ -34,10 +22,12 @@ pub(crate) fn request(
     identity: As,
     body: RequestBody,
 ) -> Result<Request<RequestBody>, Refusal> {
-    let mut headers = kept(api);
-    if identity == As::Caller {
-        api.caller.host.write(&mut headers);
-    }
+    // First, because to copy these headers is cheaper than to add them. None that says who somebody is follows.
+    let mut headers = match identity {
+        As::Caller => api.caller.host.headers(),
+        As::Agent => HeaderMap::new(),
+    };
+    keep(api, &mut headers);
     let mut request = Request::new(body);
     *request.method_mut() = method;
     *request.uri_mut() = uri(target)?;
@@ -45,19 +35,13 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// The headers that go upstream, with an `Accept` that the engine understands.
-fn kept(api: &ApiRequest<'_>) -> HeaderMap {
-    if api.info.resource().is_some_and(ResourceRequest::is_proxy) {
-        let kept = api.headers.iter().filter(|(name, _)| is_end_to_end(name));
-        return kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+/// Adds the client's headers that go upstream.
+fn keep(api: &ApiRequest<'_>, headers: &mut HeaderMap) {
+    let is_proxy = api.info.resource().is_some_and(ResourceRequest::is_proxy);
+    let is_kept = |name: &HeaderName| if is_proxy { is_end_to_end(name) } else { is_kept(name) };
+    for (name, value) in api.headers.iter().filter(|(name, _)| is_kept(name)) {
+        headers.append(name, value.clone());
     }
-    let mut headers = HeaderMap::new();
-    for name in KEPT {
-        for value in api.headers.get_all(&name) {
-            headers.append(name.clone(), value.clone());
-        }
-    }
-    headers
 }
 
 /// Replaces `Accept` by its JSON part, or by its protobuf part if there is no other and the engine can read such
@@ -97,6 +81,14 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
             Status::bad_request("the request target is not a path")
         })
     })
+}
+
+/// Whether a header of a client's request goes upstream. All others concern credentials, connections or proxies, and are
+/// dropped. Requests to the server of a pod or a service keep more: see [`is_end_to_end`].
+fn is_kept(name: &HeaderName) -> bool {
+    use header::{ACCEPT, CONTENT_TYPE, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
+    matches!(*name, ACCEPT | CONTENT_TYPE | IF_NONE_MATCH | IF_MODIFIED_SINCE | USER_AGENT)
+        || matches!(name.as_str(), "audit-id" | "traceparent")
 }
 
 /// Whether an API server forwards a header to the server of a pod (`httputil.ReverseProxy`, behind `WithAuthentication`
