@@ -76,6 +76,10 @@ fn hex_digit(byte: u8) -> Option<u8> {
 
 fn encode(out: &mut String, text: &str, bare: impl Fn(u8) -> bool) {
     const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    // Nearly all names.
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.')) {
+        return out.push_str(text);
+    }
     let mut rest = text;
     // An unescaped byte is ASCII, so a cut next to it never splits a character.
     while let Some(position) = rest.bytes().position(|byte| !byte.is_ascii() || !bare(byte)) {

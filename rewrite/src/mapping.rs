@@ -63,6 +63,13 @@ impl Mapping {
         }
     }
 
+    /// The same names, with the namespaces of this index.
+    #[must_use]
+    pub fn with_index(mut self, index: Arc<Index>) -> Self {
+        self.namespaces.set_index(index);
+        self
+    }
+
     /// The same names, for the response to a request that names `namespace`.
     #[must_use]
     pub fn with_requested_namespace(mut self, namespace: VirtualNamespace) -> Self {

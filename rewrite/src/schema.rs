@@ -18,6 +18,7 @@ mod messages;
 mod row;
 
 use generated::KINDS;
+use row::Row;
 
 /// The programs of all rows, in their order.
 static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| KINDS.iter().map(|kind| program(kind.places)).collect());
@@ -59,6 +60,15 @@ static BY_NAME: LazyLock<HashMap<(&str, &str), Vec<usize>>> = LazyLock::new(|| {
     rows
 });
 
+/// The messages of the kind of each row, by version.
+static MESSAGES_OF: LazyLock<Vec<Vec<(&str, &KindMessage)>>> = LazyLock::new(|| {
+    let of_row = |row: &Row| {
+        let messages = messages::KINDS.iter().filter(|(group, _, kind, _)| (*group, *kind) == (row.group, row.kind));
+        messages.map(|message| (message.1, message)).collect()
+    };
+    KINDS.iter().map(of_row).collect()
+});
+
 /// The messages of the kinds, in the order of group, version and kind.
 static MESSAGES: LazyLock<Vec<KindProgram>> = LazyLock::new(|| {
     let kind = |message: &'static KindMessage| {
@@ -75,7 +85,8 @@ pub fn program_for(group: &str, version: &str, name: &str) -> Program {
     let Some(rows) = BY_NAME.get(&(group, name)) else { return OF_ANY.clone() };
     let exact = rows.iter().find(|row| KINDS[**row].versions.contains(&version));
     let row = exact.or(rows.first()).expect("a name is entered with its row");
-    PROGRAMS[*row].clone().with_message(message(group, version, *row).map(|position| &messages::KINDS[position]))
+    let message = MESSAGES_OF[*row].iter().find(|(of, _)| *of == version).map(|(_, message)| *message);
+    PROGRAMS[*row].clone().with_message(message)
 }
 
 /// The same for protobuf. Here, unknown versions have no program, because a field number can have different meanings in

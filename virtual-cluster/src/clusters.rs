@@ -98,6 +98,8 @@ pub struct VirtualCluster {
     pub nodes: OwnNodes,
     namespaces: Arc<Namespaces>,
     roles: Arc<Roles>,
+    /// The mapping without namespaces, nodes and roles.
+    names: Mapping,
 }
 
 /// The end and the limits of a virtual cluster, which survive a reload of the configuration. Clones share them.
@@ -327,6 +329,7 @@ impl VirtualCluster {
             pod_security: config.pod_security.level(),
             root: HostNamespace::root(&name),
             host_tokens,
+            names: Mapping::new(name.clone(), Arc::default()),
             name,
             lasting,
             namespaces: Arc::clone(&all.namespaces),
@@ -347,7 +350,9 @@ impl VirtualCluster {
 
     /// The current mapping of names. This is cheap: the index is shared and not copied.
     pub fn mapping(&self) -> Mapping {
-        Mapping::new(self.name.clone(), self.namespaces.index())
+        self.names
+            .clone()
+            .with_index(self.namespaces.index())
             .with_recently_deleted(self.namespaces.recently_deleted())
             .with_nodes(self.nodes.names())
             .with_shared_roles(self.roles.shared())

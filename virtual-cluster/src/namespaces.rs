@@ -117,6 +117,11 @@ impl Namespaces {
         self.lock().member(host)
     }
 
+    /// Whether the namespace with this host name is a member that is being deleted.
+    pub fn is_ending(&self, host: &HostNamespace) -> bool {
+        self.lock().is_ending(host)
+    }
+
     /// All namespaces of a virtual cluster.
     pub fn members(&self, cluster: &ClusterName) -> Vec<Member> {
         self.lock().members(cluster)

@@ -57,7 +57,7 @@ use rewrite::{ClusterName, HostNamespace};
 use serde_json::Value;
 
 use crate::clusters::VirtualClusters;
-use crate::namespaces::{Annotations, Namespaces, Phase};
+use crate::namespaces::{Annotations, Namespaces};
 use crate::roles::Roles;
 use bindings::Bindings;
 use catalog::SharedCatalog;
@@ -216,7 +216,7 @@ impl<A: HostApi> Provisioner<A> {
 
     /// Whether this namespace of a virtual cluster is being deleted.
     pub fn is_ending(&self, host: &HostNamespace) -> bool {
-        self.shared.namespaces.member(host).is_some_and(|member| member.phase == Phase::Terminating)
+        self.shared.namespaces.is_ending(host)
     }
 
     /// Reads the namespace from the host, and adds it to the index if it belongs to one of our virtual clusters.

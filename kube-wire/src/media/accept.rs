@@ -54,6 +54,13 @@ pub struct Only<'a> {
     forms: Vec<Form>,
 }
 
+/// The parameters of the clauses so far. Clients send a few clauses, but may send tens of thousands.
+#[derive(Default)]
+struct Said<'a> {
+    first: [Option<&'a str>; 4],
+    others: HashSet<&'a str>,
+}
+
 /// Nothing is left: 406. The text is that of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -135,8 +142,7 @@ impl<'a> Accept<'a> {
     fn only(&self, media_type: &str, may_be: impl Fn(&AcceptClause<'a>) -> bool) -> Result<Only<'a>, NotAcceptable> {
         let mut header = String::new();
         let mut forms = Vec::new();
-        // A client may send tens of thousands of clauses.
-        let mut said = HashSet::new();
+        let mut said = Said::default();
         for clause in self.clauses.iter().filter(|clause| may_be(clause)) {
             let Some(form) = clause.form() else {
                 continue;
@@ -164,6 +170,21 @@ impl<'a> Accept<'a> {
     }
 }
 
+// === impl Said ===
+
+impl<'a> Said<'a> {
+    /// Whether it is new.
+    fn insert(&mut self, params: &'a str) -> bool {
+        if self.first.contains(&Some(params)) {
+            return false;
+        }
+        match self.first.iter_mut().find(|first| first.is_none()) {
+            Some(first) => first.replace(params).is_none(),
+            None => self.others.insert(params),
+        }
+    }
+}
+
 // === impl AcceptClause ===
 
 impl<'a> AcceptClause<'a> {
@@ -179,7 +200,9 @@ impl<'a> AcceptClause<'a> {
             return None;
         }
         let mut clause = Self { essence, params, quality: 1000 };
-        if let Some(text) = clause.param("q") {
+        if !params.is_empty()
+            && let Some(text) = clause.param("q")
+        {
             clause.quality = quality(text);
         }
         (clause.quality > 0).then_some(clause)
@@ -214,6 +237,9 @@ impl<'a> AcceptClause<'a> {
 
     /// The form that `as`, `v` and `g` request. `None` if it is not in [`Form`]; then the API server ignores the clause.
     pub fn form(&self) -> Option<Form> {
+        if self.params.is_empty() {
+            return Some(Form::Object);
+        }
         let [kind, version, group] = ["as", "v", "g"].map(|key| self.param(key).unwrap_or_default());
         match (group, version, kind) {
             ("", "", "") => Some(Form::Object),

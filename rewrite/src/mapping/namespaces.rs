@@ -51,6 +51,10 @@ impl Namespaces {
         Self { cluster, index, requested: Vec::new(), recently_deleted: None, unknown: UnknownNames::default() }
     }
 
+    pub(super) fn set_index(&mut self, index: Arc<Index>) {
+        self.index = index;
+    }
+
     /// The current request names `namespace`.
     pub(super) fn note_requested(&mut self, namespace: VirtualNamespace) {
         if let Ok(host) = self.host(&namespace) {

@@ -137,6 +137,12 @@ impl Ledger {
         self.member_of(host, self.records.get(host)?)
     }
 
+    /// The same as [`member`](Self::member), without a copy for each request.
+    pub(super) fn is_ending(&self, host: &HostNamespace) -> bool {
+        let record = self.records.get(host).filter(|record| record.phase == Phase::Terminating);
+        record.is_some_and(|record| self.member_of(host, record).is_some())
+    }
+
     pub(super) fn members(&self, cluster: &ClusterName) -> Vec<Member> {
         let members = self.records.iter().filter_map(|(host, record)| self.member_of(host, record));
         members.filter(|member| member.cluster == *cluster).collect()
