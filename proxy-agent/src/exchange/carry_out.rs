@@ -87,7 +87,7 @@ async fn attempt(
         view = view.with_selector(selecting);
     }
     let not_found = plan.not_found;
-    transform_response(&view, plan.transform, || not_found, response, call.answer_collector())
+    transform_response(&view, plan.transform, || not_found.status(&call.api), response, call.answer_collector())
         .await
         .map(ControlFlow::Break)
 }

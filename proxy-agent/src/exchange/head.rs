@@ -42,7 +42,13 @@ pub(super) async fn complete(
     let Plan { transform, mapping, not_found, .. } = *plan;
     let response = send(call, get).await?.map(Upstream::Stream);
     let response = overlaid(call, &transform, response);
-    let answer =
-        transform_response(&call.view(mapping), transform, || not_found, response, call.answer_collector()).await?;
+    let answer = transform_response(
+        &call.view(mapping),
+        transform,
+        || not_found.status(&call.api),
+        response,
+        call.answer_collector(),
+    )
+    .await?;
     Ok(answer.map(|_| ShownBody::none()))
 }

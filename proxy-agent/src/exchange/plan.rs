@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use http::Request;
+use kube_wire::Status;
 use kube_wire::selector::LabelSelector;
-use kube_wire::{ResourceRequest, Status};
 use rewrite::Mapping;
 use rewrite::view::ProjectedObjects;
 
 use crate::exchange::advertised::Advertised;
 use crate::exchange::api_request::ApiRequest;
+use crate::exchange::refusals::no_such;
 use crate::translate::ResponseTransform;
 use host_client::{RequestBody, empty};
 use virtual_cluster::shared::Moved;
@@ -26,7 +27,7 @@ pub(crate) struct Plan {
     /// The plan to carry out if the host responds with 404.
     pub(crate) otherwise: Option<Box<Self>>,
     /// The response if the object does not belong to the cluster.
-    pub(crate) not_found: Status,
+    pub(crate) not_found: NotFound,
     /// The cluster roles that the client sees; `None` for all.
     pub(crate) selecting: Option<LabelSelector>,
     /// Whether the request is planned again after a conflict.
@@ -37,6 +38,17 @@ pub(crate) struct Plan {
     pub(crate) after: After,
     /// The old and the new place of the overlay of a shared object.
     pub(crate) moved: Moved,
+}
+
+/// What does not exist for the client. Few responses say so, so the text is made only for those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotFound {
+    /// The object.
+    Object,
+    /// The object in its namespace, or the namespace.
+    InNamespace,
+    /// The path.
+    Path,
 }
 
 /// Whether a request is planned again after a conflict (409).
@@ -104,22 +116,16 @@ impl Plan {
 
     /// A plan that sends `upstream`, and transforms the response. It is boxed, because it is large, and passes through
     /// several functions.
-    pub(super) fn new(
-        api: &ApiRequest<'_>,
-        request: &ResourceRequest<'_>,
-        upstream: Request<RequestBody>,
-        transform: ResponseTransform,
-    ) -> Box<Self> {
-        let not_found = Status::not_found(request.group_resource(), request.path_name().unwrap_or_default());
-        Self::without_resource(api, upstream, transform, not_found)
+    pub(super) fn new(api: &ApiRequest<'_>, upstream: Request<RequestBody>, transform: ResponseTransform) -> Box<Self> {
+        Self::or_else(api, upstream, transform, NotFound::Object)
     }
 
-    /// The same for a path that is not a resource. `not_found` is the response if the host has nothing to show.
-    pub(super) fn without_resource(
+    /// The same with another response if the host has nothing to show.
+    pub(super) fn or_else(
         api: &ApiRequest<'_>,
         upstream: Request<RequestBody>,
         transform: ResponseTransform,
-        not_found: Status,
+        not_found: NotFound,
     ) -> Box<Self> {
         Box::new(Self {
             request: upstream,
@@ -134,5 +140,20 @@ impl Plan {
             after: After::Nothing,
             moved: Moved::default(),
         })
+    }
+}
+
+// === impl NotFound ===
+
+impl NotFound {
+    /// The 404 response to this request.
+    pub(crate) fn status(self, api: &ApiRequest<'_>) -> Status {
+        match (self, api.info.resource()) {
+            (Self::Object, Some(request)) => {
+                Status::not_found(request.group_resource(), request.path_name().unwrap_or_default())
+            }
+            (Self::InNamespace, Some(request)) => no_such(request, request.namespace().unwrap_or_default()),
+            (Self::Path, _) | (_, None) => Status::path_not_found(),
+        }
     }
 }

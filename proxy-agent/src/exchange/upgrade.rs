@@ -82,9 +82,15 @@ pub(super) async fn switch(
         Switched::Upgraded(head, host) => Ok(Answer::Upgraded { head, host, client }),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
-            transform_response(&call.view(mapping), transform, || not_found, response, call.answer_collector())
-                .await
-                .map(Answer::Response)
+            transform_response(
+                &call.view(mapping),
+                transform,
+                || not_found.status(&call.api),
+                response,
+                call.answer_collector(),
+            )
+            .await
+            .map(Answer::Response)
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::exchange::classes::rbac::{bindings, roles};
 use crate::exchange::classes::reviews::{self, Kind};
 use crate::exchange::classes::{mirrors, renamed};
 use crate::exchange::classes::{namespaces, shared};
-use crate::exchange::plan::Plan;
+use crate::exchange::plan::{NotFound, Plan};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::synced::known_nodes;
 use crate::exchange::upstream;
@@ -100,7 +100,7 @@ fn unknown(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, 
     upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     // This program finds no namespace in the object, so the filter always hides it.
     let transform = ResponseTransform::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
-    Ok(Plan::without_resource(&call.api, upstream, transform, Status::path_not_found()))
+    Ok(Plan::or_else(&call.api, upstream, transform, NotFound::Path))
 }
 
 /// All namespaces of the cluster: the host's response for all its namespaces, filtered while it streams.

@@ -15,7 +15,7 @@ use crate::exchange::classes::projected::{self, projected_fallback};
 use crate::exchange::classes::reviews::{self, Kind};
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::{is_opaque, program, segment};
-use crate::exchange::plan::{After, Again, Plan};
+use crate::exchange::plan::{After, Again, NotFound, Plan};
 use crate::exchange::query::{NOBODYS, list_query, list_transform};
 use crate::exchange::refusals::{NAMESPACES, forbidden, no_such};
 use crate::exchange::upstream;
@@ -83,7 +83,7 @@ fn nowhere(call: &Call<'_>, request: &ResourceRequest<'_>, namespace: &str) -> R
     let mut upstream = upstream::request(&call.api, Method::GET, &target, As::Agent, empty())?;
     upstream::readable(&call.api, &mut upstream)?;
     let transform = list_transform(call, request, program(request), Filter::ByNamespace)?;
-    Ok(Plan::without_resource(&call.api, upstream, transform, no_such(request, namespace)))
+    Ok(Plan::or_else(&call.api, upstream, transform, NotFound::InNamespace))
 }
 
 /// The path on the host.
@@ -177,7 +177,7 @@ async fn planned_at(
             ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None }
         }
     };
-    let mut plan = Plan::without_resource(&call.api, upstream, transform, no_such(request, namespace.as_str()));
+    let mut plan = Plan::or_else(&call.api, upstream, transform, NotFound::InNamespace);
     plan.otherwise = projected_fallback(call, request).await?;
     plan.again = again;
     if has_node_ports {

@@ -68,12 +68,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
         let target = upstream::target(&path, &query);
         let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Caller, empty())?;
         upstream::readable(&call.api, &mut upstream)?;
-        return Ok(Plan::new(
-            &call.api,
-            request,
-            upstream,
-            list_transform(call, request, program(request), Filter::ByName)?,
-        ));
+        return Ok(Plan::new(&call.api, upstream, list_transform(call, request, program(request), Filter::ByName)?));
     }
     if request.verb() == Verb::Delete && request.subresource().is_none() && UNDELETABLE.contains(&name) {
         return Err(forbidden(request, "this namespace may not be deleted"));
@@ -112,7 +107,7 @@ async fn decide_one(
     };
     upstream::readable(&call.api, &mut upstream)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByName, only: None };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.again = again;
     let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
     if is_write && call.api.cluster.pod_security.is_some() && request.subresource() != Some("finalize") {
@@ -143,7 +138,7 @@ async fn namespace_collection(
             upstream::readable(&call.api, &mut upstream)?;
             let transform =
                 ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
-            let mut plan = Plan::new(&call.api, request, upstream, transform);
+            let mut plan = Plan::new(&call.api, upstream, transform);
             plan.mapping = call.api.mapping.clone().with_requested_namespace(name);
             has_room(call, request, Growth::Namespace)?;
             if !is_dry {

@@ -9,7 +9,7 @@ use crate::exchange::advertised::Advertised;
 use crate::exchange::advertised::document::{Document, Redaction};
 use crate::exchange::api_request::As;
 use crate::exchange::call::Call;
-use crate::exchange::plan::{After, Plan};
+use crate::exchange::plan::{After, NotFound, Plan};
 use crate::exchange::synced::known_definitions;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
@@ -22,7 +22,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &NonResourceRequest<'_>) ->
     let target = upstream::target(request.path(), call.api.info.query());
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, empty())?;
     let advertised = advertised(call, request, upstream.headers_mut()).await?;
-    let mut plan = Plan::without_resource(&call.api, upstream, ResponseTransform::Verbatim, Status::path_not_found());
+    let mut plan = Plan::or_else(&call.api, upstream, ResponseTransform::Verbatim, NotFound::Path);
     if let Some(advertised) = advertised {
         plan.after = After::Advertised(advertised);
     }

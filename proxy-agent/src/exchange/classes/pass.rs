@@ -61,7 +61,7 @@ fn passed(
     } else {
         ResponseTransform::Object { program, filter, only: only.cloned() }
     };
-    Ok(Plan::new(&call.api, request, upstream, transform))
+    Ok(Plan::new(&call.api, upstream, transform))
 }
 
 /// Whether the owner of an object cannot be determined from its metadata alone.

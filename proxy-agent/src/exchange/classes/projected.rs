@@ -159,7 +159,7 @@ async fn decide_about(
     } else {
         ResponseTransform::Object { program: program(request), filter: Filter::ByNamespace, only: None }
     };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.mapping = plan.mapping.with_requested_namespace(projected.to.clone());
     plan.projected = Some(projected);
     Ok(plan)
@@ -184,7 +184,7 @@ pub(crate) async fn projected_fallback(
     let mut upstream = upstream::request(&call.api, Method::GET, &target, As::Agent, empty())?;
     upstream::readable(&call.api, &mut upstream)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByNamespace, only: None };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.projected = Some(projected);
     Ok(Some(plan))
 }

@@ -93,7 +93,7 @@ fn renamed_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Byt
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, sent)?;
     upstream::readable(&call.api, &mut upstream)?;
     let transform = list_transform(call, request, call.api.program(request), Filter::ByRole)?;
-    Ok(Plan::new(&call.api, request, upstream, transform))
+    Ok(Plan::new(&call.api, upstream, transform))
 }
 
 async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
@@ -115,7 +115,7 @@ async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Byte
     upstream::readable(&call.api, &mut upstream)?;
     let transform =
         ResponseTransform::Object { program: call.api.program(request), filter: Filter::ByRole, only: None };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.mapping = call.api.mapping.clone().with_requested_object(&name);
     Ok(plan)
 }
@@ -151,7 +151,7 @@ async fn read_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str
     } else {
         ResponseTransform::Object { program: call.api.program(request), filter: filter(request), only: None }
     };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.mapping = call.api.mapping.clone().with_requested_object(name);
     Ok(plan)
 }
@@ -193,7 +193,7 @@ async fn write_renamed(
     upstream::readable(&call.api, &mut upstream)?;
     let transform =
         ResponseTransform::Object { program: call.api.program(request), filter: filter(request), only: None };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.mapping = call.api.mapping.clone().with_requested_object(name);
     plan.again = again;
     Ok(plan)

@@ -126,7 +126,7 @@ async fn reviewed(
     // The answer about a token already has the user in virtual names.
     let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };
     let transform = ResponseTransform::Review { program, filter: Filter::Everything, answer };
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     if let Some((name, _)) = namespace {
         plan.mapping = plan.mapping.with_requested_namespace(name.clone());
     }

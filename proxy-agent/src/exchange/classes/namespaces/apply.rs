@@ -76,7 +76,7 @@ pub(crate) async fn apply_namespace(
     let mut tried = upstream::request(&call.api, Method::PATCH, &target(true), As::Agent, full(mapped.clone()))?;
     upstream::readable(&call.api, &mut tried)?;
     if options.dry_run {
-        let mut plan = Plan::new(&call.api, request, tried, transform);
+        let mut plan = Plan::new(&call.api, tried, transform);
         plan.mapping = call.api.mapping.clone().with_requested_namespace(name.clone());
         plan.after = After::Tried;
         return Ok(plan);
@@ -94,7 +94,7 @@ pub(crate) async fn apply_namespace(
     for key in [header::ACCEPT, header::CONTENT_TYPE] {
         first.headers_mut().insert(key, HeaderValue::from_static("application/json"));
     }
-    let mut plan = Plan::new(&call.api, request, first, transform);
+    let mut plan = Plan::new(&call.api, first, transform);
     plan.mapping = call.api.mapping.clone().with_requested_namespace(name.clone());
     plan.after = After::FirstApply(FirstApply { name: name.to_string(), target: target(false), body: mapped });
     Ok(plan)

@@ -59,7 +59,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
             upstream::readable(&call.api, &mut upstream)?;
             let transform =
                 ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
-            let mut plan = Plan::new(&call.api, request, upstream, transform);
+            let mut plan = Plan::new(&call.api, upstream, transform);
             plan.written = (!is_dry_run(call, &body.bytes())?).then(|| WrittenRbac::Binding(name.to_owned()));
             Ok(plan)
         }
@@ -70,7 +70,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
             let mut upstream = upstream::request(&call.api, Method::DELETE, &target, As::Agent, full(body.bytes()))?;
             upstream::readable(&call.api, &mut upstream)?;
             let transform = list_transform(call, request, program(request), Filter::Everything)?;
-            let mut plan = Plan::new(&call.api, request, upstream, transform);
+            let mut plan = Plan::new(&call.api, upstream, transform);
             plan.written = (!is_dry_run(call, &body.bytes())?).then_some(WrittenRbac::Bindings);
             Ok(plan)
         }
@@ -102,7 +102,7 @@ fn read_bindings(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<P
     } else {
         ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None }
     };
-    Ok(Plan::new(&call.api, request, upstream, transform))
+    Ok(Plan::new(&call.api, upstream, transform))
 }
 
 async fn write_binding(
@@ -128,7 +128,7 @@ async fn write_binding(
     has_room(call, request, Growth::Binding(&tried.result))?;
     upstream::readable(&call.api, &mut tried.request)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
-    let mut plan = Plan::new(&call.api, request, tried.request, transform);
+    let mut plan = Plan::new(&call.api, tried.request, transform);
     plan.again = tried.again;
     plan.written = if is_dry_run(call, &body.bytes())? {
         None

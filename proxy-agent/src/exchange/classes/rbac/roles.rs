@@ -64,7 +64,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
             upstream::readable(&call.api, &mut upstream)?;
             let transform =
                 ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
-            let mut plan = Plan::new(&call.api, request, upstream, transform);
+            let mut plan = Plan::new(&call.api, upstream, transform);
             plan.written = (!is_dry_run(call, &body.bytes())?).then_some(WrittenRbac::Role);
             Ok(plan)
         }
@@ -95,7 +95,7 @@ fn read_role(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Resu
     } else {
         ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None }
     };
-    Ok(Plan::new(&call.api, request, upstream, transform))
+    Ok(Plan::new(&call.api, upstream, transform))
 }
 
 /// A list or watch of the cluster's own and shared roles, or a deletion of its own. The agent applies the label
@@ -118,8 +118,7 @@ fn role_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) 
     let target = upstream::target(&request.path().build(), &query);
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, sent)?;
     upstream::readable(&call.api, &mut upstream)?;
-    let mut plan =
-        Plan::new(&call.api, request, upstream, list_transform(call, request, program(request), Filter::ByRole)?);
+    let mut plan = Plan::new(&call.api, upstream, list_transform(call, request, program(request), Filter::ByRole)?);
     plan.selecting = selecting;
     plan.written =
         (request.verb() == Verb::DeleteCollection && !is_dry_run(call, &body.bytes())?).then_some(WrittenRbac::Role);
@@ -149,7 +148,7 @@ async fn write_role(
     may_make(call, request, &host, tried.is_new).await?;
     upstream::readable(&call.api, &mut tried.request)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None };
-    let mut plan = Plan::new(&call.api, request, tried.request, transform);
+    let mut plan = Plan::new(&call.api, tried.request, transform);
     plan.again = tried.again;
     plan.written = (!is_dry_run(call, &body.bytes())?).then_some(WrittenRbac::Role);
     Ok(plan)

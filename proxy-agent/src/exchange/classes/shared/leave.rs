@@ -98,7 +98,7 @@ fn delete_shared(
     let options = deletion.of(live.text("uid"), live.text("resourceVersion"));
     let mut upstream = put_upstream(call, Method::DELETE, path, &query, &options)?;
     upstream::readable(&call.api, &mut upstream)?;
-    let mut plan = Plan::new(&call.api, request, upstream, shared_transform(call, request));
+    let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.again = Again::AfterConflict;
     Ok(plan)
 }
@@ -120,7 +120,7 @@ fn leave_to_others(
     }
     let mut upstream = put_upstream(call, Method::PUT, path, &query, live.value())?;
     upstream.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
-    let mut plan = Plan::new(&call.api, request, upstream, shared_transform(call, request));
+    let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.again = Again::AfterConflict;
     if !deletion.is_dry_run() {
         plan.moved.from = live.stored().map(|stored| stored.id.clone());

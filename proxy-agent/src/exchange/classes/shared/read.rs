@@ -22,7 +22,7 @@ pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Res
     let target = upstream::target(&request.path().build(), call.api.info.query());
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, empty())?;
     upstream::readable(&call.api, &mut upstream)?;
-    Ok(Plan::new(&call.api, request, upstream, shared_transform(call, request)))
+    Ok(Plan::new(&call.api, upstream, shared_transform(call, request)))
 }
 
 /// Lists the objects that the query selects, by the labels that the cluster sees.
@@ -38,7 +38,7 @@ pub(crate) fn list_shared(
     let mut upstream = upstream::request(&call.api, method, &target, As::Agent, empty())?;
     upstream::readable(&call.api, &mut upstream)?;
     let transform = list_transform(call, request, call.api.program(request), Filter::Shared)?;
-    let mut plan = Plan::new(&call.api, request, upstream, transform);
+    let mut plan = Plan::new(&call.api, upstream, transform);
     plan.selecting = Some(selector).filter(|selector| !selector.is_empty());
     Ok(plan)
 }

@@ -58,7 +58,7 @@ pub(crate) async fn write_status(
     }
     let mut upstream = put_upstream(call, Method::PUT, &path, &write_query(call)?, object.value())?;
     upstream::readable(&call.api, &mut upstream)?;
-    let mut plan = Plan::new(&call.api, request, upstream, shared_transform(call, request));
+    let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.again = Again::AfterConflict;
     Ok(plan)
 }

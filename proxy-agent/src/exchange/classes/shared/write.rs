@@ -136,7 +136,7 @@ async fn make(
     let path = collection(request);
     let mut upstream = put_upstream(call, Method::POST, &path, &write_query(call)?, object.value())?;
     upstream::readable(&call.api, &mut upstream)?;
-    let mut plan = Plan::new(&call.api, request, upstream, shared_transform(call, request));
+    let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.moved = moved;
     // Another cluster may create it in the meantime.
     plan.again = Again::AfterConflict;
@@ -214,7 +214,7 @@ async fn put_shared(
     }
     let mut upstream = put_upstream(call, Method::PUT, path, &query, object.value())?;
     upstream::readable(&call.api, &mut upstream)?;
-    let mut plan = Plan::new(&call.api, request, upstream, shared_transform(call, request));
+    let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.moved = moved;
     plan.again = Again::AfterConflict;
     Ok(plan)
