@@ -19,9 +19,8 @@ use crate::{Budget, Owner};
 /// The bytes that the other end of the tunnel sends on one stream.
 #[derive(Debug)]
 pub struct Inbound {
-    slot: Arc<Slot>,
-    /// Whether the stream ended with its headers, so that no lock is needed.
-    empty: bool,
+    /// `None` if the stream ended with its headers.
+    slot: Option<Arc<Slot>>,
     exact: Option<u64>,
 }
 
@@ -30,12 +29,12 @@ pub struct Inbound {
 impl Inbound {
     /// A stream that is charged to a tunnel's budget.
     pub fn new(stream: RecvStream, budget: &Budget) -> Self {
-        let empty = stream.is_end_stream();
-        let slot = Arc::new(Slot::new(stream));
-        if !empty {
-            budget.admit(&slot);
+        if stream.is_end_stream() {
+            return Self { slot: None, exact: None };
         }
-        Self { slot, empty, exact: None }
+        let slot = Arc::new(Slot::new(stream));
+        budget.admit(&slot);
+        Self { slot: Some(slot), exact: None }
     }
 
     /// Sets the body's length from the peer's `content-length`, which `h2` enforces.
@@ -47,15 +46,17 @@ impl Inbound {
 
     /// Sets the owner that is charged for unread bytes.
     pub fn set_owner(&self, owner: Owner) {
-        self.slot.set_owner(owner);
+        if let Some(slot) = &self.slot {
+            slot.set_owner(owner);
+        }
     }
 
     /// The next bytes, which are never empty; `None` at the end of data. Releases their flow-control capacity.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, InboundError>>> {
-        if self.empty {
-            return Poll::Ready(None);
+        match &self.slot {
+            Some(slot) => slot.poll_chunk(cx),
+            None => Poll::Ready(None),
         }
-        self.slot.poll_chunk(cx)
     }
 }
 
@@ -63,31 +64,30 @@ impl Body for Inbound {
     type Data = Bytes;
     type Error = InboundError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, InboundError>>> {
-        if self.empty {
-            return Poll::Ready(None);
-        }
-        let chunk = self.slot.poll_chunk(cx);
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, InboundError>>> {
+        let Self { slot, exact } = self.get_mut();
+        let Some(slot) = slot else { return Poll::Ready(None) };
+        let chunk = slot.poll_chunk(cx);
         match chunk {
             Poll::Ready(Some(Ok(bytes))) => {
-                if let Some(left) = &mut self.exact {
+                if let Some(left) = exact {
                     *left = left.saturating_sub(bytes.len() as u64);
                 }
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Poll::Ready(Some(Err(err))) => Poll::Ready(Some(Err(err))),
-            Poll::Ready(None) => self.slot.poll_trailers(cx),
+            Poll::Ready(None) => slot.poll_trailers(cx),
             Poll::Pending => Poll::Pending,
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.empty || self.slot.is_end_stream()
+        self.slot.as_ref().is_none_or(|slot| slot.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self.exact {
-            _ if self.empty => SizeHint::with_exact(0),
+            _ if self.slot.is_none() => SizeHint::with_exact(0),
             Some(exact) => SizeHint::with_exact(exact),
             None => SizeHint::default(),
         }

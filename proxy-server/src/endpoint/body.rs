@@ -14,7 +14,6 @@ use crate::tunnel::Lease;
 
 /// A body towards the client.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all bodies are of the larger variant")]
 pub(super) enum ResponseBody {
     /// Our own, in one piece.
     Whole(Option<Bytes>),
