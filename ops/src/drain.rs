@@ -4,6 +4,7 @@
 //! Only this module spawns on a runtime. What is *not* here: what a task does when it is cancelled. A listener stops
 //! accepting, a tunnel sends GOAWAY; each sees [`Tasks::cancelled`] and ends in its own way.
 
+mod kept;
 mod running;
 mod signal;
 
@@ -21,6 +22,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, Span};
 
+use kept::{Dropping, Kept};
 use running::Running;
 pub use signal::{Signal, Signals, signal};
 
@@ -36,8 +38,8 @@ struct Scope {
     tracker: TaskTracker,
     /// Cancelled when a drain begins.
     ending: CancellationToken,
-    /// Cancelled when the drain is given up. Tasks are then dropped at their next await.
-    dropping: CancellationToken,
+    /// Begins when the drain is given up. Tasks are then dropped at their next await.
+    dropping: Arc<Dropping>,
     running: Running,
 }
 
@@ -65,7 +67,7 @@ impl Tasks {
                 parent: None,
                 tracker: TaskTracker::new(),
                 ending: CancellationToken::new(),
-                dropping: CancellationToken::new(),
+                dropping: Arc::default(),
                 running: Running::default(),
             }),
         }
@@ -80,7 +82,7 @@ impl Tasks {
                 parent: Some(self.scope.clone()),
                 tracker: TaskTracker::new(),
                 ending: self.scope.ending.child_token(),
-                dropping: self.scope.dropping.child_token(),
+                dropping: self.scope.dropping.child(),
                 running: Running::default(),
             }),
         }
@@ -104,10 +106,10 @@ impl Tasks {
     {
         // Taken here and not in the task, so that a drain which begins before the first poll waits for the task too.
         let tracked: Vec<_> = self.scopes().map(|scope| (scope.tracker.token(), scope.running.enter(name))).collect();
-        let dropping = self.scope.dropping.clone();
+        let dropping = Arc::clone(&self.scope.dropping);
         let task = async move {
             let _tracked = tracked;
-            let outcome = dropping.run_until_cancelled(catch_panic(future)).await;
+            let outcome = Kept::new(dropping, catch_panic(future)).await;
             if let Some(Err(panic)) = outcome {
                 tracing::error!(task = name, panic = panic_text(&*panic), "task panicked");
             }
@@ -147,7 +149,7 @@ impl Tasks {
             _ = hurry => Drained::Hurried(self.scope.running.names()),
             () = tokio::time::sleep(deadline) => Drained::Deadline(self.scope.running.names()),
         };
-        self.scope.dropping.cancel();
+        self.scope.dropping.begin();
         // Dropping takes no time, unless a task blocks its thread. Such a task must not prevent the process from
         // ending.
         let _ = tokio::time::timeout(DROP_TIMEOUT, self.scope.tracker.wait()).await;
