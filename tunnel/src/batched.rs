@@ -36,8 +36,9 @@ struct State<S> {
 /// separate them, and the peer would wake up for both.
 const BATCH: usize = 64 * 1024;
 
-/// The first allocation for what is gathered.
-const ROOM: usize = 16 * 1024;
+/// A longer write fills records by itself, so it is not copied: the payload of one record. Also the first allocation for what
+/// is gathered.
+const LARGE: usize = 16 * 1024;
 
 // === impl Batched ===
 
@@ -151,14 +152,14 @@ impl<S: AsyncWrite + Unpin> State<S> {
         if let Some(kind) = self.failed {
             return Poll::Ready(Err(kind.into()));
         }
-        if self.waiting.len() + bytes > BATCH {
+        if bytes > LARGE || self.waiting.len() + bytes > BATCH {
             ready!(self.poll_empty(cx))?;
         }
-        if bytes > BATCH {
+        if bytes > LARGE {
             return Poll::Ready(Ok(false));
         }
         if self.waiting.is_empty() {
-            self.waiting.reserve(ROOM);
+            self.waiting.reserve(LARGE);
         }
         Poll::Ready(Ok(true))
     }
@@ -229,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_write_passes_by_behind_what_waited() {
-        let large = vec![b'x'; BATCH + 1];
+        let large = vec![b'x'; LARGE + 1];
         let (mut batched, _turns) = Batched::new(Written::default());
         batched.write_all(b"first").await.unwrap();
         batched.write_all(&large).await.unwrap();
