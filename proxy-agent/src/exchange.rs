@@ -11,7 +11,7 @@
 //!
 //! | phase | module | what it adds | it may |
 //! |---|---|---|---|
-//! | limits | `cost`, `services` | a charge for the head | wait until the agent knows the host |
+//! | limits | `cost`, `services` | a charge for the head, a place among the requests in flight | wait until the agent knows the host |
 //! | identify | `authenticate` | the caller: `Authenticated` | send a TokenReview |
 //! | authorise | `authorise` | the right: `Call`, with the facts as `ApiRequest` | send reviews |
 //! | receive_body | `body` | the `Body` | keep up to 3 MiB |
@@ -80,6 +80,7 @@ use commitment::Commitment;
 use incoming::Incoming;
 use record::Record;
 pub(crate) use services::Services;
+use stack::Answer;
 use upgrade::Handshake;
 
 /// Serves API requests. Cheap to clone.
@@ -125,6 +126,7 @@ impl Exchange {
             uri: &head.uri,
             headers: head.headers,
             body,
+            is_upgrade: false,
             commitment: &commitment,
             record: &mut record,
         };
@@ -135,7 +137,7 @@ impl Exchange {
             () = commitment.reset(&mut respond) => return Ok(()),
         };
         match exchanged {
-            Ok(response) => {
+            Ok(Answer { response, in_flight: _in_flight }) => {
                 let (mut parts, body) = response.into_parts();
                 record.write(parts.status, &mut parts.headers);
                 let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
@@ -186,6 +188,7 @@ impl Exchange {
             uri: &head.uri,
             headers: head.headers,
             body,
+            is_upgrade: true,
             commitment: &commitment,
             record: &mut record,
         };

@@ -13,6 +13,7 @@ use rewrite::request::Reason;
 use caller::authn::Unauthenticated;
 use caller::authz::Refused;
 use host_client::HostError;
+use virtual_cluster::share::in_flight::Kind;
 
 /// Why a request does not get a response of the host.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,9 @@ pub(crate) enum Exhausted {
     /// The memory for heads.
     #[error("too many requests: long URLs and headers of waiting requests use up the agent's memory for this cluster")]
     Heads,
+    /// The [requests in flight](virtual_cluster::share::in_flight) of a kind.
+    #[error("too many requests: this cluster has too many {} at a time", of_kind(*.0))]
+    InFlight(Kind),
     /// The [seats](virtual_cluster::share::seats) at the host.
     #[error("too many requests: other lists and watches of this cluster occupy all of its seats at the API server")]
     Seats,
@@ -77,6 +81,14 @@ pub(crate) enum Exhausted {
     Weight(Duration),
 }
 
+fn of_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Short => "requests without a complete response",
+        Kind::LongRunning => "watches, logs and proxied requests",
+        Kind::Session => "sessions (exec, attach, port-forward, WebSocket)",
+    }
+}
+
 // === impl Exhausted ===
 
 impl Exhausted {
@@ -84,7 +96,7 @@ impl Exhausted {
     fn retry_after(self) -> u32 {
         match self {
             Self::Weight(wait) => u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1),
-            Self::Memory | Self::Heads | Self::Seats | Self::LargeObjects => 1,
+            Self::Memory | Self::Heads | Self::InFlight(_) | Self::Seats | Self::LargeObjects => 1,
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::{AllNodes, OwnNodes};
 use crate::roles::Roles;
+use crate::share::in_flight::{InFlight, MaxInFlight};
 use crate::share::large_objects::{LargeObjectLimits, PARSED};
 use crate::share::seats::Seats;
 use crate::share::write_rate::WriteRateLimit;
@@ -67,6 +68,7 @@ pub struct VirtualClusters {
     lists: FairBudget,
     watches: FairBudget,
     heads: FairBudget,
+    in_flight: MaxInFlight,
     parsed: Arc<Semaphore>,
     reserved: Reserved,
 }
@@ -107,6 +109,8 @@ pub struct VirtualCluster {
 pub struct LastingState {
     /// Cancelled when the cluster leaves the configuration: its requests must end.
     pub end: CancellationToken,
+    /// The limit for the number of its requests.
+    pub in_flight: InFlight,
     /// The memory budget of its requests.
     pub memory: Memory,
     /// The limits for its large objects.
@@ -203,6 +207,7 @@ impl VirtualClusters {
             lists: FairBudget::new(LISTS, DEFAULT_LIST_LIMIT),
             watches: FairBudget::new(WATCHES, WATCHES / 3),
             heads: FairBudget::new(HEADS, HEADS / 2),
+            in_flight: MaxInFlight::default(),
             parsed: Arc::new(Semaphore::new(PARSED)),
         };
         clusters.exchange(clusters.read(configured)?);
@@ -237,6 +242,7 @@ impl VirtualClusters {
         };
         LastingState {
             end: CancellationToken::new(),
+            in_flight: self.in_flight.share(),
             memory,
             large_objects: Arc::new(LargeObjectLimits::new(Arc::clone(&self.parsed))),
             write_rate: Arc::default(),

@@ -1,8 +1,10 @@
 //! The limits of one virtual cluster for resources that all virtual clusters share.
 //!
-//! [`seats`] limits the streamed responses at the host, [`large_objects`] limits how many large objects are processed
-//! at a time, and [`write_rate`] limits the rate of bodies that cost the host much.
+//! [`in_flight`] limits the number of requests, [`seats`] limits the streamed responses at the host, [`large_objects`]
+//! limits how many large objects are processed at a time, and [`write_rate`] limits the rate of bodies that cost the host
+//! much.
 
+pub mod in_flight;
 pub mod large_objects;
 pub mod seats;
 pub mod write_rate;

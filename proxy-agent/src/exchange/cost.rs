@@ -8,7 +8,7 @@ use kube_wire::gvr::GroupKind;
 use kube_wire::media::{BodyType, Encoding};
 use kube_wire::query::WriteOptions;
 use kube_wire::status::{CauseType, FieldError};
-use kube_wire::{Status, Target, Verb};
+use kube_wire::{RequestInfo, Status, Target, Verb};
 use rewrite::field_manager::{self, Defect};
 use rewrite::{json, protobuf, yaml};
 use serde::de::IgnoredAny;
@@ -20,6 +20,7 @@ use crate::exchange::kinds::group_kind;
 use crate::refusal::{Exhausted, Refusal};
 use crate::translate::{Upstream, encoding};
 use virtual_cluster::clusters::VirtualCluster;
+use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
 use virtual_cluster::share::seats::Load;
 use virtual_cluster::share::write_rate::{self, BURST, BURST_OF_DEFINITIONS};
@@ -72,6 +73,16 @@ pub(crate) fn charge_head(
         ..=UNCHARGED_HEAD => Ok(None),
         length => cluster.lasting.memory.heads.reserve(length).map(Some).ok_or(Exhausted::Heads.into()),
     }
+}
+
+/// Counts a request until its response has ended.
+pub(crate) fn count(cluster: &VirtualCluster, kind: Kind) -> Result<Reservation, Refusal> {
+    cluster.lasting.in_flight.admit(kind).ok_or(Exhausted::InFlight(kind).into())
+}
+
+/// The kind of a request that does not switch protocols.
+pub(crate) fn kind_of(info: &RequestInfo<'_>) -> Kind {
+    if info.is_long_running() { Kind::LongRunning } else { Kind::Short }
 }
 
 /// The error for the name of a field manager.

@@ -18,9 +18,18 @@ pub(super) struct Incoming<'a> {
     pub(super) uri: &'a Uri,
     pub(super) headers: HeaderMap,
     pub(super) body: Inbound,
+    /// Whether it switches protocols.
+    pub(super) is_upgrade: bool,
     /// Whether a reset by the client ends the request.
     pub(super) commitment: &'a Commitment,
     pub(super) record: &'a mut Record,
+}
+
+/// What a request holds from the phase `limits` on.
+pub(super) struct Held {
+    pub(super) in_flight: Reservation,
+    /// The charge for a long head.
+    pub(super) _charge: Option<Reservation>,
 }
 
 /// A request in the phases after `limits`: `C` is what is known about it, and `B` its body.
@@ -29,5 +38,5 @@ pub(super) struct Known<'a, C, B> {
     pub(super) body: B,
     pub(super) commitment: &'a Commitment,
     pub(super) record: &'a mut Record,
-    pub(super) charge: Option<Reservation>,
+    pub(super) held: Held,
 }

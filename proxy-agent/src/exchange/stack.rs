@@ -13,24 +13,29 @@ use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
 use crate::exchange::cost;
-use crate::exchange::incoming::{Incoming, Known};
+use crate::exchange::incoming::{Held, Incoming, Known};
 use crate::exchange::phase::phase;
 use crate::exchange::upgrade::{self, Handshake};
 use crate::refusal::{Exhausted, Refusal};
 use crate::translate::ShownBody;
+use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::seats::{Occupied, Seated};
 
-/// The response for the client, or why the agent refuses the request.
-pub(super) type Answer = Result<Response<Seated<ShownBody>>, Refusal>;
+/// The response for the client.
+pub(super) struct Answer {
+    pub(super) response: Response<Seated<ShownBody>>,
+    /// Keep it until the response has ended.
+    pub(super) in_flight: Reservation,
+}
 
-/// A request within the limits, with the charge for its head.
-struct Limited<'a>(Incoming<'a>, Option<Reservation>);
+/// A request within the limits.
+struct Limited<'a>(Incoming<'a>, RequestInfo<'a>, Held);
 
 /// A request that holds the permits for its response.
 struct Ready<'a>(Known<'a, Box<Call<'a>>, Body>, Option<Occupied>);
 
 /// The last service at work.
-type Responding<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>>;
 
 /// Passes a request that switches protocols through its stack.
 ///
@@ -45,15 +50,14 @@ pub(super) fn serve_upgrade<'a>(
 /// Passes a request through the stack.
 ///
 /// Boxed, because otherwise the compiler cannot prove that the future is `Send` (rust-lang/rust#110338).
-pub(super) fn serve<'a>(incoming: Incoming<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+pub(super) fn serve<'a>(incoming: Incoming<'a>) -> Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>> {
     Box::pin(stack().oneshot(incoming))
 }
 
 /// All phases, in the order in which a request passes through them.
-fn stack<'a>() -> impl Service<Incoming<'a>, Response = Response<Seated<ShownBody>>, Error = Refusal, Future: Send> {
+fn stack<'a>() -> impl Service<Incoming<'a>, Response = Answer, Error = Refusal, Future: Send> {
     ServiceBuilder::new()
-        // First, because a client needs no credentials to use up what all clients share. It knows only the length of the
-        // head.
+        // First, because a client needs no credentials to use up what all clients share. It knows only the head.
         .layer(phase(limits))
         // Before anything is asked of the host about the request, apart from the owner of a token.
         .layer(phase(identify))
@@ -80,34 +84,37 @@ fn upgrade_stack<'a>(
         .service(service_fn(move |known| upgrade::switch(known, handshake.clone())))
 }
 
-/// Charges a long head, and refuses requests until the cluster can be served.
+/// Charges a long head, counts the request, and refuses requests until the cluster can be served.
 async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
-    let charge = cost::charge_head(incoming.cluster, incoming.uri, &incoming.headers)?;
-    incoming.services.admit(incoming.cluster).await?;
-    Ok(Limited(incoming, charge))
+    let Incoming { services, cluster, method, uri, ref headers, .. } = incoming;
+    let charge = cost::charge_head(cluster, uri, headers)?;
+    let info = RequestInfo::parse(method, uri.path(), uri.query());
+    let info = info.map_err(|error| Refusal::from(&error))?;
+    incoming.record.parsed(&info);
+    let kind = if incoming.is_upgrade { Kind::Session } else { cost::kind_of(&info) };
+    let in_flight = cost::count(cluster, kind)?;
+    services.admit(cluster).await?;
+    Ok(Limited(incoming, info, Held { in_flight, _charge: charge }))
 }
 
 async fn identify(limited: Limited<'_>) -> Result<Known<'_, Authenticated<'_>, Inbound>, Refusal> {
-    let Limited(Incoming { services, cluster, method, uri, headers, body, commitment, record }, charge) = limited;
-    let info = RequestInfo::parse(method, uri.path(), uri.query());
-    let info = info.map_err(|error| Refusal::from(&error))?;
-    record.parsed(&info);
+    let Limited(Incoming { services, cluster, headers, body, commitment, record, .. }, info, held) = limited;
     let call = authenticate(services, cluster, info, headers).await?;
     record.identified(call.caller());
-    Ok(Known { call, body, commitment, record, charge })
+    Ok(Known { call, body, commitment, record, held })
 }
 
 async fn authorise<'a>(
     known: Known<'a, Authenticated<'a>, Inbound>,
 ) -> Result<Known<'a, Box<Call<'a>>, Inbound>, Refusal> {
-    let Known { call, body, commitment, record, charge } = known;
-    Ok(Known { call: call.authorise().await?, body, commitment, record, charge })
+    let Known { call, body, commitment, record, held } = known;
+    Ok(Known { call: call.authorise().await?, body, commitment, record, held })
 }
 
 async fn receive_body<'a>(known: Known<'a, Box<Call<'a>>, Inbound>) -> Result<Known<'a, Box<Call<'a>>, Body>, Refusal> {
-    let Known { call, body, commitment, record, charge } = known;
+    let Known { call, body, commitment, record, held } = known;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
-    Ok(Known { call, body, commitment, record, charge })
+    Ok(Known { call, body, commitment, record, held })
 }
 
 /// Waits for the seats of a response that occupies the host while it streams.
@@ -117,13 +124,14 @@ async fn take_seats<'a>(known: Known<'a, Box<Call<'a>>, Body>) -> Result<Ready<'
     Ok(Ready(known, Some(occupied)))
 }
 
-async fn respond(ready: Ready<'_>) -> Answer {
-    let Ready(Known { mut call, body, commitment, record, charge: _charge }, occupied) = ready;
+async fn respond(ready: Ready<'_>) -> Result<Answer, Refusal> {
+    let Ready(Known { mut call, body, commitment, record, held }, occupied) = ready;
     let response = carry_out(&mut call, &body, commitment).await;
     let response = response.inspect_err(|_| record.warned(call.shown_warnings()))?;
-    Ok(response.map(|body| match body.read_timeout() {
+    let response = response.map(|body| match body.read_timeout() {
         // The host has sent all of it, so it occupies no seats.
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, occupied),
-    }))
+    });
+    Ok(Answer { response, in_flight: held.in_flight })
 }

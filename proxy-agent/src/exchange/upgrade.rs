@@ -3,9 +3,9 @@
 //! The tunnel carries them as extended CONNECT, with the method of the client in a header. The API server gets an
 //! HTTP/1.1 upgrade on a separate connection. After its response 101, bytes are forwarded in both directions.
 
-use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
 use ::tunnel::pipe::{Traffic, pipe};
+use ::tunnel::{Inbound, Reservation};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request};
@@ -17,7 +17,7 @@ use tracing::debug;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::decide::decide;
-use crate::exchange::incoming::Known;
+use crate::exchange::incoming::{Held, Known};
 use crate::exchange::plan::Plan;
 use crate::exchange::record::Record;
 use crate::refusal::Refusal;
@@ -34,8 +34,11 @@ const HANDSHAKE: [HeaderName; 6] = [
     HeaderName::from_static("x-stream-protocol-version"),
 ];
 
+/// The response for the client, with the place of the request among those in flight.
+pub(crate) struct Answer(HostAnswer, Reservation);
+
 /// The host's response.
-pub(crate) enum Answer {
+enum HostAnswer {
     /// The host has switched protocols (101).
     Upgraded { head: Response<()>, host: UpgradedStream, client: Inbound },
     /// Any other response.
@@ -57,7 +60,7 @@ pub(super) async fn switch(
     Handshake { token, headers: handshake }: Handshake,
 ) -> Result<Answer, Refusal> {
     // The charge for the head is held until the host has answered, which a pod can delay for long.
-    let Known { call, body: client, charge: _charge, .. } = known;
+    let Known { call, body: client, held: Held { in_flight, _charge }, .. } = known;
     let connects = matches!(call.api.info.target(), Target::Resource(request) if request.is_connect());
     if !connects {
         return Err(bad_request("only exec, attach, portforward and proxy switch protocols"));
@@ -79,18 +82,12 @@ pub(super) async fn switch(
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
     match call.services.host.switch(request).await? {
-        Switched::Upgraded(head, host) => Ok(Answer::Upgraded { head, host, client }),
+        Switched::Upgraded(head, host) => Ok(Answer(HostAnswer::Upgraded { head, host, client }, in_flight)),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
-            transform_response(
-                &call.view(mapping),
-                transform,
-                || not_found.status(&call.api),
-                response,
-                call.answer_collector(),
-            )
-            .await
-            .map(Answer::Response)
+            let (view, collector) = (call.view(mapping), call.answer_collector());
+            let shown = transform_response(&view, transform, || not_found.status(&call.api), response, collector).await?;
+            Ok(Answer(HostAnswer::Response(shown), in_flight))
         }
     }
 }
@@ -125,8 +122,9 @@ impl Handshake {
 impl Answer {
     /// Sends the response to the client, and then forwards bytes or the body.
     pub(crate) async fn carry(self, mut respond: SendResponse<Bytes>, record: &mut Record) -> Result<(), h2::Error> {
-        match self {
-            Self::Upgraded { head, host, client } => {
+        let Self(answer, _in_flight) = self;
+        match answer {
+            HostAnswer::Upgraded { head, host, client } => {
                 let mut response = Response::new(());
                 // HTTP/2 has no status 101. The response to an accepted extended CONNECT is 200 (RFC 8441 section 5).
                 *response.status_mut() = StatusCode::OK;
@@ -142,7 +140,7 @@ impl Answer {
                 }
                 Ok(())
             }
-            Self::Response(response) => {
+            HostAnswer::Response(response) => {
                 let (parts, body) = response.into_parts();
                 let bodiless = body.is_end_stream();
                 // 200 would mean that the protocol was switched.

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use test_host::{Reply, expect};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::config::ProxyAgentConfiguration;
 use crate::tests::agent::Ask;
 use crate::tests::scripted::{CONFIG, Scripted, Unknown};
+use virtual_cluster::share::in_flight::Kind;
 
 /// Longer than an agent needs for anything here.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -77,6 +78,60 @@ async fn a_cluster_has_seats_for_three_lists() {
     agent
         .exchange(Ask::get(MAPS), expect("GET", "/api/v1/namespaces/edge-ke/configmaps"), Reply::json(200, &list))
         .await;
+}
+
+/// kube-apiserver counts requests in the same two groups (`--max-requests-inflight`).
+#[tokio::test(start_paused = true)]
+async fn a_cluster_has_so_many_requests_in_flight() {
+    const SHORT: usize = 1_000;
+    let agent = Scripted::new().await;
+    agent.always(|received| received.path().starts_with("/api/v1/namespaces/edge-ke/pods").then(Reply::never));
+    let mut waiting = Vec::new();
+    for _ in 0..SHORT {
+        waiting.push(agent.agent.begin(Ask::get("/api/v1/namespaces/edge/pods/a")).await);
+    }
+    agent.until_unanswered(SHORT).await;
+    let answer = agent.ask(Ask::get(&format!("{MAPS}/a"))).await;
+    assert_eq!((answer.code, &answer.headers["retry-after"]), (429, &"1".parse().unwrap()));
+    assert!(answer.refusal().2.contains("too many requests without a complete response"), "{:?}", answer.refusal());
+    // Neither another cluster nor a watch is refused.
+    let other = expect("GET", "/api/v1/namespaces/edge-hz/configmaps/a");
+    agent.exchange(Ask::get(&format!("{MAPS}/a")).of("hz"), other, Reply::json(200, &json!({}))).await.expect(200);
+    agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps?watch=1"), Reply::watch(&[]));
+    assert_eq!(agent.agent.open(Ask::get(&format!("{MAPS}?watch=1"))).await.code, 200);
+    waiting.pop().unwrap().reset();
+    agent.until_unanswered(SHORT - 1).await;
+    let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
+    agent.exchange(Ask::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
+}
+
+/// Both count until they end.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_has_so_many_watches_and_sessions() {
+    let agent = Scripted::new().await;
+    let cluster = agent.clusters.get(&"ke".parse().unwrap()).unwrap();
+    let in_flight = &cluster.lasting.in_flight;
+    let mut watches: Vec<_> = std::iter::from_fn(|| in_flight.admit(Kind::LongRunning)).collect();
+    let mut sessions: Vec<_> = std::iter::from_fn(|| in_flight.admit(Kind::Session)).collect();
+    let watch = || Ask::get(&format!("{MAPS}?watch=1"));
+    let exec = || Ask::get("/api/v1/namespaces/edge/pods/a/exec?command=sh");
+    let (code, _, message) = agent.ask(watch()).await.refusal();
+    assert!(code == 429 && message.contains("too many watches"), "{code} {message}");
+    let mut refused = agent.agent.upgrade(exec(), "websocket").await;
+    let message = String::from_utf8(refused.rest().await.to_vec()).unwrap();
+    assert!(refused.code == 429 && message.contains("too many sessions"), "{message}");
+    (watches.pop(), sessions.pop());
+    agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps?watch=1"), Reply::watch(&[]));
+    let open = agent.agent.open(watch()).await;
+    agent.on(expect("GET", "/api/v1/namespaces/edge-ke/pods/a/exec?command=sh"), Reply::switch("websocket"));
+    let mut session = agent.agent.upgrade(exec(), "websocket").await;
+    assert_eq!(session.echoed(b"ls\n").await, "ls\n");
+    let is_free = || [Kind::LongRunning, Kind::Session].map(|kind| in_flight.admit(kind).is_some());
+    assert_eq!(is_free(), [false; 2]);
+    drop((open, session));
+    sleep(MINUTE).await;
+    assert_eq!(is_free(), [true; 2]);
+    agent.check();
 }
 
 /// The agent collects a body for as long as an API server takes for the whole request.
