@@ -21,7 +21,8 @@ use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
 use request_metrics::{Names, RequestMetrics};
 use tokio::runtime::Handle;
-use tracing::info;
+use tracing::{info, warn};
+use tunnel::Budget;
 
 use crate::config::ProxyAgentConfiguration;
 use crate::dial::{Dial, Egress};
@@ -41,6 +42,7 @@ pub struct App {
     probes: Listener,
     admin: Listener,
     dial: Dial,
+    unread: Arc<Budget>,
     servers: Vec<Authority>,
     reload: reload::Reload,
     standing: standing::Standing,
@@ -93,7 +95,9 @@ impl App {
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
         let main = Handle::current();
-        let streams = Streams { layer4, exchange, offers: offers.clone(), tasks: tasks.child(), main };
+        let unread = Budget::new(protocol::settings::BUFFER_BUDGET);
+        let streams =
+            Streams { layer4, exchange, offers: offers.clone(), unread: Arc::clone(&unread), tasks: tasks.child(), main };
         let (workers, threads) = Workers::start(cores()).context("cannot start threads")?;
         let dial = Dial {
             tls: Arc::new(tls),
@@ -114,6 +118,7 @@ impl App {
             probes,
             admin,
             dial,
+            unread,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
             standing,
@@ -126,7 +131,7 @@ impl App {
 
     /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, servers, reload, standing, metrics, threads, tasks, .. } = self;
+        let Self { probes, admin, dial, unread, servers, reload, standing, metrics, threads, tasks, .. } = self;
         observe::serve((probes, admin), standing, &metrics, &dial.workers, &tasks);
         let ending = tasks.clone();
         let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
@@ -138,6 +143,7 @@ impl App {
                 }
             }
         };
+        tasks.spawn("unread", until_stopped(Box::pin(keep(unread))));
         tasks.spawn("reload", until_stopped(Box::pin(reload.run())));
         for server in servers {
             tasks.spawn("dial", until_stopped(Box::pin(dial.clone().keep(server))));
@@ -148,6 +154,11 @@ impl App {
         threads.end().await;
         drained
     }
+}
+
+/// Resets streams while they leave too many bytes unread.
+async fn keep(unread: Arc<Budget>) {
+    unread.keep(|sweep| warn!(reset = sweep.reset, "streams with unread request data were reset")).await;
 }
 
 fn identity(
@@ -178,5 +189,5 @@ fn layer4(config: &ProxyAgentConfiguration) -> Layer4 {
     let physical = physical.map(|cluster| (cluster.name.clone(), cluster.api_server.clone()));
     // `check` has refused what does not parse.
     let destinations = config.destinations.iter().filter_map(|destination| destination.parse().ok());
-    Layer4 { physical: physical.collect(), destinations: destinations.collect() }
+    Layer4::new(physical, destinations)
 }

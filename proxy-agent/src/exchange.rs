@@ -117,6 +117,7 @@ impl Exchange {
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), bodiless, respond);
         };
+        request.body().set_owner(cluster.lasting.owner);
         let (head, body) = request.into_parts();
         let commitment = Commitment::default();
         let incoming = Incoming {
@@ -176,6 +177,7 @@ impl Exchange {
             return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), false, respond);
         };
         let (head, body) = request.into_parts();
+        body.set_owner(cluster.lasting.owner);
         let (method, handshake) = match Handshake::read(&head) {
             Ok(read) => read,
             Err(refusal) => return refuse(refusal, &mut record, accept.as_ref(), false, respond),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use ::tunnel::Inbound;
+use ::tunnel::{Inbound, Owner};
 use ::tunnel::pipe::{Traffic, pipe};
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -24,17 +24,28 @@ pub use destination::{Destination, InvalidDestination};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The addresses that the agent may dial.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Layer4 {
-    /// The API server of each physical cluster.
-    pub physical: HashMap<ClusterName, Authority>,
+    /// The API server of each physical cluster, and the owner of its streams.
+    physical: HashMap<ClusterName, (Authority, Owner)>,
     /// The other destinations.
-    pub destinations: Vec<Destination>,
+    destinations: Vec<Destination>,
+    /// The owner of the streams to them.
+    owner: Owner,
 }
 
 // === impl Layer4 ===
 
 impl Layer4 {
+    /// The API server of each physical cluster, and the other destinations.
+    pub fn new(
+        physical: impl IntoIterator<Item = (ClusterName, Authority)>,
+        destinations: impl IntoIterator<Item = Destination>,
+    ) -> Self {
+        let physical = physical.into_iter().map(|(name, address)| (name, (address, Owner::new())));
+        Self { physical: physical.collect(), destinations: destinations.into_iter().collect(), owner: Owner::new() }
+    }
+
     /// Serves a stream to a physical cluster. The address comes from the configuration of this agent, not from the
     /// request.
     pub async fn physical(
@@ -44,7 +55,10 @@ impl Layer4 {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         match self.physical.get(cluster) {
-            Some(address) => carry(address, request.into_body(), respond).await,
+            Some((address, owner)) => {
+                request.body().set_owner(*owner);
+                carry(address, request.into_body(), respond).await
+            }
             None => refuse(respond, StatusCode::NOT_FOUND, "this agent does not serve that cluster"),
         }
     }
@@ -54,6 +68,7 @@ impl Layer4 {
         let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
         match authority {
             Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
+                request.body().set_owner(self.owner);
                 carry(&authority, request.into_body(), respond).await
             }
             _ => refuse(respond, StatusCode::FORBIDDEN, "not among this agent's destinations"),

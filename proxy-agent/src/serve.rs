@@ -20,7 +20,7 @@ use protocol::stream::StreamKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, debug_span, warn};
+use tracing::{Instrument, debug, debug_span};
 
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
@@ -36,6 +36,8 @@ pub struct Streams {
     pub exchange: Option<Exchange>,
     /// What is served.
     pub offers: Current,
+    /// Limits the request bytes that the streams of all tunnels leave unread.
+    pub unread: Arc<Budget>,
     /// Where streams live.
     pub tasks: Tasks,
     /// The runtime for requests that may take long.
@@ -46,7 +48,6 @@ pub struct Streams {
 #[derive(Debug)]
 struct Shared {
     streams: Streams,
-    budget: Arc<Budget>,
     /// For streams that have no end of their own.
     ending: CancellationToken,
 }
@@ -62,15 +63,11 @@ impl Streams {
         let (io, turns) = Batched::new(io);
         let mut connection = tunnel::settings::server().handshake(io).await?;
         let pings = connection.ping_pong().expect("nobody took it before");
-        let budget = Budget::new(protocol::settings::BUFFER_BUDGET);
         let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
-        let mut kept = std::pin::pin!(
-            budget.keep(|sweep| warn!(reset = sweep.reset, "streams with unread request data were reset"))
-        );
         let mut stopping = false;
         let here = Handle::current();
-        let shared = Arc::new(Shared { streams: self, budget: Arc::clone(&budget), ending: CancellationToken::new() });
-        let Shared { streams: Self { main, tasks, .. }, ending, .. } = &*shared;
+        let shared = Arc::new(Shared { streams: self, ending: CancellationToken::new() });
+        let Shared { streams: Self { main, tasks, .. }, ending } = &*shared;
         loop {
             tokio::select! {
                 accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
@@ -91,7 +88,6 @@ impl Streams {
                     None => return Ok("the proxy-server closed it".into()),
                 },
                 lost = &mut lost => return Ok(lost.to_string()),
-                () = &mut kept => unreachable!("a budget is kept for ever"),
                 () = tasks.cancelled(), if !stopping => {
                     stopping = true;
                     ending.cancel();
@@ -113,10 +109,10 @@ impl Shared {
     /// What each kind of stream does is boxed, because the state of a request is kilobytes.
     async fn stream(self: Arc<Self>, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, given: QueuedAt) {
         given.begun();
-        let Self { streams: Streams { layer4, exchange, offers, .. }, budget, ending } = &*self;
+        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, ending } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
-        let request = request.map(|body| Inbound::new(body, budget));
+        let request = request.map(|body| Inbound::new(body, unread));
         let result = match (kind, exchange) {
             (Ok(StreamKind::Api(cluster)), Some(exchange)) => {
                 Box::pin(exchange.serve(&cluster, request, respond)).await

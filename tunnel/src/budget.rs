@@ -1,4 +1,4 @@
-//! The limit for the unread data of one tunnel.
+//! The limit for the unread data of one tunnel, or of several.
 //!
 //! The connection window is as large as HTTP/2 allows, so that only stream windows apply and a stalled reader blocks
 //! only its own stream. Without a limit, a tunnel could buffer `streams x window`. So four times a second, a sweep
@@ -19,7 +19,7 @@ use crate::slot::Slot;
 /// thousand idle watches cost almost nothing.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The budget of one tunnel. Every [`crate::Inbound`] of the tunnel is created with it.
+/// The budget of one tunnel, or of several. Every [`crate::Inbound`] of these tunnels is created with it.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
@@ -61,7 +61,7 @@ impl Budget {
         }
     }
 
-    /// Sweeps for ever. The caller drops the future with the tunnel. Does nothing while there are no streams. `report`
+    /// Sweeps for ever. The caller drops the future with the last tunnel. Does nothing while there are no streams. `report`
     /// is called after every sweep that reset a stream.
     pub async fn keep(&self, mut report: impl FnMut(Sweep)) {
         loop {

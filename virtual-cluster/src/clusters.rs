@@ -123,7 +123,7 @@ pub struct LastingState {
     pub scans: Arc<Semaphore>,
     /// The callers of its recent requests.
     pub callers: Arc<KnownCallers>,
-    /// The owner that unread responses of the host are charged to.
+    /// The owner of its streams: what they leave unread is charged to it, of its clients and of the host.
     pub owner: Owner,
 }
 

@@ -7,9 +7,11 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
+use ::tunnel::Budget;
 use ops::drain::Tasks;
 use ops::metrics::{Build, Registry};
 use protocol::identity::Identity;
+use protocol::settings::STREAM_WINDOW;
 use protocol::stream::{CLUSTER, METHOD};
 use request_metrics::{Names, RequestMetrics};
 use serde_json::Value;
@@ -24,11 +26,15 @@ use crate::serve::Streams;
 /// The size of the pipe that is the tunnel, in bytes.
 const PIPE: usize = 256 * 1024;
 
-/// An agent that serves one tunnel.
+/// The bytes that the streams of all tunnels may leave unread: those of two full windows.
+const UNREAD: usize = 2 * STREAM_WINDOW as usize;
+
+/// An agent, and one of its tunnels.
+#[derive(Clone)]
 pub(super) struct Agent {
     tunnel: SendRequest<Bytes>,
     metrics: Registry,
-    _tasks: Tasks,
+    streams: Streams,
 }
 
 /// A request of a client.
@@ -80,27 +86,27 @@ pub(super) struct Open {
 impl Agent {
     pub(super) async fn serve(services: Services) -> Self {
         let tasks = Tasks::new();
-        let (ours, theirs) = tokio::io::duplex(PIPE);
         let metrics = Registry::new(Build { component: "test", version: "0" });
         let requests = RequestMetrics::new(&metrics, Names::AGENT);
         let clusters = services.clusters.all();
         let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.as_str().parse().unwrap()).collect();
         requests.exchange(names.iter());
+        let unread = Budget::new(UNREAD);
         let streams = Streams {
-            layer4: Arc::new(Layer4::default()),
+            layer4: Arc::new(Layer4::new([], [])),
             exchange: Some(Exchange::new(services, Arc::new(requests))),
             offers: watch::Sender::new(Arc::from([])).subscribe(),
+            unread: Arc::clone(&unread),
             tasks: tasks.clone(),
             main: Handle::current(),
         };
-        tasks.spawn("agent", async move {
-            let _ = streams.serve(theirs, &CancellationToken::new()).await;
-        });
-        let (tunnel, connection) = ::tunnel::settings::client().handshake(ours).await.unwrap();
-        tasks.spawn("tunnel", async move {
-            let _ = connection.await;
-        });
-        Self { tunnel, metrics, _tasks: tasks }
+        tasks.spawn("unread", async move { unread.keep(|_| ()).await });
+        Self { tunnel: connect(&streams).await, metrics, streams }
+    }
+
+    /// The same agent with another tunnel.
+    pub(super) async fn on_another_tunnel(&self) -> Self {
+        Self { tunnel: connect(&self.streams).await, ..self.clone() }
     }
 
     /// The lines of this metric.
@@ -116,14 +122,7 @@ impl Agent {
 
     /// The same. Fails if the agent resets the stream.
     pub(super) async fn try_ask(&self, ask: Ask) -> Result<Answer, h2::Error> {
-        let (head, mut stream) = self.send(ask).await?.into_parts();
-        let mut body = BytesMut::new();
-        while let Some(chunk) = stream.data().await {
-            let chunk = chunk?;
-            stream.flow_control().release_capacity(chunk.len())?;
-            body.extend_from_slice(&chunk);
-        }
-        Ok(Answer { code: head.status.as_u16(), headers: head.headers, body: body.freeze() })
+        Answer::read(self.send(ask).await?).await
     }
 
     /// Makes a request whose response does not end by itself.
@@ -169,9 +168,29 @@ impl Agent {
     }
 }
 
+/// Opens a tunnel.
+async fn connect(streams: &Streams) -> SendRequest<Bytes> {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    let served = streams.clone();
+    streams.tasks.spawn("agent", async move {
+        let _ = served.serve(theirs, &CancellationToken::new()).await;
+    });
+    let (tunnel, connection) = ::tunnel::settings::client().handshake(ours).await.unwrap();
+    streams.tasks.spawn("tunnel", async move {
+        let _ = connection.await;
+    });
+    tunnel
+}
+
 // === impl Waiting ===
 
 impl Waiting {
+    /// The whole response.
+    pub(super) async fn answer(self) -> Answer {
+        let Self { response, stream: _stream } = self;
+        Answer::read(response.await.unwrap()).await.unwrap()
+    }
+
     /// The client leaves.
     pub(super) fn reset(mut self) {
         self.stream.send_reset(Reason::CANCEL);
@@ -284,6 +303,17 @@ impl Ask {
 // === impl Answer ===
 
 impl Answer {
+    async fn read(response: http::Response<RecvStream>) -> Result<Self, h2::Error> {
+        let (head, mut stream) = response.into_parts();
+        let mut body = BytesMut::new();
+        while let Some(chunk) = stream.data().await {
+            let chunk = chunk?;
+            stream.flow_control().release_capacity(chunk.len())?;
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Self { code: head.status.as_u16(), headers: head.headers, body: body.freeze() })
+    }
+
     /// The body; null if it is not JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
