@@ -364,6 +364,11 @@ impl VirtualCluster {
             .with_shared_roles(self.roles.shared())
     }
 
+    /// Waits until the mapping of names meets a condition.
+    pub async fn mapping_until(&self, is_met: impl Fn(&Mapping) -> bool) {
+        self.namespaces.until(|| is_met(&self.mapping())).await;
+    }
+
     /// The known cluster roles of the host.
     pub fn roles(&self) -> &Roles {
         &self.roles

@@ -43,6 +43,8 @@ pub struct Namespaces {
     ledger: Mutex<Ledger>,
     index: ArcSwap<Index>,
     recently_deleted: ArcSwap<Index>,
+    /// Tells of each new index.
+    published: watch::Sender<()>,
     synced: watch::Sender<bool>,
     changes: broadcast::Sender<HostNamespace>,
 }
@@ -57,6 +59,7 @@ impl Namespaces {
             index: ArcSwap::new(ledger.index()),
             recently_deleted: ArcSwap::new(ledger.recently_deleted()),
             ledger: Mutex::new(ledger),
+            published: watch::Sender::new(()),
             synced: watch::Sender::new(false),
             changes: broadcast::Sender::new(BACKLOG),
         }
@@ -105,6 +108,14 @@ impl Namespaces {
     /// The current index.
     pub fn index(&self) -> Arc<Index> {
         self.index.load_full()
+    }
+
+    /// Waits until the index meets a condition, which this function checks whenever the index changes.
+    pub async fn until(&self, mut is_met: impl FnMut() -> bool) {
+        let mut published = self.published.subscribe();
+        while !is_met() {
+            published.changed().await.expect("the sender is borrowed from self");
+        }
     }
 
     /// Members that were deleted recently.
@@ -178,6 +189,7 @@ impl Namespaces {
         if ledger.is_complete() {
             self.recently_deleted.store(ledger.recently_deleted());
             self.index.store(ledger.index());
+            self.published.send_replace(());
         }
     }
 

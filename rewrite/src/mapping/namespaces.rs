@@ -91,7 +91,9 @@ impl Namespaces {
                 Some(Owner::Virtual { cluster, name }) if *cluster == self.cluster => Some(name),
                 Some(_) => None,
                 None => {
-                    self.unknown.note(host);
+                    if self.derived_from(host).is_some() || HostNamespace::may_be_shortened(host) {
+                        self.unknown.note_hiding(host);
+                    }
                     None
                 }
             },
@@ -111,19 +113,23 @@ impl Namespaces {
             Some(_) => Shown::Foreign,
             None if !is_label(host) => Shown::Unchanged,
             None => {
-                if !self.knows(host) && self.requested(host).is_none() {
+                let name = self.written_as(host);
+                // If there is a name, it stays the same once the namespace is known.
+                if name.is_none() && HostNamespace::may_be_shortened(host) && !self.knows(host) {
                     self.unknown.note(host);
                 }
-                self.written_as(host).map_or(Shown::Foreign, |name| Shown::As(name.to_bytes()))
+                name.map_or(Shown::Foreign, |name| Shown::As(name.to_bytes()))
             }
         }
     }
 
     /// The virtual name that a client of this cluster must have written, if `host` has no owner.
     fn written_as(&self, host: &[u8]) -> Option<VirtualNamespace> {
-        if let Some(name) = self.requested(host) {
-            return Some(name.clone());
-        }
+        self.requested(host).cloned().or_else(|| self.derived_from(host))
+    }
+
+    /// The virtual name in a host name that is not shortened.
+    fn derived_from(&self, host: &[u8]) -> Option<VirtualNamespace> {
         let name = host.strip_suffix(self.cluster.as_ref())?.strip_suffix(b"-")?;
         let name = VirtualNamespace::from_bytes(name).ok()?;
         let derived = HostNamespace::derive(&name, &self.cluster);

@@ -2,7 +2,8 @@
 //!
 //! A namespace is created before its objects, but a watch of objects can be ahead of the watch that fills the
 //! [`Index`](super::index::Index). An event in a namespace that is not in the index yet looks like an event of another
-//! virtual cluster. The caller must be able to tell the two apart, and to try again.
+//! virtual cluster. The caller must be able to tell the two apart, and to try again. Only names that can be those of the
+//! virtual cluster are collected: others change nothing once they are known.
 
 use std::collections::HashSet;
 use std::mem::take;
@@ -23,6 +24,8 @@ struct Names {
     /// In the order in which they were looked up.
     ordered: Vec<Box<[u8]>>,
     present: HashSet<Box<[u8]>>,
+    /// The name by which an object would be visible. One of `ordered`, unless those are too many.
+    hiding: Option<Box<[u8]>>,
 }
 
 // === impl UnknownNames ===
@@ -33,9 +36,10 @@ impl UnknownNames {
         Self(Some(Arc::default()))
     }
 
-    /// The names since the last call, each of them once.
-    pub(crate) fn take(&self) -> Vec<Box<[u8]>> {
-        self.names().map(|mut names| take(&mut *names).ordered).unwrap_or_default()
+    /// The names since the last call, each of them once. Also returns the name by which an object would be visible.
+    pub(crate) fn take(&self) -> (Vec<Box<[u8]>>, Option<Box<[u8]>>) {
+        let names = self.names().map(|mut names| take(&mut *names)).unwrap_or_default();
+        (names.ordered, names.hiding)
     }
 
     /// Forgets all names.
@@ -49,6 +53,14 @@ impl UnknownNames {
     pub(super) fn note(&self, host: &[u8]) {
         if self.0.is_some() && is_label(host) {
             self.add(host);
+        }
+    }
+
+    /// The same for a name by which the object would be visible.
+    pub(super) fn note_hiding(&self, host: &[u8]) {
+        self.note(host);
+        if let Some(mut names) = self.names().filter(|_| is_label(host)) {
+            names.hiding = Some(host.into());
         }
     }
 
@@ -78,13 +90,14 @@ mod tests {
         for name in (0..2 * MAX).chain(0..MAX) {
             names.note(format!("ns-{name}").as_bytes());
         }
-        let taken = names.take();
+        let (taken, hiding) = names.take();
+        assert_eq!(hiding, None);
         assert_eq!((taken.len(), &*taken[0], &*taken[MAX - 1]), (MAX, &b"ns-0"[..], &b"ns-255"[..]));
-        names.note(b"ns-0");
-        assert_eq!(names.take().len(), 1);
-        names.note(b"ns-0");
+        names.note_hiding(b"ns-0");
+        assert_eq!(names.take(), (vec![b"ns-0"[..].into()], Some(b"ns-0"[..].into())));
+        names.note_hiding(b"ns-0");
         names.clear();
-        assert_eq!(names.take(), Vec::<Box<[u8]>>::new());
+        assert_eq!(names.take(), (Vec::new(), None));
         UnknownNames::default().note(b"ns-0");
     }
 }

@@ -45,6 +45,12 @@ impl Digits {
         short
     }
 
+    /// Whether a name ends as a shortened one does.
+    pub(super) fn may_end(self, name: &[u8]) -> bool {
+        let Some(hyphen) = name.len().checked_sub(self.count + 1) else { return false };
+        name[hyphen] == b'-' && name[hyphen + 1..].iter().all(|digit| self.alphabet.contains(digit))
+    }
+
     /// The first bits of a digest.
     fn of(self, digest: &[u8]) -> impl Iterator<Item = char> {
         let is_set = |bit: usize| digest[bit / 8] >> (7 - bit % 8) & 1 == 1;

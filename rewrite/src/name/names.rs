@@ -104,6 +104,11 @@ impl HostNamespace {
         is_long(name.as_str(), cluster.as_str()).then(|| Self::join(name.as_str(), cluster, "", FORMER_DIGITS))
     }
 
+    /// Whether this may be a shortened name, of whichever virtual cluster. Nobody can tell from the name itself.
+    pub(crate) fn may_be_shortened(host: &[u8]) -> bool {
+        [DIGITS, FORMER_DIGITS].into_iter().any(|digits| digits.may_end(host))
+    }
+
     /// The namespace that is the cluster scope of a virtual cluster on the host: `atoll-root-<cluster>`.
     pub fn root(cluster: &ClusterName) -> Self {
         // A digest of something that no virtual name equals, so that a shortened root collides with no other.

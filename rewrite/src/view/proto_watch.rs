@@ -4,6 +4,7 @@
 //! is in memory, so its length is known when it is sent.
 
 use bytes::Bytes;
+use kube_wire::Status;
 use kube_wire::envelope::Envelope;
 use kube_wire::proto::Writer;
 use kube_wire::watch::{EventType, ProtobufFrames};
@@ -70,17 +71,14 @@ impl ProtoWatchStream {
         let [kind, api_version, version] = self.progress.as_ref()?.parts()?;
         let texts = [kind, api_version].map(|text| std::str::from_utf8(text).ok());
         let [Some(kind), Some(api_version)] = texts else { return None };
-        let message = |number, inside: &[u8]| {
-            let mut message = Writer::new();
-            message.bytes(number, inside);
-            message.into_bytes()
-        };
         let raw = message(METADATA, &message(RESOURCE_VERSION, version));
         let object = Envelope { api_version, kind, raw: &raw, ..Envelope::default() }.encode();
-        let mut event = Writer::new();
-        event.bytes(TYPE, EventType::Bookmark.as_str().as_bytes());
-        event.bytes(OBJECT, &message(RAW, &object));
-        ProtobufFrames::encode(&event.into_bytes()).ok().map(Bytes::from)
+        event(EventType::Bookmark, &object)
+    }
+
+    /// A frame that ends the watch with this Status, to send after all frames so far. `None` if it is too long.
+    pub fn error(&self, status: &Status) -> Option<Bytes> {
+        event(EventType::Error, &status.to_protobuf())
     }
 
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
@@ -143,8 +141,7 @@ impl ProtoWatchStream {
             let shown = show(&self.view, &self.kind, self.filter, &frame)?;
             // A Status names what the client has requested, whether it exists or not.
             if let Some(arrived) = arrived.as_deref_mut().filter(|_| !is_of_type(&frame, EventType::Error)) {
-                arrived.unknown.extend_from_slice(self.waits.unknown());
-                if !arrived.unknown.is_empty() {
+                if self.waits.must_wait(arrived) {
                     self.waiting = Some(frame);
                     break;
                 }
@@ -175,6 +172,21 @@ impl std::fmt::Debug for ProtoWatchStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProtoWatchStream").field("filter", &self.filter).finish_non_exhaustive()
     }
+}
+
+/// A message with one field.
+fn message(number: u32, inside: &[u8]) -> Vec<u8> {
+    let mut message = Writer::new();
+    message.bytes(number, inside);
+    message.into_bytes()
+}
+
+/// The frame of an event with this object, in its envelope.
+fn event(event: EventType, object: &[u8]) -> Option<Bytes> {
+    let mut frame = Writer::new();
+    frame.bytes(TYPE, event.as_str().as_bytes());
+    frame.bytes(OBJECT, &message(RAW, object));
+    ProtobufFrames::encode(&frame.into_bytes()).ok().map(Bytes::from)
 }
 
 /// The mapped frame. `None` if it is hidden.

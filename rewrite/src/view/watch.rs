@@ -6,6 +6,8 @@
 use std::fmt;
 
 use bytes::Bytes;
+use kube_wire::Status;
+use kube_wire::watch::error_event;
 
 use super::binding::shown_kind;
 use super::error::StreamError;
@@ -122,6 +124,15 @@ impl WatchStream {
         let progress = self.progress.as_ref().filter(|_| !self.on_line)?;
         let renamed = self.program.is_of_cluster_bindings();
         progress.bookmark(|kind| shown_kind(kind).filter(|_| renamed))
+    }
+
+    /// A frame that ends the watch with this Status, to send after all frames so far.
+    pub fn error(&self, status: &Status) -> Bytes {
+        let mut frame = error_event(status);
+        if self.on_line {
+            frame.insert(0, b'\n');
+        }
+        frame.into()
     }
 
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
@@ -250,8 +261,7 @@ impl WatchStream {
             };
             // A Status names what the client has requested, whether it exists or not.
             if let Some(arrived) = arrived.as_deref_mut().filter(|_| event != EventType::Error) {
-                arrived.unknown.extend_from_slice(self.waits.unknown());
-                if !arrived.unknown.is_empty() {
+                if self.waits.must_wait(arrived) {
                     return Ok(Some(Stop::Unknown(start)));
                 }
                 if event == EventType::Bookmark {

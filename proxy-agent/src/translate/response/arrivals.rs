@@ -3,43 +3,52 @@
 //! A namespace is created before its objects, but their events come from different watches, and the agent's own watch
 //! of namespaces may be the later one. If an event were left out because its namespace has no virtual name yet, the
 //! client's cache would lack the object for ever. So an event that names an unknown namespace waits a moment for the
-//! index, and so does everything after it.
+//! index, and so does everything after it. If a namespace becomes known only after that, the watch ends with 410: the client
+//! lists again, and gets what the watch has left out.
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rewrite::view::Arrived;
 use rewrite::{Mapping, VirtualNamespace};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, timeout_at};
 
 use virtual_cluster::clusters::VirtualCluster;
 
-/// The interval between checks of the index.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// The maximum wait of a chunk, however many of its events wait. A name of a namespace that never exists, such as in a
 /// reference, costs this time once.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The maximum number of namespaces for which a watch ends later. One is rare: the agent's watch of namespaces is late.
+const MAX_MISSED: usize = 256;
 
 /// The names of the namespaces in one watch, which change while it runs.
 pub(crate) struct Arrivals {
     cluster: Arc<VirtualCluster>,
     /// The namespace that the request names, which need not exist.
     requested: Option<VirtualNamespace>,
+    /// The unknown namespaces of events that were left out.
+    missed: HashSet<Box<[u8]>>,
+    /// Completes when the cluster has one of them.
+    late: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// The wait of one event for names.
 pub(super) struct Wait {
-    unknown: Vec<Box<[u8]>>,
-    until: Instant,
-    pause: Pin<Box<Sleep>>,
+    /// Whether all names are known, when they are or when the maximum wait is over.
+    are_known: Pin<Box<dyn Future<Output = bool> + Send>>,
+    /// The namespace without which the event is left out.
+    hiding: Option<Box<[u8]>>,
 }
 
 // === impl Arrivals ===
 
 impl Arrivals {
     pub(crate) fn new(cluster: Arc<VirtualCluster>, requested: Option<VirtualNamespace>) -> Self {
-        Self { cluster, requested }
+        Self { cluster, requested, missed: HashSet::new(), late: None }
     }
 
     /// The current names.
@@ -55,6 +64,36 @@ impl Arrivals {
     pub(super) fn cluster(&self) -> &VirtualCluster {
         &self.cluster
     }
+
+    /// A wait for the names of an event.
+    pub(super) fn wait(&self, arrived: Arrived, until: Instant) -> Wait {
+        let Arrived { unknown, hiding, .. } = arrived;
+        let cluster = Arc::clone(&self.cluster);
+        let are_known = async move {
+            let known = cluster.mapping_until(|mapping| unknown.iter().all(|name| mapping.knows(name)));
+            timeout_at(until, known).await.is_ok()
+        };
+        Wait { are_known: Box::pin(are_known), hiding }
+    }
+
+    /// An event is left out, because it has waited in vain.
+    pub(super) fn miss(&mut self, hiding: Option<Box<[u8]>>) {
+        let Some(name) = hiding.filter(|_| self.missed.len() < MAX_MISSED) else { return };
+        if self.missed.insert(name) {
+            let (cluster, missed) = (Arc::clone(&self.cluster), self.missed.clone());
+            self.late = Some(Box::pin(async move {
+                cluster.mapping_until(|mapping| missed.iter().any(|name| mapping.member(name).is_some())).await;
+            }));
+        }
+    }
+
+    /// Completes when the client has to list again, because a namespace of events that were left out is known now.
+    pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.late {
+            Some(late) => late.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
 }
 
 // === impl Wait ===
@@ -65,24 +104,13 @@ impl Wait {
         Instant::now() + ARRIVAL_TIMEOUT
     }
 
-    /// A wait for these names.
-    pub(super) fn new(unknown: Vec<Box<[u8]>>, until: Instant) -> Self {
-        Self { unknown, until, pause: Box::pin(sleep(RETRY_INTERVAL)) }
+    /// Returns whether all names are known, when they are or when the maximum wait is over.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        self.are_known.as_mut().poll(cx)
     }
 
-    /// Returns whether all names are known, when they are or when the maximum wait is over.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, cluster: &VirtualCluster) -> Poll<bool> {
-        loop {
-            let mapping = cluster.mapping();
-            self.unknown.retain(|name| !mapping.knows(name));
-            if self.unknown.is_empty() {
-                return Poll::Ready(true);
-            }
-            if Instant::now() >= self.until {
-                return Poll::Ready(false);
-            }
-            ready!(self.pause.as_mut().poll(cx));
-            self.pause.as_mut().reset(Instant::now() + RETRY_INTERVAL);
-        }
+    /// The namespace without which the event is left out.
+    pub(super) fn into_hiding(self) -> Option<Box<[u8]>> {
+        self.hiding
     }
 }

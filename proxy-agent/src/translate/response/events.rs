@@ -1,6 +1,7 @@
 //! A watch in JSON or protobuf.
 
 use bytes::Bytes;
+use kube_wire::Status;
 use rewrite::view::{Arrived, Beginning, ProtoWatchStream, StreamError, WatchStream};
 use rewrite::{Mapping, Sink};
 
@@ -24,6 +25,14 @@ impl Events {
         match self {
             Self::Json(watch) => watch.bookmark(),
             Self::Protobuf(watch) => watch.bookmark(),
+        }
+    }
+
+    /// An event that ends the watch with this Status.
+    pub(super) fn error(&self, status: &Status) -> Option<Bytes> {
+        match self {
+            Self::Json(watch) => Some(watch.error(status)),
+            Self::Protobuf(watch) => watch.error(status),
         }
     }
 

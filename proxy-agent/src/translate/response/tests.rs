@@ -287,6 +287,44 @@ async fn only_what_follows_an_event_without_a_name_waits_for_it() {
     assert!(begun.elapsed() >= Duration::from_millis(500));
 }
 
+/// A namespace of another cluster changes nothing once it is known.
+#[tokio::test(start_paused = true)]
+async fn a_watch_waits_only_for_namespaces_of_its_cluster() {
+    let mut watched = Watched::new(None).await;
+    for (cluster, expected, wait) in [("hz", "edge", 0), ("ke", "new", 3)] {
+        let host = format!("new-{cluster}");
+        watched.host.send(event(&host, "5")).unwrap();
+        watched.host.send(event("edge-ke", "6")).unwrap();
+        let (begun, namespaces) = (Instant::now(), Arc::clone(&watched.namespaces));
+        let learn = async {
+            sleep(Duration::from_millis(3)).await;
+            namespaces.learn(&namespace(&host, cluster, "new", "2")).unwrap();
+        };
+        let shown = async { (watched.next(1).await, begun.elapsed().as_millis()) };
+        let ((shown, time), ()) = tokio::join!(shown, learn);
+        assert_eq!((shown["object"]["metadata"]["namespace"].as_str(), time), (Some(expected), wait));
+    }
+}
+
+/// The agent's own watch of namespaces was late. The client lists again, and then gets the event.
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_an_event_that_it_has_left_out_becomes_visible() {
+    for encoding in [Encoding::Json, Encoding::Protobuf] {
+        let (mut watched, _) = Watched::limited(None, encoding).await;
+        for namespace in ["new-ke", "edge-ke"] {
+            watched.host.send(written(encoding, namespace)).unwrap();
+        }
+        let shown = timeout(Duration::from_secs(1), watched.stream.frame()).await.unwrap().unwrap().unwrap();
+        assert_eq!(shown.into_data().unwrap(), written(encoding, "edge"));
+        watched.namespaces.learn(&namespace("other-ke", "ke", "other", "2")).unwrap();
+        assert!(timeout(Duration::from_secs(60), watched.stream.frame()).await.is_err(), "nothing was left out there");
+        watched.namespaces.learn(&namespace("new-ke", "ke", "new", "3")).unwrap();
+        let end = timeout(Duration::ZERO, watched.stream.collect()).await.unwrap().unwrap().to_bytes();
+        let end = String::from_utf8_lossy(&end).into_owned();
+        assert!(end.contains("ERROR") && end.contains("Expired") && end.contains("list again"), "{end}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dropped_watch_drops_the_response_of_the_host() {
     let mut watched = Watched::new(None).await;

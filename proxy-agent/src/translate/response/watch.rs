@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use kube_wire::Status;
 use rewrite::sink::Coalesce;
 use rewrite::view::{Arrived, Beginning, StreamError};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -103,6 +104,14 @@ impl Watch {
         bookmarks.poll_due(cx).map(|()| self.events.as_ref().and_then(Events::bookmark))
     }
 
+    /// The last event, when the client has to list again because of events that were left out.
+    pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // While another thread works on the events, it is not known where the last one ends.
+        let Some(events) = &self.events else { return Poll::Pending };
+        ready!(self.arrivals.poll_late(cx));
+        Poll::Ready(events.error(&Status::expired("the namespace of some events became known too late: list again")))
+    }
+
     /// Maps what is pending, up to an event that waits for names, and in its turn if the event is long.
     pub(super) fn poll(
         &mut self,
@@ -118,11 +127,14 @@ impl Watch {
             return Poll::Ready(self.mapped(arrived, shown));
         }
         if let Some(Pending::Names(wait)) = &mut self.pending {
-            let are_known = ready!(wait.poll(cx, self.arrivals.cluster()));
-            if !are_known && let Some(events) = &mut self.events {
+            let are_known = ready!(wait.poll(cx));
+            if let Some(Pending::Names(wait)) = self.pending.replace(Pending::Resumed)
+                && !are_known
+                && let Some(events) = &mut self.events
+            {
                 events.give_up();
+                self.arrivals.miss(wait.into_hiding());
             }
-            self.pending = Some(Pending::Resumed);
         }
         let held = self.held();
         let (length, new) = match &self.pending {
@@ -170,7 +182,7 @@ impl Watch {
         }
         if !arrived.unknown.is_empty() {
             let until = *self.deadline.get_or_insert_with(Wait::deadline);
-            self.pending = Some(Pending::Names(Wait::new(arrived.unknown, until)));
+            self.pending = Some(Pending::Names(self.arrivals.wait(arrived, until)));
         }
         if self.charge(shown) { Ok(()) } else { Err(WatchError::Exhausted) }
     }

@@ -14,6 +14,8 @@ pub struct Arrived {
     pub bookmarks: Vec<Bookmark>,
     /// Namespaces of the host that the mapping does not know, in a frame that waits. If it is empty, no frame waits.
     pub unknown: Vec<Box<[u8]>>,
+    /// The one of these that decides whether the client sees the event.
+    pub hiding: Option<Box<[u8]>>,
 }
 
 /// An event of the host that contains only a resource version.
@@ -61,14 +63,17 @@ impl FrameWaits {
         self.unknown.clear();
     }
 
-    /// The names for which the current frame must wait. Empty if there are none.
-    pub(in crate::view) fn unknown(&mut self) -> &[Box<[u8]>] {
-        self.awaited = self.unknown.take();
+    /// Whether the current frame must wait, and for which names.
+    pub(in crate::view) fn must_wait(&mut self, arrived: &mut Arrived) -> bool {
+        let (awaited, hiding) = self.unknown.take();
+        self.awaited = awaited;
         if std::mem::take(&mut self.has_given_up) {
             self.awaited.clear();
         }
         self.awaited.retain(|name| !self.unresolved.contains(name));
-        &self.awaited
+        arrived.unknown.clone_from(&self.awaited);
+        arrived.hiding = hiding.filter(|name| self.awaited.contains(name));
+        !self.awaited.is_empty()
     }
 
     /// Does not wait for these names any more.

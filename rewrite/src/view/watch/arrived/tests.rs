@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::HostNamespace;
 use crate::mapping::Index;
 use crate::schema::program_for;
 use crate::view::tests::{mapping, view};
@@ -89,15 +90,34 @@ fn a_watch_waits_for_a_name_only_once() {
 fn remembered_names_are_bounded() {
     let mut watch = watch("pods", Filter::ByNamespace);
     for number in 0..2 * MAX_UNRESOLVED {
-        assert_eq!(read(&mut watch, &pod(&format!("n-{number}"))).1.len(), 1);
+        assert_eq!(read(&mut watch, &pod(&format!("n-{number}-ke"))).1.len(), 1);
         watch.give_up();
         assert_eq!(resume(&mut watch), nothing());
     }
     assert_eq!(watch.waits.unresolved.len(), MAX_UNRESOLVED);
 }
 
+/// A shortened name of a namespace, which belongs to a cluster that the name does not tell.
+fn shortened() -> String {
+    HostNamespace::derive(&"n".repeat(63).parse().unwrap(), &"ke".parse().unwrap()).to_string()
+}
+
 #[test]
-fn references_wait_too() {
+fn only_names_that_can_be_the_clusters_own_wait() {
+    let mut watch = watch("pods", Filter::ByNamespace);
+    for (namespace, waits) in [("new-ke", true), (&*shortened(), true), ("new-hz", false), ("new", false)] {
+        let mut out: Vec<Bytes> = Vec::new();
+        let arrived = watch.read(&Bytes::from(pod(namespace)), &mut out).unwrap();
+        let expected = waits.then(|| namespace.as_bytes().into());
+        assert_eq!((arrived.unknown, arrived.hiding), (Vec::from_iter(expected.clone()), expected), "{namespace}");
+        watch.give_up();
+        assert_eq!(resume(&mut watch), nothing());
+    }
+}
+
+/// The name of a namespace that is not shortened is shown in the same way, whether it exists or not.
+#[test]
+fn references_to_shortened_names_wait() {
     let object = |namespace: &str, about: &str| {
         let about = json!({"kind": "Pod", "name": "a", "namespace": about}).to_string();
         let metadata = json!({"namespace": namespace}).to_string();
@@ -105,15 +125,20 @@ fn references_wait_too() {
         let object = format!(r#"{{"kind":"Event","metadata":{metadata},"involvedObject":{about},"related":{about}}}"#);
         format!(r#"{{"type":"ADDED","object":{object}}}"#)
     };
-    for (filter, namespace, about, unknown) in [
-        (Filter::Everything, "edge-ke", "new-hz", vec!["new-hz"]),
-        (Filter::Everything, "edge-ke", "edge-hz", vec![]),
-        (Filter::ByNamespace, "edge-ke", "new-hz", vec!["new-hz"]),
-        // References to namespaces of others must not delay this watch.
-        (Filter::ByNamespace, "edge-hz", "new-hz", vec![]),
+    let shortened = &*shortened();
+    for (filter, namespace, about, waits) in [
+        (Filter::Everything, "edge-ke", shortened, true),
+        (Filter::Everything, "edge-ke", "edge-hz", false),
+        (Filter::Everything, "edge-ke", "new-ke", false),
+        (Filter::Everything, "edge-ke", "new-hz", false),
+        (Filter::ByNamespace, "edge-ke", shortened, true),
+        // References in objects of others must not delay this watch.
+        (Filter::ByNamespace, "edge-hz", shortened, false),
     ] {
-        let found = read(&mut watch("events", filter), &object(namespace, about)).1;
-        assert_eq!(found, unknown, "{filter:?} {namespace} {about}");
+        let mut out: Vec<Bytes> = Vec::new();
+        let arrived = watch("events", filter).read(&object(namespace, about).into(), &mut out).unwrap();
+        // It does not decide whether the event is visible.
+        assert_eq!((!arrived.unknown.is_empty(), arrived.hiding), (waits, None), "{filter:?} {namespace} {about}");
     }
 }
 
@@ -154,14 +179,29 @@ fn bookmarks_are_reported() {
     let arrived = watch("pods", Filter::ByNamespace).read(&Bytes::from(text.concat()), &mut out).unwrap();
     let expected = [("7", false), ("9", true), ("", false), ("", false)]
         .map(|(version, ends_initial_events)| Bookmark { resource_version: version.into(), ends_initial_events });
-    assert_eq!(arrived, Arrived { bookmarks: expected.to_vec(), unknown: vec![] });
+    assert_eq!(arrived, Arrived { bookmarks: expected.to_vec(), ..Arrived::default() });
+}
+
+/// It is a frame of its own, also behind a frame whose line is not complete.
+#[test]
+fn an_error_ends_the_watch() {
+    let status = kube_wire::Status::expired("list again");
+    for end in [0, 1] {
+        let mut watch = watch("pods", Filter::ByNamespace);
+        let (event, shown) = (pod("edge-ke"), pod("edge"));
+        let before = read(&mut watch, &event[..event.len() - end]).0;
+        let all = before + std::str::from_utf8(&watch.error(&status)).unwrap();
+        let error = json!({"type": "ERROR", "object": serde_json::from_slice::<serde_json::Value>(&status.to_json()).unwrap()});
+        let frames: Vec<serde_json::Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(frames, [serde_json::from_str(&shown).unwrap(), error]);
+    }
 }
 
 proptest! {
     /// A watch that gives up at once writes the same as `push`.
     #[test]
     fn waiting_does_not_change_the_output(
-        namespaces in proptest::collection::vec(prop_oneof!["edge-ke", "edge-hz", "new-[a-c]", "bookmark"], 0..8),
+        namespaces in proptest::collection::vec(prop_oneof!["edge-ke", "edge-hz", "[a-c]-ke", "bookmark"], 0..8),
         space in "[ \n]{0,2}",
         size in 1..300_usize,
     ) {
