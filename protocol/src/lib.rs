@@ -8,10 +8,11 @@
 //! What is *not* here: sockets, TLS, clocks, and the HTTP/2 implementation. They are in `tunnel` and the binaries.
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
-//! of streams), [`identity`] (the caller), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which
+//! of streams), [`identity`] (the caller), [`fault`] (why a stream failed), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which
 //! both sides must agree).
 
 pub mod authority;
+pub mod fault;
 pub mod identity;
 pub mod name;
 pub mod offers;
@@ -22,6 +23,7 @@ pub mod upgrade;
 pub mod version;
 
 pub use authority::Authority;
+pub use fault::{Fault, NotConnected};
 pub use identity::Identity;
 pub use name::{AgentId, ClusterName};
 pub use registration::{Acceptance, Offer, Refusal, RefusalReason, Registration};

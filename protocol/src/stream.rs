@@ -20,8 +20,10 @@ pub const CLUSTER: HeaderName = HeaderName::from_static("x-atoll-cluster");
 pub const METHOD: HeaderName = HeaderName::from_static("x-atoll-method");
 /// Requests the agent's offers. The value has no meaning.
 pub const OFFERS: HeaderName = HeaderName::from_static("x-atoll-offers");
-/// A short word for programs in a non-200 response to CONNECT, or in a refusal by the agent: whose fault it is.
+/// Whose fault it is that the agent refuses a request, or does not connect a CONNECT stream ([`Fault`](crate::Fault)).
 pub const FAULT: HeaderName = HeaderName::from_static("x-atoll-fault");
+/// Why the agent does not connect a CONNECT stream ([`NotConnected`](crate::NotConnected)).
+pub const REASON: HeaderName = HeaderName::from_static("x-atoll-reason");
 /// The prefix of all headers of this contract. The proxy-server strips such headers from requests of clients.
 pub const PREFIX: &str = "x-atoll-";
 

@@ -11,9 +11,8 @@ use ::tunnel::{Inbound, Owner};
 use ::tunnel::pipe::{Traffic, pipe};
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderValue, Request, Response, StatusCode};
-use protocol::stream::FAULT;
-use protocol::{Authority, ClusterName};
+use http::{Request, Response, StatusCode};
+use protocol::{Authority, ClusterName, NotConnected};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -59,7 +58,7 @@ impl Layer4 {
                 request.body().set_owner(*owner);
                 carry(address, request.into_body(), respond).await
             }
-            None => refuse(respond, StatusCode::NOT_FOUND, "this agent does not serve that cluster"),
+            None => refuse(respond, StatusCode::NOT_FOUND, NotConnected::NotServed),
         }
     }
 
@@ -71,7 +70,7 @@ impl Layer4 {
                 request.body().set_owner(self.owner);
                 carry(&authority, request.into_body(), respond).await
             }
-            _ => refuse(respond, StatusCode::FORBIDDEN, "not among this agent's destinations"),
+            _ => refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed),
         }
     }
 }
@@ -81,7 +80,7 @@ async fn carry(address: &Authority, inbound: Inbound, mut respond: SendResponse<
         Ok(socket) => socket,
         Err(error) => {
             warn!(%address, %error, "cannot reach the destination");
-            return refuse(respond, StatusCode::BAD_GATEWAY, word(&error));
+            return refuse(respond, StatusCode::BAD_GATEWAY, reason(&error));
         }
     };
     let outbound = respond.send_response(Response::new(()), false)?;
@@ -104,21 +103,19 @@ async fn dial(address: &Authority) -> io::Result<TcpStream> {
     Ok(socket)
 }
 
-/// The reason in the client's status line. It is not the text of the error, which could contain addresses of the site.
-fn word(error: &io::Error) -> &'static str {
+/// The reason for the client. It is not the text of the error, which could contain addresses of the site.
+fn reason(error: &io::Error) -> NotConnected {
     match error.kind() {
-        // kubectl replaces every text with "connection refused" by one that blames the proxy (`StandardErrorMessage` in
-        // kubectl's `pkg/cmd/util/helpers.go`).
-        io::ErrorKind::ConnectionRefused => "the connection was refused",
-        io::ErrorKind::TimedOut => "timed out",
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route",
-        _ => "cannot connect",
+        io::ErrorKind::ConnectionRefused => NotConnected::Refused,
+        io::ErrorKind::TimedOut => NotConnected::TimedOut,
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => NotConnected::NoRoute,
+        _ => NotConnected::Failed,
     }
 }
 
-fn refuse(mut respond: SendResponse<Bytes>, status: StatusCode, fault: &'static str) -> Result<(), h2::Error> {
+fn refuse(mut respond: SendResponse<Bytes>, status: StatusCode, reason: NotConnected) -> Result<(), h2::Error> {
     let mut response = Response::new(());
     *response.status_mut() = status;
-    response.headers_mut().insert(FAULT, HeaderValue::from_static(fault));
+    reason.write(response.headers_mut());
     respond.send_response(response, true).map(drop)
 }

@@ -8,6 +8,7 @@ use kube_wire::Status;
 use kube_wire::gvr::{GroupKind, GroupResource};
 use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
 use kube_wire::status::{CauseType, FieldError, TryAgain};
+use protocol::Fault;
 use rewrite::request::Reason;
 
 use caller::authn::Unauthenticated;
@@ -158,13 +159,17 @@ impl Refusal {
     }
 
     /// Whose fault it is, as a value for the proxy-server's access log.
-    pub(crate) fn fault(&self) -> &'static str {
+    pub(crate) fn fault(&self) -> Fault {
         match self {
-            Self::Status(status) if status.code < 500 => "client",
-            Self::Exhausted(_) => "client",
-            Self::Unmapped(unmapped) if unmapped.status.code < 500 => "client",
-            Self::Host(_) => "host",
-            _ => "atoll",
+            Self::Status(status) if status.code < 500 => Fault::Client,
+            Self::Exhausted(_) => Fault::Client,
+            Self::Unmapped(unmapped) if unmapped.status.code < 500 => Fault::Client,
+            Self::Host(error) => match error.fault() {
+                host_client::Fault::Client => Fault::Client,
+                host_client::Fault::Atoll => Fault::Atoll,
+                host_client::Fault::Host => Fault::Host,
+            },
+            _ => Fault::Atoll,
         }
     }
 

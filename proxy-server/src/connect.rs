@@ -21,7 +21,8 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ops::drain::Tasks;
 use ops::tls::ReadAhead;
-use protocol::stream::{CLUSTER, FAULT};
+use protocol::NotConnected;
+use protocol::stream::CLUSTER;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -172,9 +173,8 @@ impl Connect {
         let (response, lease) =
             timeout(DIALLING, answer.wait()).await.map_err(|_| ConnectRefusal::silent(cluster))??;
         if response.status() != StatusCode::OK {
-            let fault = response.headers().get(FAULT);
-            let fault = fault.map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
-            return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), fault });
+            let reason = NotConnected::read(response.headers());
+            return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), reason });
         }
         let passage = Passage { inbound: response.into_body(), outbound, end, _lease: lease, _stream: stream };
         Ok((passage, worker))

@@ -6,6 +6,7 @@
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kube_wire::RequestInfo;
+use protocol::Fault;
 use protocol::identity::name_caller;
 use protocol::stream::FAULT;
 use request_metrics::{Measured, VerbClass};
@@ -62,9 +63,9 @@ impl Record {
 
     /// The same for a refusal of the agent. Like an API server, it also adds the warnings
     /// (apiserver's `pkg/endpoints/filters/warning.go`).
-    pub(crate) fn write_refusal(&mut self, status: StatusCode, headers: &mut HeaderMap, fault: &'static str) {
+    pub(crate) fn write_refusal(&mut self, status: StatusCode, headers: &mut HeaderMap, fault: Fault) {
         self.write(status, headers);
-        headers.insert(FAULT, HeaderValue::from_static(fault));
+        fault.write(headers);
         for warning in &self.warnings {
             headers.append(header::WARNING, warning.clone());
         }

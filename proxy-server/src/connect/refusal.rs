@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
-use protocol::ClusterName;
+use protocol::{ClusterName, NotConnected};
 
 use crate::config::Cluster;
 use crate::registry::NoAgent;
@@ -37,13 +37,16 @@ pub(super) enum ConnectRefusal {
     #[error(transparent)]
     NoAgent(NoAgent),
     /// 502.
-    #[error("the agent of cluster {cluster} could not reach its API server: {}", .fault.as_deref().unwrap_or("no reason given"))]
+    #[error("the agent of cluster {cluster} could not reach its API server: {}", text(*.reason))]
     Dial {
         /// The cluster.
         cluster: ClusterName,
         /// The agent's reason.
-        fault: Option<String>,
+        reason: Option<NotConnected>,
     },
+    /// 502.
+    #[error("the agent of cluster {0} could not reach its API server: the agent did not respond in time")]
+    Silent(ClusterName),
     /// 502.
     #[error(transparent)]
     Tunnel(TunnelError),
@@ -52,12 +55,16 @@ pub(super) enum ConnectRefusal {
     TooMany(ClusterName),
 }
 
+fn text(reason: Option<NotConnected>) -> &'static str {
+    reason.map_or("no reason given", NotConnected::text)
+}
+
 // === impl ConnectRefusal ===
 
 impl ConnectRefusal {
     /// The attempt to reach the API server timed out.
     pub(super) fn silent(cluster: &Cluster) -> Self {
-        Self::Dial { cluster: cluster.name.clone(), fault: Some("the agent did not respond in time".to_owned()) }
+        Self::Silent(cluster.name.clone())
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -67,7 +74,7 @@ impl ConnectRefusal {
             Self::NotAllowed(_) | Self::Port(_) => StatusCode::FORBIDDEN,
             Self::NoAgent(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Dial { .. } | Self::Tunnel(_) => StatusCode::BAD_GATEWAY,
+            Self::Dial { .. } | Self::Silent(_) | Self::Tunnel(_) => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -80,7 +87,7 @@ impl ConnectRefusal {
         if matches!(self, Self::NoAgent(_) | Self::TooMany(_)) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
-        // The agent's reason can contain any bytes. If it is not a valid reason phrase, the standard one is sent.
+        // If it is not a valid reason phrase, the standard one is sent.
         if let Ok(phrase) = ReasonPhrase::try_from(message) {
             response.extensions_mut().insert(phrase);
         }

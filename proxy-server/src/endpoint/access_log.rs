@@ -9,8 +9,7 @@
 use http::{HeaderMap, Request, StatusCode};
 use kube_wire::{RequestInfo, Target};
 use ops::log::ACCESS;
-use protocol::stream::FAULT;
-use protocol::{ClusterName, identity};
+use protocol::{ClusterName, Fault, identity};
 use tokio::time::Instant;
 use tracing::{Level, enabled, info};
 
@@ -31,7 +30,7 @@ pub(super) struct Entry {
     acting_as: Option<String>,
     pub(super) status: u16,
     pub(super) bytes: u64,
-    fault: Option<String>,
+    fault: Option<Fault>,
     pub(super) end: End,
 }
 
@@ -104,12 +103,12 @@ impl Entry {
                 Some(_) => {}
             }
         }
-        self.fault = headers.get(FAULT).map(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+        self.fault = Fault::read(headers);
     }
 
     /// The request was not forwarded, or there was no response.
     pub(super) fn refused(&mut self, refusal: &Refusal) {
-        self.fault = Some(refusal.fault().to_owned());
+        self.fault = Some(refusal.fault());
     }
 
     /// Adds the status of the response.
@@ -126,7 +125,7 @@ impl Entry {
 
     pub(super) fn broke(&mut self, error: &BodyError) {
         self.end = End::Broken;
-        self.fault = Some(error.fault().to_owned());
+        self.fault = Some(error.fault());
     }
 }
 
@@ -134,8 +133,8 @@ impl Drop for Entry {
     fn drop(&mut self) {
         // A response below 500 is the client's fault, and one above is the host's.
         let by_status = match self.status {
-            400..500 => Some("client"),
-            500.. => Some("host"),
+            400..500 => Some(Fault::Client),
+            500.. => Some(Fault::Host),
             _ => None,
         };
         info!(
@@ -150,7 +149,7 @@ impl Drop for Entry {
             status = self.status,
             bytes = self.bytes,
             duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            fault = self.fault.as_deref().or(by_status),
+            fault = self.fault.or(by_status).map(Fault::word),
             end = self.end.word(),
         );
     }

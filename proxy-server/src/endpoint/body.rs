@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use protocol::Fault;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 use tunnel::Inbound;
 use tunnel::inbound::InboundError;
@@ -94,12 +95,12 @@ impl Body for ResponseBody {
 
 impl BodyError {
     /// Whose fault it is.
-    pub(super) fn fault(&self) -> &'static str {
+    pub(super) fn fault(&self) -> Fault {
         match self {
-            Self::Inbound(InboundError::Stream(_)) => "tunnel",
+            Self::Inbound(InboundError::Stream(_)) => Fault::Tunnel,
             // It did not read.
-            Self::Inbound(InboundError::Evicted) => "client",
-            Self::Gone => "atoll",
+            Self::Inbound(InboundError::Evicted) => Fault::Client,
+            Self::Gone => Fault::Atoll,
         }
     }
 }

@@ -7,6 +7,7 @@ use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
 use kube_wire::request_info::is_health_check;
 use kube_wire::status::{Reason, TOO_MANY_REQUESTS, TryAgain};
 use ops::tls::ClientCertificateError;
+use protocol::Fault;
 
 use super::body::ResponseBody;
 use crate::limits::Limit;
@@ -85,7 +86,7 @@ impl Refusal {
     }
 
     /// Whose fault it is, for the log.
-    pub(super) fn fault(&self) -> &'static str {
+    pub(super) fn fault(&self) -> Fault {
         match self {
             Self::BadTarget
             | Self::BadConnectionHeader
@@ -94,9 +95,9 @@ impl Refusal {
             | Self::NoClusterNamed
             | Self::NoCluster(_)
             | Self::Certificate(_)
-            | Self::TooMany(_) => "client",
-            Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) => "tunnel",
-            Self::Silent => "host",
+            | Self::TooMany(_) => Fault::Client,
+            Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) => Fault::Tunnel,
+            Self::Silent => Fault::Host,
         }
     }
 
