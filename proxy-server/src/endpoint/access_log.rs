@@ -118,7 +118,6 @@ impl Entry {
 
     /// The switched protocol has ended.
     pub(super) fn conversed(mut self: Box<Self>, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
-        self.status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
         self.bytes = traffic.from_tunnel;
         self.end = if is_whole { End::Whole } else { End::Broken };
     }

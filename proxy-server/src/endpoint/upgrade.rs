@@ -72,9 +72,13 @@ impl Upgrade {
         mut parts: response::Parts,
         (inbound, outbound): (Inbound, SendStream<Bytes>),
         (held, connection, end): (Held, Arc<Connection>, CancellationToken),
-        entry: Option<Box<Entry>>,
+        mut entry: Option<Box<Entry>>,
     ) -> Response<ResponseBody> {
         let Self { token, switched, .. } = self;
+        // Also if the client leaves before it has switched.
+        if let Some(entry) = &mut entry {
+            entry.answered(StatusCode::SWITCHING_PROTOCOLS);
+        }
         let place = connection.place.clone();
         connection.services.tasks.spawn("upgraded", async move {
             // The connection and the request continue here.
@@ -84,15 +88,21 @@ impl Upgrade {
                 Err(error) => return debug!(%error, "the client disconnected at the upgrade"),
             };
             let mut traffic = tunnel::pipe::Traffic::default();
-            let piped = tokio::select! {
-                piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => piped,
-                () = end.cancelled() => return debug!("the cluster was removed"),
+            let is_whole = tokio::select! {
+                piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => match piped {
+                    Ok(()) => true,
+                    Err(error) => {
+                        debug!(%error, ?traffic, "upgraded connection broke");
+                        false
+                    }
+                },
+                () = end.cancelled() => {
+                    debug!("the cluster was removed");
+                    false
+                }
             };
-            if let Err(error) = &piped {
-                debug!(%error, ?traffic, "upgraded connection broke");
-            }
             if let Some(entry) = entry {
-                entry.conversed(&traffic, piped.is_ok());
+                entry.conversed(&traffic, is_whole);
             }
         });
         parts.status = StatusCode::SWITCHING_PROTOCOLS;
