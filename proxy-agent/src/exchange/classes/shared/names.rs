@@ -29,7 +29,7 @@ pub(crate) async fn free_names(
 ) -> Result<(), Refusal> {
     let spec = &definition["spec"];
     let (group, wanted) = (spec["group"].as_str().unwrap_or_default(), Names::of(&spec["names"]));
-    let taken = hidden_names(call, group).await.map_err(|error| {
+    let taken = call.outside(Box::pin(hidden_names(call, group))).await.map_err(|error| {
         let message = format!("cannot read which names of the API group are taken on the host: {error}");
         Refusal::from(Status::service_unavailable(message).with_retry_after(1))
     })?;

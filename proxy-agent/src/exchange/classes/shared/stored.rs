@@ -21,7 +21,9 @@ use virtual_cluster::shared::{HostObject, MAX_IN_PLACE, MAX_OVERLAY, Moved, over
 pub(crate) async fn load_overlay(call: &Call<'_>, mut object: HostObject) -> Result<HostObject, Refusal> {
     let name = &call.api.cluster.name;
     if let Some(pointer) = object.attached().pointer(name.as_str()) {
-        let overlay = overlays::read(&call.host_api(), name, &pointer.id).await.map_err(|error| unread(&error))?;
+        let api = call.host_api();
+        let overlay = call.outside(Box::pin(overlays::read(&api, name, &pointer.id))).await;
+        let overlay = overlay.map_err(|error| unread(&error))?;
         object.load(name.as_str(), pointer, overlay.unwrap_or_default());
     }
     Ok(object)
@@ -64,7 +66,8 @@ pub(crate) async fn store_overlay(
     let mut path = request.path();
     path.name = None;
     let path = format!("{}/{}", path.build(), object.text("name"));
-    let id = call.services.overlays.store(&call.host_api(), name, &path, &overlay).await;
+    let api = call.host_api();
+    let id = call.outside(Box::pin(call.services.overlays.store(&api, name, &path, &overlay))).await;
     let id = id.map_err(|error| match error.status() {
         // The host's message would name the agent's account, which lacks a right that it should have.
         Some(status) if status.code == 403 => forbidden(request, policy::NOT_GRANTED),

@@ -251,7 +251,8 @@ async fn hand_over(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let why = "objects of it exist that no virtual cluster created";
-    handover::hand_over(&call.host_api(), name, why).await.map_err(|error| {
+    let api = call.host_api();
+    call.outside(Box::pin(handover::hand_over(&api, name, why))).await.map_err(|error| {
         let message = format!("cannot mark the definition on the host as its operator's: {error}");
         Status::service_unavailable(message).with_retry_after(1).into()
     })
