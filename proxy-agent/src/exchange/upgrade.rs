@@ -86,7 +86,8 @@ pub(super) async fn switch(
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
             let (view, collector) = (call.view(mapping), call.answer_collector());
-            let shown = transform_response(&view, transform, || not_found.status(&call.api), response, collector).await?;
+            let shown =
+                transform_response(&view, transform, || not_found.status(&call.api), response, collector).await?;
             Ok(Answer(HostAnswer::Response(shown), in_flight))
         }
     }

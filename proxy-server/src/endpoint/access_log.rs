@@ -117,7 +117,7 @@ impl Entry {
     }
 
     /// The switched protocol has ended.
-    pub(super) fn conversed(mut self: Box<Self>, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
+    pub(super) fn conversed(&mut self, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
         self.bytes = traffic.from_tunnel;
         self.end = if is_whole { End::Whole } else { End::Broken };
     }

@@ -101,7 +101,7 @@ impl Upgrade {
                     false
                 }
             };
-            if let Some(entry) = entry {
+            if let Some(mut entry) = entry {
                 entry.conversed(&traffic, is_whole);
             }
         });

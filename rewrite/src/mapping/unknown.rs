@@ -19,13 +19,16 @@ pub(crate) struct UnknownNames(Option<Arc<Mutex<Names>>>);
 /// The maximum number of names that are collected between two calls of [`UnknownNames::take`]. One event can contain 70,000.
 const MAX: usize = 256;
 
+/// The bytes of a name.
+pub(crate) type Name = Box<[u8]>;
+
 #[derive(Debug, Default)]
 struct Names {
     /// In the order in which they were looked up.
-    ordered: Vec<Box<[u8]>>,
-    present: HashSet<Box<[u8]>>,
+    ordered: Vec<Name>,
+    present: HashSet<Name>,
     /// The name by which an object would be visible. One of `ordered`, unless those are too many.
-    hiding: Option<Box<[u8]>>,
+    hiding: Option<Name>,
 }
 
 // === impl UnknownNames ===
@@ -37,7 +40,7 @@ impl UnknownNames {
     }
 
     /// The names since the last call, each of them once. Also returns the name by which an object would be visible.
-    pub(crate) fn take(&self) -> (Vec<Box<[u8]>>, Option<Box<[u8]>>) {
+    pub(crate) fn take(&self) -> (Vec<Name>, Option<Name>) {
         let names = self.names().map(|mut names| take(&mut *names)).unwrap_or_default();
         (names.ordered, names.hiding)
     }
