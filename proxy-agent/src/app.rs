@@ -96,8 +96,14 @@ impl App {
         let layer4 = Arc::new(layer4(config));
         let main = Handle::current();
         let unread = Budget::new(protocol::settings::BUFFER_BUDGET);
-        let streams =
-            Streams { layer4, exchange, offers: offers.clone(), unread: Arc::clone(&unread), tasks: tasks.child(), main };
+        let streams = Streams {
+            layer4,
+            exchange,
+            offers: offers.clone(),
+            unread: Arc::clone(&unread),
+            tasks: tasks.child(),
+            main,
+        };
         let (workers, threads) = Workers::start(cores()).context("cannot start threads")?;
         let dial = Dial {
             tls: Arc::new(tls),

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use ::tunnel::{Inbound, Owner};
 use ::tunnel::pipe::{Traffic, pipe};
+use ::tunnel::{Inbound, Owner};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Request, Response, StatusCode};

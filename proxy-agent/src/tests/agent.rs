@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use ::tunnel::Budget;
 use bytes::{Bytes, BytesMut};
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
-use ::tunnel::Budget;
 use ops::drain::Tasks;
 use ops::metrics::{Build, Registry};
 use protocol::identity::Identity;

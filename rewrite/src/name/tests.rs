@@ -144,7 +144,9 @@ fn only_a_shortened_name_ends_with_digits() {
     let long = VirtualNamespace::new(&"n".repeat(63)).unwrap();
     let names = [HostNamespace::derive(&long, &ke), HostNamespace::derive_formerly(&long, &ke).unwrap()];
     assert!(names.iter().all(|name| HostNamespace::may_be_shortened(name.as_ref())));
-    for name in ["edge-ke", "kube-system", HostNamespace::derive(&short, &ke).as_str(), "", &"a".repeat(20), "x-0123456789abc"] {
+    for name in
+        ["edge-ke", "kube-system", HostNamespace::derive(&short, &ke).as_str(), "", &"a".repeat(20), "x-0123456789abc"]
+    {
         assert!(!HostNamespace::may_be_shortened(name.as_bytes()), "{name}");
     }
 }

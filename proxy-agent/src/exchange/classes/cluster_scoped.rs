@@ -37,7 +37,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
     if let (Class::Review, Some(kind)) = (class, Kind::of(request)) {
         return Box::pin(reviews::decide(call, request, kind, None, body)).await;
     }
-    let known = call.outside(call.services.discovery.resource(request.group_version_resource())).await;
+    let known = call.outside(Box::pin(call.services.discovery.resource(request.group_version_resource()))).await;
     let known = known.map_err(|error| Refusal::from(Status::service_unavailable(error.to_string())))?;
     let Some(known) = known else { return unknown(call, request) };
     if known.namespaced {

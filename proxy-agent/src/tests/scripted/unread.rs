@@ -15,7 +15,8 @@ const MAPS: &str = "/api/v1/namespaces/edge/configmaps";
 
 fn create(cluster: &'static str, length: usize) -> Ask {
     let data = json!({"a": "x".repeat(length)});
-    Ask::post(MAPS, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": data})).of(cluster)
+    Ask::post(MAPS, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": data}))
+        .of(cluster)
 }
 
 /// The tunnels share one budget. The cluster with the most unread bytes loses its streams, although another one has the

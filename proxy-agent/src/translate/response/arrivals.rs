@@ -15,6 +15,7 @@ use std::time::Duration;
 use rewrite::view::Arrived;
 use rewrite::{Mapping, VirtualNamespace};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::ReusableBoxFuture;
 
 use virtual_cluster::clusters::VirtualCluster;
 
@@ -33,7 +34,7 @@ pub(crate) struct Arrivals {
     /// The unknown namespaces of events that were left out.
     missed: HashSet<Box<[u8]>>,
     /// Completes when the cluster has one of them.
-    late: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    late: Option<ReusableBoxFuture<'static, ()>>,
 }
 
 /// The wait of one event for names.
@@ -81,7 +82,7 @@ impl Arrivals {
         let Some(name) = hiding.filter(|_| self.missed.len() < MAX_MISSED) else { return };
         if self.missed.insert(name) {
             let (cluster, missed) = (Arc::clone(&self.cluster), self.missed.clone());
-            self.late = Some(Box::pin(async move {
+            self.late = Some(ReusableBoxFuture::new(async move {
                 cluster.mapping_until(|mapping| missed.iter().any(|name| mapping.member(name).is_some())).await;
             }));
         }
@@ -90,7 +91,7 @@ impl Arrivals {
     /// Completes when the client has to list again, because a namespace of events that were left out is known now.
     pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.late {
-            Some(late) => late.as_mut().poll(cx),
+            Some(late) => late.poll(cx),
             None => Poll::Pending,
         }
     }

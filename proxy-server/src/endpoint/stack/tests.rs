@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::task::Poll;
 
 use http::{HeaderMap, StatusCode, header};
-use ops::log::ACCESS;
 use http_body_util::BodyExt as _;
+use ops::log::ACCESS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::{ServiceExt, service_fn};

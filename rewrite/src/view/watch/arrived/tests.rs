@@ -191,7 +191,8 @@ fn an_error_ends_the_watch() {
         let (event, shown) = (pod("edge-ke"), pod("edge"));
         let before = read(&mut watch, &event[..event.len() - end]).0;
         let all = before + std::str::from_utf8(&watch.error(&status)).unwrap();
-        let error = json!({"type": "ERROR", "object": serde_json::from_slice::<serde_json::Value>(&status.to_json()).unwrap()});
+        let error =
+            json!({"type": "ERROR", "object": serde_json::from_slice::<serde_json::Value>(&status.to_json()).unwrap()});
         let frames: Vec<serde_json::Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(frames, [serde_json::from_str(&shown).unwrap(), error]);
     }
