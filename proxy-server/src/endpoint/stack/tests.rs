@@ -5,66 +5,13 @@ use std::task::Poll;
 
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
-use ops::log::ACCESS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::{ServiceExt, service_fn};
-use tracing::field::{Field, Visit};
-use tracing::{Event, Metadata, Subscriber, span};
 
 use super::super::fixture;
 use super::super::send::{Content, send};
 use super::*;
-
-/// The status and the end in each line of the access log.
-#[derive(Clone, Default)]
-struct AccessLines(Arc<Mutex<Vec<Line>>>);
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Line {
-    status: u64,
-    end: String,
-}
-
-impl Subscriber for AccessLines {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == ACCESS
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line);
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
-impl Visit for Line {
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "status" {
-            self.status = value;
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "end" {
-            value.clone_into(&mut self.end);
-        }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
-}
 
 /// A request with an empty body.
 async fn request(uri: &str, headers: &[(&'static str, &'static str)]) -> Request<Incoming> {
@@ -227,22 +174,4 @@ async fn bytes_follow_a_response_that_switches_the_protocol() {
     client.read_to_string(&mut read).await.unwrap();
     assert!(read.starts_with("HTTP/1.1 101 ") && read.ends_with("\r\n\r\nanswer"), "{read}");
     assert!(read.contains("upgrade: SPDY/3.1\r\n"), "{read}");
-}
-
-#[tokio::test]
-async fn an_upgrade_has_a_status_in_the_access_log_even_if_its_client_leaves() {
-    let lines = AccessLines::default();
-    let _guard = tracing::subscriber::set_default(lines.clone());
-    let connection = fixture::connection(Some("ke-beijing"));
-    let services = Arc::clone(&connection.services);
-    fixture::agent(&services, |_| Response::new("")).await;
-    let stack = stack(connection, send(services));
-    let exec = "/api/v1/namespaces/a/pods/b/exec";
-    // This request has no connection that could switch the protocol.
-    let response = stack.oneshot(request(exec, &[("connection", "Upgrade"), ("upgrade", "SPDY/3.1")]).await).await;
-    assert_eq!(response.unwrap().status(), StatusCode::SWITCHING_PROTOCOLS);
-    while lines.0.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(*lines.0.lock().unwrap(), [Line { status: 101, end: "left".to_owned() }]);
 }
