@@ -18,7 +18,7 @@ mod protobuf;
 mod rules;
 
 use events::{bookmark, change, error, event, partial, table};
-use rules::{Found, Reading, becomes_known};
+use rules::{Found, Reading, becomes_known, virtual_name};
 
 /// The host's namespaces that are known from the beginning: two of the virtual cluster `ke`, and two of others.
 fn index() -> Index {
@@ -95,7 +95,7 @@ fn read(watch: &mut impl Watch, text: &[u8], sizes: &[usize]) -> (Vec<Found>, Ve
                 break;
             }
             for name in names.iter().filter(|name| becomes_known(name)) {
-                let shown = name.strip_suffix("-ke").unwrap().parse().unwrap();
+                let shown = virtual_name(name).parse().unwrap();
                 index.insert(name.parse().unwrap(), "ke".parse().unwrap(), shown).unwrap();
             }
             watch.remap(mapping(&index));

@@ -62,6 +62,7 @@ fn namespace() -> impl Strategy<Value = String> {
         2 => "new-[a-c]-ke",
         1 => "\\\\u006eew-[a-c]-ke",
         2 => "gone-[a-c]-(ke|hz)",
+        1 => "(new|gone)-a{20}",
         1 => Just("Not_a_label".to_owned()),
     ]
 }

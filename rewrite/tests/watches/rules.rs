@@ -29,6 +29,17 @@ pub(crate) fn becomes_known(name: &str) -> bool {
     name.starts_with("new-")
 }
 
+/// The name of the namespace in the virtual cluster. Nobody can tell it from a shortened name.
+pub(crate) fn virtual_name(name: &str) -> &str {
+    name.strip_suffix("-ke").unwrap_or("long")
+}
+
+/// Whether the name ends with a digest, so that it may be the shortened name of any virtual cluster.
+fn is_shortened(name: &str) -> bool {
+    let digest = name.rsplit_once('-').map_or("", |(_, digest)| digest);
+    digest.len() == 20 && digest.chars().all(|digit| matches!(digit, 'a'..='z' | '2'..='7'))
+}
+
 // === impl Reading ===
 
 impl Reading {
@@ -57,7 +68,7 @@ impl Reading {
                 true
             }
             Some("ERROR") => {
-                rename(&mut event["object"]["details"]["name"]);
+                self.rename(&mut event["object"]["details"]["name"]);
                 true
             }
             _ => self.change(&mut event),
@@ -73,9 +84,9 @@ impl Reading {
             self.columns(&mut event["object"]["columnDefinitions"], is_shown);
         }
         if is_shown {
-            rename(event.pointer_mut(own(event)).unwrap());
+            self.rename(event.pointer_mut(own(event)).unwrap());
             if let Some(about) = event.pointer_mut(ABOUT) {
-                rename(about);
+                self.rename(about);
             }
         }
         is_shown
@@ -94,14 +105,15 @@ impl Reading {
         }
     }
 
-    /// The name for which an event waits: the one that decides whether it is visible, or else the one to which it
-    /// refers.
+    /// The name for which an event waits: the one that decides whether it is visible, if it can be the virtual cluster's. Or
+    /// else the one to which the event refers, if it is shown in another way once it is known.
     fn unknown(&self, event: &Value) -> Vec<String> {
         if ["BOOKMARK", "ERROR"].map(Some).contains(&event["type"].as_str()) {
             return Vec::new();
         }
+        let own = Some(namespace(event)).filter(|own| own.ends_with("-ke") || is_shortened(own));
         let about = event.pointer(ABOUT).and_then(Value::as_str).filter(|_| self.is_member(namespace(event)));
-        let names = [Some(namespace(event)), about].into_iter().flatten().map(str::to_owned);
+        let names = [own, about.filter(|about| is_shortened(about))].into_iter().flatten().map(str::to_owned);
         names.filter(|name| self.is_unknown(name) && !self.unresolved.contains(name)).collect()
     }
 
@@ -112,6 +124,16 @@ impl Reading {
 
     fn is_member(&self, name: &str) -> bool {
         name == "edge-ke" || self.new.contains(name)
+    }
+
+    /// Names that do not exist are shown as the virtual cluster would write them.
+    fn rename(&self, name: &mut Value) {
+        let host = name.as_str().unwrap();
+        *name = match host {
+            _ if self.is_member(host) || host.ends_with("-ke") => virtual_name(host).into(),
+            _ if host.contains('_') => host.into(),
+            _ => format!("host:{host}").into(),
+        };
     }
 }
 
@@ -128,14 +150,4 @@ fn own(event: &Value) -> &'static str {
 
 fn namespace(event: &Value) -> &str {
     event.pointer(own(event)).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Names that do not exist are shown as the virtual cluster would write them.
-fn rename(name: &mut Value) {
-    let host = name.as_str().unwrap();
-    *name = match host.strip_suffix("-ke") {
-        Some(shown) => shown.into(),
-        None if host.contains('_') => host.into(),
-        None => format!("host:{host}").into(),
-    };
 }
