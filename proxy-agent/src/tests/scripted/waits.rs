@@ -111,8 +111,8 @@ async fn a_cluster_has_so_many_watches_and_sessions() {
     let agent = Scripted::new().await;
     let cluster = agent.clusters.get(&"ke".parse().unwrap()).unwrap();
     let in_flight = &cluster.lasting.in_flight;
-    let mut watches: Vec<_> = std::iter::from_fn(|| in_flight.admit(Kind::LongRunning)).collect();
-    let mut sessions: Vec<_> = std::iter::from_fn(|| in_flight.admit(Kind::Session)).collect();
+    let fill = |kind| std::iter::from_fn(move || in_flight.admit(kind)).take(10_000).collect::<Vec<_>>();
+    let (mut watches, mut sessions) = (fill(Kind::LongRunning), fill(Kind::Session));
     let watch = || Ask::get(&format!("{MAPS}?watch=1"));
     let exec = || Ask::get("/api/v1/namespaces/edge/pods/a/exec?command=sh");
     let (code, _, message) = agent.ask(watch()).await.refusal();

@@ -5,13 +5,73 @@ use std::task::Poll;
 
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
+use ops::log::ACCESS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tower::{ServiceExt, service_fn};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber, span};
 
 use super::super::fixture;
 use super::super::send::{Content, send};
 use super::*;
+
+/// The lines of the access log of all tests in this process.
+static ACCESS_LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+
+/// A part of a line of the access log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Line {
+    name: String,
+    status: u64,
+    end: String,
+}
+
+/// Collects [`ACCESS_LINES`]. It must be the default of all threads: `tracing` asks only the thread in which an event occurs first
+/// whether it is wanted at all.
+struct Collector;
+
+impl Subscriber for Collector {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == ACCESS
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        ACCESS_LINES.lock().unwrap().push(line);
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Visit for Line {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "status" {
+            self.status = value;
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "name" => value.clone_into(&mut self.name),
+            "end" => value.clone_into(&mut self.end),
+            _ => {}
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
 
 /// A request with an empty body.
 async fn request(uri: &str, headers: &[(&'static str, &'static str)]) -> Request<Incoming> {
@@ -174,4 +234,26 @@ async fn bytes_follow_a_response_that_switches_the_protocol() {
     client.read_to_string(&mut read).await.unwrap();
     assert!(read.starts_with("HTTP/1.1 101 ") && read.ends_with("\r\n\r\nanswer"), "{read}");
     assert!(read.contains("upgrade: SPDY/3.1\r\n"), "{read}");
+}
+
+#[tokio::test]
+async fn an_upgrade_has_a_status_in_the_access_log_even_if_its_client_disconnects() {
+    tracing::subscriber::set_global_default(Collector).unwrap();
+    tracing::callsite::rebuild_interest_cache();
+    let connection = fixture::connection(Some("ke-beijing"));
+    let services = Arc::clone(&connection.services);
+    fixture::agent(&services, |_| Response::new("")).await;
+    let stack = stack(connection, send(services));
+    // This request has no connection that could switch the protocol.
+    let exec = request("/api/v1/namespaces/a/pods/gone/exec", &[("connection", "Upgrade"), ("upgrade", "SPDY/3.1")]);
+    let response = stack.oneshot(exec.await).await.unwrap();
+    assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS);
+    let line = || ACCESS_LINES.lock().unwrap().iter().find(|line| line.name == "gone").cloned();
+    for _ in 0..1000 {
+        if line().is_some() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(line(), Some(Line { name: "gone".to_owned(), status: 101, end: "left".to_owned() }));
 }
