@@ -12,7 +12,7 @@
 //! Lists are measured apart from the tenant's other requests, because they wait for other clients' writes (see
 //! [`kubelets`]). The bound applies to both.
 //!
-//! Reading order: [`measure`] (the phases), [`traffic`] and [`attack`] (what an attack is), [`list`] (all attacks),
+//! Reading order: [`mod@measure`] (the phases), [`traffic`] and [`attack`] (what an attack is), [`list`] (all attacks),
 //! [`attacker`] (the process that performs an attack), [`tenant`], [`site`], [`report`].
 
 mod attack;

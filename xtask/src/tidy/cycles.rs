@@ -6,7 +6,7 @@
 //! not part of a cycle. If an `impl Type` block is outside of the module that defines the type, that module depends on
 //! the block's module, because whoever uses the type has all its methods.
 //!
-//! Reading order: [`level`] (dependencies), [`components`] (cycles).
+//! Reading order: [`level`] (dependencies), [`mod@components`] (cycles).
 
 mod components;
 mod level;
