@@ -117,11 +117,11 @@ impl Plan {
     /// A plan that sends `upstream`, and transforms the response. It is boxed, because it is large, and passes through
     /// several functions.
     pub(super) fn new(api: &ApiRequest<'_>, upstream: Request<RequestBody>, transform: ResponseTransform) -> Box<Self> {
-        Self::or_else(api, upstream, transform, NotFound::Object)
+        Self::with_not_found(api, upstream, transform, NotFound::Object)
     }
 
     /// The same with another response if the host has nothing to show.
-    pub(super) fn or_else(
+    pub(super) fn with_not_found(
         api: &ApiRequest<'_>,
         upstream: Request<RequestBody>,
         transform: ResponseTransform,

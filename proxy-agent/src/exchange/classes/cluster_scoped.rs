@@ -100,7 +100,7 @@ fn unknown(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, 
     upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     // This program finds no namespace in the object, so the filter always hides it.
     let transform = ResponseTransform::Object { program: Program::default(), filter: Filter::ByNamespace, only: None };
-    Ok(Plan::or_else(&call.api, upstream, transform, NotFound::Path))
+    Ok(Plan::with_not_found(&call.api, upstream, transform, NotFound::Path))
 }
 
 /// All namespaces of the cluster: the host's response for all its namespaces, filtered while it streams.

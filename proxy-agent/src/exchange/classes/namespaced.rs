@@ -83,7 +83,7 @@ fn nowhere(call: &Call<'_>, request: &ResourceRequest<'_>, namespace: &str) -> R
     let mut upstream = upstream::request(&call.api, Method::GET, &target, As::Agent, empty())?;
     upstream::readable(&call.api, &mut upstream)?;
     let transform = list_transform(call, request, program(request), Filter::ByNamespace)?;
-    Ok(Plan::or_else(&call.api, upstream, transform, NotFound::InNamespace))
+    Ok(Plan::with_not_found(&call.api, upstream, transform, NotFound::InNamespace))
 }
 
 /// The path on the host.
@@ -177,7 +177,7 @@ async fn planned_at(
             ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None }
         }
     };
-    let mut plan = Plan::or_else(&call.api, upstream, transform, NotFound::InNamespace);
+    let mut plan = Plan::with_not_found(&call.api, upstream, transform, NotFound::InNamespace);
     plan.otherwise = projected_fallback(call, request).await?;
     plan.again = again;
     if has_node_ports {

@@ -22,7 +22,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &NonResourceRequest<'_>) ->
     let target = upstream::target(request.path(), call.api.info.query());
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, empty())?;
     let advertised = advertised(call, request, upstream.headers_mut()).await?;
-    let mut plan = Plan::or_else(&call.api, upstream, ResponseTransform::Verbatim, NotFound::Path);
+    let mut plan = Plan::with_not_found(&call.api, upstream, ResponseTransform::Verbatim, NotFound::Path);
     if let Some(advertised) = advertised {
         plan.after = After::Advertised(advertised);
     }
