@@ -99,7 +99,21 @@ impl Tasks {
         self.spawn_on(&Handle::current(), name, future)
     }
 
-    /// The same, on another runtime than the caller's.
+    /// Spawns a task that is dropped when the scope is cancelled. Use it for loops that do not end by themselves.
+    pub fn spawn_until_cancelled<F>(&self, name: &'static str, future: F) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let cancelled = self.cancelled();
+        self.spawn(name, async move {
+            tokio::select! {
+                () = future => {}
+                () = cancelled => {}
+            }
+        })
+    }
+
+    /// The same as [`spawn`](Self::spawn), on another runtime than the caller's.
     pub fn spawn_on<F>(&self, runtime: &Handle, name: &'static str, future: F) -> JoinHandle<()>
     where
         F: Future<Output = ()> + Send + 'static,

@@ -1,9 +1,9 @@
-//! Builds every part of the proxy-agent, in order, and runs them until it is asked to stop.
+//! Builds all parts of the proxy-agent, in order, and runs them until they must stop.
 
 pub(crate) mod exchange;
 mod observe;
 mod reload;
-mod standing;
+mod status;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -30,14 +30,14 @@ use crate::layer4::Layer4;
 use crate::ready::Tunnels;
 use crate::serve::Streams;
 
-/// Probes and operators are few.
+/// The maximum number of connections to each listener. Probes and operators are few.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 
-/// A proxy-agent that is bound but not dialling yet.
+/// A proxy-agent whose ports are bound, and which does not dial yet.
 pub struct App {
-    /// Where each listener ended up.
+    /// The addresses of the listeners.
     pub bound: Bound,
-    /// Who this agent is.
+    /// The identity of this agent.
     pub agent: AgentId,
     probes: Listener,
     admin: Listener,
@@ -45,14 +45,14 @@ pub struct App {
     unread: Arc<Budget>,
     servers: Vec<Authority>,
     reload: reload::Reload,
-    standing: standing::Standing,
+    status: status::StatusSource,
     metrics: Registry,
     threads: Threads,
     tasks: Tasks,
     drain: Duration,
 }
 
-/// Addresses with their real ports.
+/// The addresses of the listeners, with their actual ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Probes.
@@ -70,8 +70,8 @@ impl std::fmt::Debug for App {
 }
 
 impl App {
-    /// Reads the files that the configuration names and binds its ports. `file` is what the configuration was read from:
-    /// its list of virtual clusters is read again when it changes. `egress` is the way out of the site.
+    /// Reads the files that the configuration names, and binds its ports. `file` is the configuration file; its list of
+    /// virtual clusters is reloaded when it changes. `egress` is the HTTP proxy of the site.
     pub async fn bind(config: &ProxyAgentConfiguration, file: &Path, egress: Egress) -> anyhow::Result<Self> {
         let tasks = Tasks::new();
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
@@ -79,19 +79,19 @@ impl App {
         let agent = agent_id(&identity.borrow())?;
         let tls =
             client_config(server_ca.clone(), Some(identity.clone()), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
-        let up = Arc::new(Tunnels::default());
-        let metrics = observe::metrics(&up);
+        let tunnels = Arc::new(Tunnels::default());
+        let metrics = observe::metrics(&tunnels);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
-        let (exchange, slices) = exchange::open(config, &reloader, &requests, &tasks)?.unzip();
-        let standing = standing::Standing {
+        let (exchange, cluster_services) = exchange::open(config, &reloader, &requests, &tasks)?.unzip();
+        let status = status::StatusSource {
             agent: agent.clone(),
-            tunnels: Arc::clone(&up),
-            slices: slices.clone(),
+            tunnels: Arc::clone(&tunnels),
+            services: cluster_services.clone(),
             physical: config.physical_clusters.iter().map(|cluster| (**cluster).clone()).collect(),
             server_ca,
             identity,
         };
-        let reload = reload::Reload::new(config, file, reloader, slices)?;
+        let reload = reload::Reload::new(config, file, reloader, cluster_services)?;
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
         let main = Handle::current();
@@ -113,7 +113,7 @@ impl App {
             instance: format!("{:016x}", fastrand::u64(..)).into(),
             streams,
             tasks: tasks.child(),
-            up,
+            tunnels,
             workers,
         };
         let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await.context("listeners.probes")?;
@@ -127,7 +127,7 @@ impl App {
             unread,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
-            standing,
+            status,
             metrics,
             threads,
             tasks,
@@ -135,24 +135,15 @@ impl App {
         })
     }
 
-    /// Keeps its tunnels until `stop`, then lets streams end for as long as the configuration says, or until `hurry`.
+    /// Serves until `stop` completes. Then waits until all streams have ended, for the time of the configuration's `drain` at
+    /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, unread, servers, reload, standing, metrics, threads, tasks, .. } = self;
-        observe::serve((probes, admin), standing, &metrics, &dial.workers, &tasks);
-        let ending = tasks.clone();
-        let until_stopped = move |task: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
-            let cancelled = ending.cancelled();
-            async move {
-                tokio::select! {
-                    () = task => {}
-                    () = cancelled => {}
-                }
-            }
-        };
-        tasks.spawn("unread", until_stopped(Box::pin(keep(unread))));
-        tasks.spawn("reload", until_stopped(Box::pin(reload.run())));
+        let Self { probes, admin, dial, unread, servers, reload, status, metrics, threads, tasks, .. } = self;
+        observe::serve((probes, admin), status, &metrics, &dial.workers, &tasks);
+        tasks.spawn_until_cancelled("unread", limit_unread(unread));
+        tasks.spawn_until_cancelled("reload", reload.run());
         for server in servers {
-            tasks.spawn("dial", until_stopped(Box::pin(dial.clone().keep(server))));
+            tasks.spawn_until_cancelled("dial", dial.clone().keep(server));
         }
         stop.await;
         info!(deadline = ?self.drain, "draining");
@@ -163,7 +154,7 @@ impl App {
 }
 
 /// Resets streams while they leave too many bytes unread.
-async fn keep(unread: Arc<Budget>) {
+async fn limit_unread(unread: Arc<Budget>) {
     unread.keep(|sweep| warn!(reset = sweep.reset, "streams with unread request data were reset")).await;
 }
 
@@ -193,7 +184,7 @@ fn agent_id(identity: &Identity) -> anyhow::Result<AgentId> {
 fn layer4(config: &ProxyAgentConfiguration) -> Layer4 {
     let physical = config.physical_clusters.iter();
     let physical = physical.map(|cluster| (cluster.name.clone(), cluster.api_server.clone()));
-    // `check` has refused what does not parse.
+    // The checks of the configuration have refused invalid destinations.
     let destinations = config.destinations.iter().filter_map(|destination| destination.parse().ok());
     Layer4::new(physical, destinations)
 }

@@ -1,7 +1,7 @@
-//! Keeps tunnels to every proxy-server: dial, register, serve, and again.
+//! Keeps tunnels to every proxy-server up.
 //!
 //! ```text
-//! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> back off -> ...
+//! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> pause -> ...
 //! ```
 
 mod address;
@@ -33,49 +33,56 @@ pub use egress::{Egress, InvalidProxy};
 use error::CONNECT_TIMEOUT;
 pub use error::DialError;
 
-/// How often a name is resolved anew, so that a proxy-server that was added gets a tunnel.
-const RESOLVE_EVERY: Duration = Duration::from_secs(30);
+/// The interval of name resolution. A proxy-server that is added behind a name gets a tunnel within this time.
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// A tunnel that lived this long was a good one: the next attempt begins without a wait behind it.
+/// The interval of name resolution while a name has no address.
+const RESOLVE_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+
+/// An attempt that lasted at least this long was successful, so the back-off begins anew.
 const HEALTHY: Duration = Duration::from_secs(10);
 
-/// The waits between attempts.
-const PAUSES: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
+/// The maximum pause that a proxy-server can demand.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// What every attempt needs.
+/// The pauses between attempts.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
+
+/// Dials proxy-servers.
 #[derive(Clone, Debug)]
 pub struct Dial {
-    /// Who we are to the proxy-servers; a replaced certificate is used from the next attempt on.
+    /// With the identity of the agent. A renewed certificate is used from the next attempt on.
     pub tls: Arc<ClientConfig>,
-    /// How to get out of the site.
+    /// The HTTP proxy of the site, if there is one.
     pub egress: Arc<Egress>,
-    /// What is offered.
+    /// The clusters that the agent offers.
     pub offers: Current,
-    /// The identity of the certificate.
+    /// The identity in the certificate.
     pub agent: protocol::AgentId,
-    /// This process among its replicas.
+    /// The ID of this process. It differs between replicas.
     pub instance: Arc<str>,
-    /// What serves the streams.
+    /// Serves the streams of tunnels.
     pub streams: Streams,
-    /// Where tunnels live.
+    /// The tasks of tunnels.
     pub tasks: Tasks,
-    /// Which are up, for readiness and status.
-    pub up: Arc<crate::ready::Tunnels>,
-    /// The threads on which tunnels live.
+    /// Gets the state of each tunnel, for readiness and status.
+    pub tunnels: Arc<crate::ready::Tunnels>,
+    /// The threads of tunnels.
     pub workers: Workers,
 }
 
 // === impl Dial ===
 
 impl Dial {
-    /// Keeps tunnels to one configured server, which may be several processes behind one name.
+    /// Keeps tunnels to one configured server up. Its name may resolve to several addresses, of which each gets a tunnel.
     pub async fn keep(self, server: Authority) {
         let mut targets: HashMap<Target, DropGuard> = HashMap::new();
-        let mut nowhere = Some(self.up.route(&server, None));
+        // The status of the server while it has no address.
+        let mut unresolved = Some(self.tunnels.route(&server, None));
         loop {
             match self.targets(&server).await {
                 Ok(found) => {
-                    nowhere = None;
+                    unresolved = None;
                     targets.retain(|target, _| found.contains(target));
                     for target in found {
                         targets.entry(target.clone()).or_insert_with(|| {
@@ -89,18 +96,19 @@ impl Dial {
                     }
                 }
                 Err(error) => {
-                    // A name that stopped resolving says nothing about the tunnels that are up.
+                    // Tunnels that are up stay, even if the name does not resolve any more.
                     if targets.is_empty() {
                         warn!(error = &error as &dyn std::error::Error, "cannot resolve the proxy-server");
-                        nowhere.get_or_insert_with(|| self.up.route(&server, None)).down(&error);
+                        unresolved.get_or_insert_with(|| self.tunnels.route(&server, None)).down(&error);
                     }
                 }
             }
-            let pause = if targets.is_empty() { Duration::from_secs(2) } else { RESOLVE_EVERY };
+            let pause = if targets.is_empty() { RESOLVE_RETRY_INTERVAL } else { RESOLVE_INTERVAL };
             sleep(pause).await;
         }
     }
 
+    /// The addresses of a server.
     async fn targets(&self, server: &Authority) -> Result<Vec<Target>, DialError> {
         if self.egress.for_host(server.host()).is_some() {
             return Ok(vec![Target::Named]);
@@ -110,35 +118,36 @@ impl Dial {
         Ok(found.map(Target::Address).collect())
     }
 
-    /// Keeps one tunnel up until `stop`.
+    /// Keeps one tunnel up until `stop` is cancelled.
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
-        let mut backoff = PAUSES;
-        let route = self.up.route(&server, target.address());
-        // A tunnel that ends while the process stops has been drained: no other takes its place.
+        let mut backoff = BACKOFF;
+        let route = self.tunnels.route(&server, target.address());
+        // A tunnel that ends while the process stops has been drained, and must not be replaced.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
-            let began = Instant::now();
-            let mut at_least = Duration::ZERO;
+            let begun = Instant::now();
+            let mut min_pause = Duration::ZERO;
             match self.once(&server, &target, &route, &stop).await {
                 Ok(why) => info!(why, "tunnel ended"),
                 Err(error) => {
                     warn!(error = &error as &dyn std::error::Error, "cannot establish a tunnel");
                     route.down(&error);
                     if let DialError::Refused { refusal: Refusal { retry_after_seconds: Some(seconds), .. } } = error {
-                        at_least = Duration::from_secs(seconds.min(3600));
+                        min_pause = Duration::from_secs(seconds).min(MAX_RETRY_AFTER);
                     }
                 }
             }
-            if began.elapsed() >= HEALTHY {
+            if begun.elapsed() >= HEALTHY {
                 backoff.reset();
             }
             tokio::select! {
-                () = sleep(backoff.fail_with_full_jitter().max(at_least)) => {}
+                () = sleep(backoff.fail_with_full_jitter().max(min_pause)) => {}
                 () = stop.cancelled() => {}
                 () = self.tasks.cancelled() => {}
             }
         }
     }
 
+    /// Establishes a tunnel and serves it. Returns why it ended.
     async fn once(
         &self,
         server: &Authority,

@@ -56,7 +56,7 @@ impl Layer4 {
         match self.physical.get(cluster) {
             Some((address, owner)) => {
                 request.body().set_owner(*owner);
-                carry(address, request.into_body(), respond).await
+                forward(address, request.into_body(), respond).await
             }
             None => refuse(respond, StatusCode::NOT_FOUND, NotConnected::NotServed),
         }
@@ -68,14 +68,14 @@ impl Layer4 {
         match authority {
             Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
                 request.body().set_owner(self.owner);
-                carry(&authority, request.into_body(), respond).await
+                forward(&authority, request.into_body(), respond).await
             }
             _ => refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed),
         }
     }
 }
 
-async fn carry(address: &Authority, inbound: Inbound, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+async fn forward(address: &Authority, inbound: Inbound, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
     let socket = match dial(address).await {
         Ok(socket) => socket,
         Err(error) => {
@@ -103,7 +103,7 @@ async fn dial(address: &Authority) -> io::Result<TcpStream> {
     Ok(socket)
 }
 
-/// The reason for the client. It is not the text of the error, which could contain addresses of the site.
+/// The reason for the client. The text of the error is not sent, because it could contain addresses of the site.
 fn reason(error: &io::Error) -> NotConnected {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => NotConnected::Refused,

@@ -21,7 +21,7 @@ struct Routes {
     by_number: BTreeMap<u64, RouteState>,
 }
 
-/// A route. Dropping it removes the route.
+/// Reports the state of a route. Dropping it removes the route.
 #[derive(Debug)]
 pub struct Route {
     number: u64,
@@ -30,7 +30,7 @@ pub struct Route {
 
 /// A tunnel that is up. Dropping it marks the route as down.
 #[derive(Debug)]
-pub struct Up<'w>(&'w Route);
+pub struct TunnelUp<'a>(&'a Route);
 
 /// The state of a route.
 #[derive(Clone, Debug)]
@@ -82,9 +82,9 @@ impl Tunnels {
 
 impl Route {
     /// Records that the tunnel is up.
-    pub fn up(&self, acceptance: Acceptance) -> Up<'_> {
+    pub fn up(&self, acceptance: Acceptance) -> TunnelUp<'_> {
         self.set(Ok(acceptance));
-        Up(self)
+        TunnelUp(self)
     }
 
     /// Records that there is no tunnel, and why.
@@ -110,9 +110,9 @@ impl Drop for Route {
     }
 }
 
-// === impl Up ===
+// === impl TunnelUp ===
 
-impl Drop for Up<'_> {
+impl Drop for TunnelUp<'_> {
     fn drop(&mut self) {
         self.0.set(Err("the tunnel ended".into()));
     }

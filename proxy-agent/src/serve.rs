@@ -1,10 +1,10 @@
 //! Serves the streams that the proxy-server opens on one tunnel.
 //!
 //! A tunnel is on one [worker](ops::workers), and so are the streams of which every step is short. Others run on the main
-//! runtime, whose threads may block (`place`). If the worker is late, all new streams run there, so that the requests of one
-//! virtual cluster do not delay those of the others.
+//! runtime, whose threads may block (`placement`). While the tasks of the worker wait for too long, all new streams run on
+//! the main runtime, so that the requests of one virtual cluster do not delay those of the others.
 
-mod place;
+mod placement;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -25,77 +25,73 @@ use tracing::{Instrument, debug, debug_span};
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
 use crate::offers::{self, Current};
-use place::Place;
+use placement::Placement;
 
-/// Everything that a stream may ask for.
+/// Serves the streams of tunnels, each according to its kind.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// Bytes to physical clusters and allowed destinations.
+    /// Serves byte streams to physical clusters and allowed destinations.
     pub layer4: Arc<Layer4>,
-    /// API requests to virtual clusters; absent where there is no host.
+    /// Serves API requests to virtual clusters. `None` if the configuration has no host.
     pub exchange: Option<Exchange>,
-    /// What is served.
+    /// The clusters that the agent serves.
     pub offers: Current,
-    /// Limits the request bytes that the streams of all tunnels leave unread.
+    /// Limits the unread request bytes of the streams of all tunnels.
     pub unread: Arc<Budget>,
-    /// Where streams live.
+    /// The tasks of streams.
     pub tasks: Tasks,
     /// The runtime for requests that may take long.
     pub main: Handle,
 }
 
-/// What the streams of one tunnel share.
+/// The state that the streams of one tunnel share.
 #[derive(Debug)]
 struct Shared {
     streams: Streams,
-    /// For streams that have no end of their own.
-    ending: CancellationToken,
+    /// Cancelled when the tunnel is drained, for streams that do not end by themselves.
+    draining: CancellationToken,
 }
 
 // === impl Streams ===
 
 impl Streams {
-    /// Serves one tunnel to its end; returns why it ended.
+    /// Serves one tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more streams,
+    /// and ends with its last one.
     pub async fn serve<S>(self, io: S, stop: &CancellationToken) -> Result<String, h2::Error>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let (io, turns) = Batched::new(io);
         let mut connection = tunnel::settings::server().handshake(io).await?;
-        let pings = connection.ping_pong().expect("nobody took it before");
+        let pings = connection.ping_pong().expect("it is taken once");
         let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
-        let mut stopping = false;
+        let mut is_draining = false;
         let here = Handle::current();
-        let shared = Arc::new(Shared { streams: self, ending: CancellationToken::new() });
-        let Shared { streams: Self { main, tasks, .. }, ending } = &*shared;
+        let shared = Arc::new(Shared { streams: self, draining: CancellationToken::new() });
+        let Shared { streams: Self { main, tasks, .. }, draining } = &*shared;
         loop {
             tokio::select! {
                 accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
-                    // Never awaited here: the loop drives the connection for everybody.
+                    // Nothing may be awaited here, because this loop drives the connection for all streams.
                     Some(Ok((request, respond))) => {
                         let span = debug_span!("stream", id = respond.stream_id().as_u32());
-                        let (place, given) = (Place::of(&request, workers::is_late()), QueuedAt::now());
-                        let stream = Arc::clone(&shared).stream(request, respond, given);
-                        let runtime = if place == Place::Worker { &here } else { main };
+                        let (placement, queued) = (Placement::of(&request, workers::is_late()), QueuedAt::now());
+                        let stream = Arc::clone(&shared).stream(request, respond, queued);
+                        let runtime = if placement == Placement::Worker { &here } else { main };
                         tasks.spawn_on(runtime, "stream", Box::pin(stream.instrument(span)));
-                        if place == Place::Relieved {
-                            // An empty task shows when the worker is in time again.
-                            tasks.spawn_on(&here, "delay", async move { given.begun() });
+                        if placement == Placement::LateWorker {
+                            // An empty task measures the delay of the worker, which ends this state.
+                            tasks.spawn_on(&here, "delay", async move { queued.begun() });
                         }
                     }
                     Some(Err(err)) => return Ok(err.to_string()),
-                    None if stopping => return Ok("drained".into()),
+                    None if is_draining => return Ok("drained".into()),
                     None => return Ok("the proxy-server closed it".into()),
                 },
                 lost = &mut lost => return Ok(lost.to_string()),
-                () = tasks.cancelled(), if !stopping => {
-                    stopping = true;
-                    ending.cancel();
-                    connection.graceful_shutdown();
-                }
-                () = stop.cancelled(), if !stopping => {
-                    stopping = true;
-                    ending.cancel();
+                () = stopping(tasks, stop), if !is_draining => {
+                    is_draining = true;
+                    draining.cancel();
                     connection.graceful_shutdown();
                 }
             }
@@ -103,13 +99,21 @@ impl Streams {
     }
 }
 
+/// Completes when the process stops, or when this tunnel must end.
+async fn stopping(tasks: &Tasks, stop: &CancellationToken) {
+    tokio::select! {
+        () = tasks.cancelled() => {}
+        () = stop.cancelled() => {}
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {
-    /// What each kind of stream does is boxed, because the state of a request is kilobytes.
-    async fn stream(self: Arc<Self>, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, given: QueuedAt) {
-        given.begun();
-        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, ending } = &*self;
+    /// Serves a stream. The future of each kind is boxed, because that of a request has several kilobytes.
+    async fn stream(self: Arc<Self>, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, queued: QueuedAt) {
+        queued.begun();
+        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, unread));
@@ -123,8 +127,9 @@ impl Shared {
             (Ok(StreamKind::Physical(cluster)), _) => Box::pin(layer4.physical(&cluster, request, respond)).await,
             (Ok(StreamKind::Destination), _) => Box::pin(layer4.destination(request, respond)).await,
             (Ok(StreamKind::Offers), _) => {
-                offers::tell(offers.clone(), request.into_body(), respond, ending.clone()).await
+                offers::tell(offers.clone(), request.into_body(), respond, draining.clone()).await
             }
+            // A proxy-server opens no such streams, because the agent has not offered the cluster.
             (Ok(StreamKind::Api(_) | StreamKind::Upgrade(_)), None) | (Err(_), _) => {
                 let mut response = Response::new(());
                 *response.status_mut() = http::StatusCode::NOT_FOUND;

@@ -24,6 +24,15 @@ async fn a_drain_waits_for_tasks_to_end_by_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_loop_ends_when_its_scope_is_cancelled() {
+    let tasks = Tasks::new();
+    tasks.spawn_until_cancelled("loop", pending());
+    let begun = Instant::now();
+    assert_eq!(tasks.drain(LONG, pending::<()>()).await, Drained::Clean);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn tasks_are_dropped_and_named_at_the_deadline() {
     let tasks = Tasks::new();
     let (held, dropped) = oneshot::channel::<()>();

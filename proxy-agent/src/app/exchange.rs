@@ -1,4 +1,4 @@
-//! Builds what serves virtual clusters, and starts what keeps them.
+//! Builds the services of virtual clusters, and starts the loops that keep caches and objects up to date.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use virtual_cluster::roles;
 use virtual_cluster::shared::overlays::orphans;
 use virtual_cluster::shared::{Rules, handover};
 
-/// The time that the admission policies wait for the annotations of namespaces.
-const ANNOTATING: Duration = Duration::from_secs(10);
+/// The maximum time for which the installation of the admission policies waits for the annotations of namespaces.
+const ANNOTATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The parts that have to know which virtual clusters there are. Clones are the same.
+/// The services that depend on the list of virtual clusters. Clones share them.
 #[derive(Clone)]
-pub(super) struct Slices {
+pub(super) struct ClusterServices {
     pub(super) clusters: Arc<VirtualClusters>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) provisioner: Provisioner<Api>,
@@ -37,13 +37,13 @@ pub(super) struct Slices {
     pub(super) requests: Arc<RequestMetrics>,
 }
 
-/// `None` if there is no host. Without virtual clusters it waits for the first one.
+/// Builds the services, and starts their loops. `None` if the configuration has no host.
 pub(super) fn open(
     config: &ProxyAgentConfiguration,
     reloader: &Reloader,
     requests: &Arc<RequestMetrics>,
     tasks: &Tasks,
-) -> anyhow::Result<Option<(Exchange, Slices)>> {
+) -> anyhow::Result<Option<(Exchange, ClusterServices)>> {
     let Some(configured) = config.host.as_ref() else { return Ok(None) };
     let host = Host::open(configured, reloader, tasks.child()).context("host")?;
     let api = Api::new(host.clone());
@@ -53,7 +53,7 @@ pub(super) fn open(
     let services = Services::new(config, host, endpoint_ca)?;
     requests.exchange(config.virtual_clusters.iter().map(|cluster| &cluster.name));
     start(&services, &api, tasks);
-    let slices = Slices {
+    let cluster_services = ClusterServices {
         shared: services.shared.clone(),
         clusters: Arc::clone(&services.clusters),
         namespaces: Arc::clone(&services.namespaces),
@@ -62,74 +62,63 @@ pub(super) fn open(
         host: services.host.clone(),
         requests: Arc::clone(requests),
     };
-    Ok(Some((Exchange::new(services, Arc::clone(requests)), slices)))
+    Ok(Some((Exchange::new(services, Arc::clone(requests)), cluster_services)))
 }
 
-/// Starts the loops that keep what the services know of the host, and what virtual clusters consist of there.
+/// Starts the loops that keep the caches of the services and the objects of virtual clusters up to date.
 pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     let Services { clusters, namespaces, provisioner, definitions, .. } = services;
     let reflector = Reflector::new(api, namespaces::PATH, Selection::default());
     let followed = Arc::clone(namespaces);
-    keep(tasks, "namespaces", async move { followed.follow(reflector).await });
+    tasks.spawn_until_cancelled("namespaces", async move { followed.follow(reflector).await });
     let reflector =
         Reflector::new(api, virtual_cluster::nodes::PATH, Selection { shape: Shape::Metadata, ..Selection::default() });
     let nodes = clusters.nodes();
-    keep(tasks, "nodes", async move { nodes.follow(reflector).await });
+    tasks.spawn_until_cancelled("nodes", async move { nodes.follow(reflector).await });
     let reflector = Reflector::new(api, roles::PATH, Selection::default());
     let followed = clusters.roles();
-    keep(tasks, "roles", async move { followed.follow(reflector).await });
+    tasks.spawn_until_cancelled("roles", async move { followed.follow(reflector).await });
     let (kept, through) = (Arc::clone(definitions), api.clone());
-    keep(tasks, "definitions", async move { kept.keep(through).await });
+    tasks.spawn_until_cancelled("definitions", async move { kept.keep(through).await });
     let (kept, through) = (Arc::clone(definitions), api.clone());
-    keep(tasks, "handover", async move { handover::keep(through, &kept).await });
+    tasks.spawn_until_cancelled("handover", async move { handover::keep(through, &kept).await });
     let served = Arc::clone(clusters);
     let names = move || served.all().iter().map(|cluster| cluster.name.clone()).collect();
-    keep(tasks, "overlays", orphans::keep(api.clone(), names));
+    tasks.spawn_until_cancelled("overlays", orphans::keep(api.clone(), names));
     let kept = Arc::clone(&services.own_rights);
-    keep(tasks, "own rights", async move { kept.keep().await });
+    tasks.spawn_until_cancelled("own rights", async move { kept.keep().await });
     let names = {
         let clusters = Arc::clone(clusters);
         move || clusters.names()
     };
-    keep(tasks, "aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), names));
+    tasks.spawn_until_cancelled("aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), names));
     let kept = Arc::clone(&services.discovery);
-    keep(tasks, "discovery", async move { kept.keep().await });
-    keep(tasks, "root", provisioner.clone().run());
+    tasks.spawn_until_cancelled("discovery", async move { kept.keep().await });
+    tasks.spawn_until_cancelled("root", provisioner.clone().run());
     let (annotating, kept) = (provisioner.clone(), services.admission_policies.clone());
-    keep(tasks, "gate", async move {
-        // The policies refuse pods in namespaces without annotations, and those of an earlier version have none. What
-        // cannot be annotated does not keep the others waiting.
-        let _ = timeout(ANNOTATING, annotating.annotated()).await;
+    tasks.spawn_until_cancelled("gate", async move {
+        // The policies refuse pods in namespaces without annotations, and namespaces of an earlier version have none. A
+        // namespace that cannot be annotated must not delay the policies for long.
+        let _ = timeout(ANNOTATION_TIMEOUT, annotating.annotated()).await;
         kept.run().await;
     });
 }
 
-// === impl Slices ===
+// === impl ClusterServices ===
 
-impl Slices {
-    /// Checks another list of virtual clusters, which does nothing yet.
+impl ClusterServices {
+    /// Checks another list of virtual clusters. It takes effect with [`exchange`](Self::exchange).
     pub(super) fn read(&self, config: &ProxyAgentConfiguration) -> Result<ByName, ClusterError> {
         self.clusters.read(config.virtual_clusters.iter().map(|cluster| &**cluster))
     }
 
-    /// Serves these and no others.
+    /// Replaces the list of virtual clusters.
     pub(super) fn exchange(&self, clusters: ByName) {
-        // In this order, what is not ours any more is not asked for when it is let go.
+        // In this order, no request finds a cluster whose namespaces and objects are no longer kept up to date.
         self.requests.exchange(clusters.keys());
         self.clusters.exchange(clusters);
         self.namespaces.serve(self.clusters.names());
         self.provisioner.enforce(self.clusters.levels());
         self.provisioner.serve(self.clusters.annotations());
     }
-}
-
-/// Runs a loop that has no end of its own until the process stops.
-fn keep(tasks: &Tasks, name: &'static str, endless: impl Future<Output = ()> + Send + 'static) {
-    let cancelled = tasks.cancelled();
-    tasks.spawn(name, async move {
-        tokio::select! {
-            () = endless => {}
-            () = cancelled => {}
-        }
-    });
 }

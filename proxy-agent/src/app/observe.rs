@@ -11,7 +11,7 @@ use ops::metrics::{Build, Registry};
 use ops::probes::{Checks, PageResponse, Pages};
 use ops::workers::Workers;
 
-use super::standing::Standing;
+use super::status::StatusSource;
 use crate::ready::Tunnels;
 use crate::status::text::text;
 
@@ -27,7 +27,7 @@ pub(super) fn metrics(up: &Arc<Tunnels>) -> Registry {
 
 pub(super) fn serve(
     (probes, admin): (Listener, Listener),
-    standing: Standing,
+    source: StatusSource,
     metrics: &Registry,
     workers: &Workers,
     tasks: &Tasks,
@@ -39,23 +39,23 @@ pub(super) fn serve(
         Duration::from_secs(1),
         move || std::future::ready(checked.check()),
     );
-    let counted = Arc::clone(&standing.tunnels);
+    let counted = Arc::clone(&source.tunnels);
     let readyz = livez.clone().with("tunnel", Duration::from_secs(1), move || {
         let count = counted.count();
         async move { if count == 0 { Err("no tunnel to a proxy-server is up") } else { Ok(()) } }
     });
     let probe_pages = Pages::new("proxy-agent").with_probes(&livez, &readyz);
-    let standing = Arc::new(standing);
-    let people = Arc::clone(&standing);
+    let source = Arc::new(source);
+    let source_of_text = Arc::clone(&source);
     let pages = Pages::new("proxy-agent")
         .with_probes(&livez, &readyz)
         .with_metrics(metrics)
         .with("/status", "tunnels, virtual clusters and the host, as JSON", move |_| {
-            let status = serde_json::to_vec(&standing.status()).expect("strings and numbers always serialise");
+            let status = serde_json::to_vec(&source.status()).expect("strings and numbers always serialise");
             std::future::ready(PageResponse::json(status))
         })
         .with("/statusz", "the same for people; ?wide", move |query| {
-            std::future::ready(PageResponse::text(text(&people.status(), query.has("wide"))))
+            std::future::ready(PageResponse::text(text(&source_of_text.status(), query.has("wide"))))
         });
     tasks.spawn("heartbeats", heartbeat.run(tasks.clone()));
     tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

@@ -13,12 +13,12 @@ use protocol::Offer;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use super::exchange::Slices;
+use super::exchange::ClusterServices;
 use crate::config::ProxyAgentConfiguration;
 use crate::offers::Current;
 use virtual_cluster::config::VirtualCluster;
 
-/// The parts of the agent that follow the file.
+/// Follows the configuration file.
 pub(super) struct Reload {
     file: Watched<ProxyAgentConfiguration>,
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Reload {
     /// The configuration in force.
     running: ProxyAgentConfiguration,
     reloader: Reloader,
-    slices: Option<Slices>,
+    services: Option<ClusterServices>,
     offers: watch::Sender<Arc<[Offer]>>,
 }
 
@@ -39,14 +39,14 @@ impl Reload {
         config: &ProxyAgentConfiguration,
         path: &Path,
         reloader: Reloader,
-        slices: Option<Slices>,
+        services: Option<ClusterServices>,
     ) -> anyhow::Result<Self> {
         let origin = path.to_owned();
         let parse = move |[text]: [&[u8]; 1]| ops::config::parse(&String::from_utf8_lossy(text), &origin);
         let file = reloader.watch([path.to_owned()], parse).context("the configuration")?;
         let offers = watch::Sender::new(config.offers().into());
         let seen = Arc::new(config.clone());
-        Ok(Self { file, path: path.to_owned(), seen, running: config.clone(), reloader, slices, offers })
+        Ok(Self { file, path: path.to_owned(), seen, running: config.clone(), reloader, services, offers })
     }
 
     /// The clusters that the agent offers.
@@ -66,7 +66,7 @@ impl Reload {
             let config = self.file.borrow();
             // Comments and the order of keys may differ.
             if *config != *self.seen {
-                self.take(&config);
+                self.apply(&config);
                 self.seen = config;
             }
             if !changes.changed().await {
@@ -75,18 +75,18 @@ impl Reload {
         }
     }
 
-    fn take(&mut self, config: &ProxyAgentConfiguration) {
+    fn apply(&mut self, config: &ProxyAgentConfiguration) {
         let file = self.path.display();
         if config.virtual_clusters != self.running.virtual_clusters {
-            match self.slices.as_ref().map(|slices| (slices, slices.read(config))) {
-                Some((slices, Ok(clusters))) => {
+            match self.services.as_ref().map(|services| (services, services.read(config))) {
+                Some((services, Ok(clusters))) => {
                     let before = std::mem::replace(&mut self.running.virtual_clusters, config.virtual_clusters.clone());
                     let (before, now) = (names(&before), names(&config.virtual_clusters));
                     info!(?before, ?now, "a new list of virtual clusters is in force");
                     // First withdraw the clusters that were removed, so that the proxy-server sends no more requests
                     // for them.
                     self.offers.send_replace(self.running.offers().into());
-                    slices.exchange(clusters);
+                    services.exchange(clusters);
                 }
                 Some((_, Err(error))) => {
                     let error: &dyn std::error::Error = &error;
@@ -97,8 +97,8 @@ impl Reload {
         }
         if config.shared_objects != self.running.shared_objects {
             self.running.shared_objects = config.shared_objects.clone();
-            if let Some(slices) = &self.slices {
-                slices.shared.exchange(&config.shared_objects);
+            if let Some(services) = &self.services {
+                services.shared.exchange(&config.shared_objects);
                 info!("the new `sharedObjects` are in force");
             }
         }

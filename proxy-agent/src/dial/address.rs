@@ -11,7 +11,7 @@ use tracing::{Instrument, info, info_span};
 
 use super::demand::{Change, Demand, MAX_TUNNELS, PERIOD};
 
-/// One address, and its tunnels. When it is dropped, they take no more streams, and close after their last one.
+/// One address, and its tunnels. When this is dropped, they accept no more streams, and close after their last one.
 pub(super) struct Address<D> {
     server: Authority,
     workers: Workers,
@@ -44,7 +44,7 @@ where
         let mut busy = BusyTime::new(&self.workers);
         let mut demand = Demand::default();
         let mut periods = interval(PERIOD);
-        // After a pause of the process, one observation covers all of it.
+        // If the process was suspended, one observation covers the whole time.
         periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
         periods.tick().await;
         loop {
@@ -63,7 +63,7 @@ where
         }
     }
 
-    /// Opens a tunnel on a worker that has none of this address, if there is such a worker and may be another tunnel.
+    /// Opens a tunnel on a worker that has none to this address, unless there is no such worker or the maximum is reached.
     fn open(&mut self) {
         if self.tunnels.len() >= MAX_TUNNELS {
             return;
@@ -71,13 +71,13 @@ where
         let has_none = |worker| self.tunnels.iter().all(|tunnel| tunnel.worker != worker);
         let Some((worker, assignment)) = self.workers.least_of(has_none) else { return };
         let stop = CancellationToken::new();
-        let kept = (self.dial)(stop.clone());
+        let dialling = (self.dial)(stop.clone());
         let span = info_span!("tunnel", server = %self.server);
-        let kept = async move {
-            kept.await;
+        let run = async move {
+            dialling.await;
             drop(assignment);
         };
-        worker.spawn(&self.tasks, "tunnel", kept.instrument(span));
+        worker.spawn(&self.tasks, "tunnel", run.instrument(span));
         self.tunnels.push(Tunnel { worker: worker.id(), _stop: stop.drop_guard() });
         if self.tunnels.len() > 1 {
             info!(server = %self.server, tunnels = self.tunnels.len(), "the workers are busy: opening another tunnel");
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the tunnels are, and the tokens that end them, after more attempts to open one than there may be.
+    /// The workers of all tunnels and the tokens that end them, after more attempts to open tunnels than are allowed.
     async fn open_many(workers: usize) -> Vec<(WorkerId, CancellationToken)> {
         let (workers, _threads) = Workers::start(NonZeroUsize::new(workers).unwrap()).unwrap();
         let (dialled, mut dials) = mpsc::unbounded_channel();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_worker_has_one_tunnel_at_most_and_an_address_keeps_one_until_it_ends() {
+    async fn each_worker_has_at_most_one_tunnel_to_an_address() {
         let tunnels = open_many(2).await;
         assert_eq!(tunnels.len(), 2);
         assert_ne!(tunnels[0].0, tunnels[1].0);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_workers_do_not_have_more_tunnels_than_a_server_accepts() {
+    async fn the_number_of_tunnels_to_an_address_is_limited() {
         assert_eq!(open_many(3 * MAX_TUNNELS).await.len(), MAX_TUNNELS);
     }
 }

@@ -1,4 +1,4 @@
-//! From an address to an accepted registration.
+//! Establishes a tunnel: connects to an address, and registers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,12 @@ use super::egress::Egress;
 use super::error::DialError;
 use super::register;
 
-/// One place to dial: a socket address, or a name that the corporate proxy resolves.
+/// The address of a proxy-server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Target {
+    /// It was resolved here.
     Address(SocketAddr),
+    /// The HTTP proxy of the site resolves the name.
     Named,
 }
 
@@ -37,7 +39,7 @@ pub(super) async fn establish(
         }
         Target::Named => egress.connect(server).await?,
     };
-    // Requests are small and answered one by one.
+    // Frames are small, and their peer waits for them.
     socket.set_nodelay(true).map_err(|err| DialError::Connect(server.to_string(), err))?;
     let name = ServerName::try_from(server.host().to_owned())
         .map_err(|err| DialError::Connect(server.to_string(), std::io::Error::other(err)))?;
@@ -49,7 +51,7 @@ pub(super) async fn establish(
 // === impl Target ===
 
 impl Target {
-    /// The address, if we resolved it.
+    /// The address, if it was resolved here.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Address(address) => Some(*address),

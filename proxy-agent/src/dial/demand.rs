@@ -1,8 +1,7 @@
-//! How many tunnels an address needs.
+//! Decides how many tunnels to an address are needed.
 //!
-//! A tunnel is one TLS connection, so one thread here and one at the proxy-server do all of its work. These two threads
-//! take turns: while one of them processes what has arrived, the other one waits for it. With several tunnels, all cores
-//! have work. A tunnel without requests costs memory at the proxy-server, and keepalives, so an agent opens more than
+//! A tunnel is one TLS connection, so one thread here and one at the proxy-server do all of its work. Often, one of these
+//! threads waits for the other one. With several tunnels, all cores have work. A tunnel without requests costs memory at the proxy-server, and keepalives, so an agent opens more than
 //! one only while it is busy.
 //!
 //! What is *not* here: clocks, threads and connections ([`super::address`]).
@@ -21,15 +20,15 @@ const IDLE: f64 = 0.05;
 /// The number of periods in which workers have to be busy before another tunnel is opened.
 const BUSY_PERIODS: u32 = 2;
 
-/// The number of periods in which workers have to be idle before the last tunnel is closed. Clients that come in bursts
-/// find it open.
+/// The number of periods in which workers have to be idle before the last tunnel is closed. It is long, so that the tunnel
+/// is still open for the next burst of requests.
 const IDLE_PERIODS: u32 = 300;
 
 /// The maximum number of tunnels to one address. A proxy-server accepts 64 from all replicas of an agent together, and each
 /// tunnel may hold unread data up to a limit of its own.
 pub(super) const MAX_TUNNELS: usize = 4;
 
-/// What the workers have done in the last periods.
+/// The numbers of successive periods in which the workers were busy or idle.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     busy: u32,
@@ -48,8 +47,8 @@ pub(super) enum Change {
 // === impl Demand ===
 
 impl Demand {
-    /// Takes the part of the last [`PERIOD`] in which each worker with a tunnel worked. All workers have to be busy before
-    /// another tunnel is opened: otherwise, new connections of clients can use the tunnel of one that is not.
+    /// Takes the part of the last [`PERIOD`] in which each worker with a tunnel worked. Another tunnel is opened only if all
+    /// workers are busy: otherwise, new connections of clients can use the tunnel of a worker that is not.
     pub(super) fn observe(&mut self, worked: impl IntoIterator<Item = f64>) -> Option<Change> {
         let (mut all_busy, mut all_idle) = (true, true);
         for part in worked {

@@ -1,4 +1,4 @@
-//! The way out of the site: directly, or through the corporate proxy of `HTTPS_PROXY` and `NO_PROXY`.
+//! Connections to proxy-servers through the HTTP proxy of the site (`HTTPS_PROXY` and `NO_PROXY`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +8,10 @@ use tokio::net::TcpStream;
 
 use super::error::DialError;
 
-/// The largest answer to our CONNECT, in bytes.
-const MAX_ANSWER: usize = 8 * 1024;
+/// The maximum length of the response to CONNECT, in bytes.
+const MAX_RESPONSE: usize = 8 * 1024;
 
-/// How to get out.
+/// The HTTP proxy of the site, if there is one, and the hosts that are reached without it.
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
     proxy: Option<Proxy>,
@@ -32,7 +32,7 @@ pub struct InvalidProxy;
 // === impl Egress ===
 
 impl Egress {
-    /// Reads the two variables' values, as curl understands them.
+    /// Parses the values of the two variables as curl does.
     pub fn new(https_proxy: Option<&str>, no_proxy: Option<&str>) -> Result<Self, InvalidProxy> {
         let proxy = https_proxy.map(str::trim).filter(|text| !text.is_empty()).map(Proxy::parse).transpose()?;
         let exempt = no_proxy.unwrap_or_default().split(',').map(|host| host.trim().to_ascii_lowercase());
@@ -50,7 +50,7 @@ impl Egress {
 
     /// A connection to the server through the proxy.
     pub(super) async fn connect(&self, server: &Authority) -> Result<TcpStream, DialError> {
-        let proxy = self.proxy.as_ref().expect("a target is named only where there is a proxy");
+        let proxy = self.proxy.as_ref().expect("only a proxy resolves names");
         let broke = |err| DialError::Connect(format!("{server} through the proxy {}", proxy.address), err);
         let mut socket = TcpStream::connect((proxy.address.host(), proxy.address.port())).await.map_err(broke)?;
         let mut head = format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n");
@@ -62,15 +62,15 @@ impl Egress {
         }
         head.push_str("\r\n");
         socket.write_all(head.as_bytes()).await.map_err(broke)?;
-        // Byte by byte, since the first byte after the head belongs to TLS. It happens once per tunnel.
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\n") {
-            if answer.len() == MAX_ANSWER {
+        // Byte by byte, because the bytes after the head belong to TLS.
+        let mut response = Vec::new();
+        while !response.ends_with(b"\r\n\r\n") {
+            if response.len() == MAX_RESPONSE {
                 return Err(DialError::Egress("an endless head".into()));
             }
-            answer.push(socket.read_u8().await.map_err(broke)?);
+            response.push(socket.read_u8().await.map_err(broke)?);
         }
-        let line = String::from_utf8_lossy(&answer);
+        let line = String::from_utf8_lossy(&response);
         let line = line.lines().next().unwrap_or_default();
         match line.split(' ').nth(1) {
             Some(status) if status.starts_with('2') && status.len() == 3 => Ok(socket),

@@ -1,50 +1,51 @@
-//! Why an attempt to dial fails.
+//! Errors of an attempt to establish a tunnel.
 
 use std::time::Duration;
 
 use protocol::{Authority, Refusal};
 
-/// For all of it: name, TCP, TLS, registration. A few round trips of a bad line.
+/// The time limit for TCP, TLS and the registration, which need a few round trips.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// No address.
+    /// The name has no address.
     #[error("{server} cannot be resolved")]
     Resolve {
-        /// As configured.
+        /// The configured name.
         server: Authority,
-        /// What the resolver said.
+        /// The error of the resolver.
         source: std::io::Error,
     },
-    /// No TCP connection.
+    /// TCP failed. The text is the address.
     #[error("cannot connect to {0}")]
     Connect(String, #[source] std::io::Error),
-    /// The corporate proxy said no.
+    /// The HTTP proxy of the site refused the connection. The text is its status line.
     #[error("the HTTPS proxy answered CONNECT with {0}")]
     Egress(String),
-    /// The proxy-server is not who it should be.
+    /// TLS failed, for example because of the certificate of the proxy-server.
     #[error("TLS with the proxy-server failed")]
     Tls(#[source] std::io::Error),
-    /// TLS 1.3 tells this only after the client's handshake (RFC 8446, section 2).
+    /// The proxy-server refused the certificate of the agent. In TLS 1.3, the client learns this only after its part of the
+    /// handshake (RFC 8446, section 2).
     #[error(
         "the proxy-server does not accept the certificate of this agent (`identity.certificate`); its log says why"
     )]
     Certificate(#[source] rustls::Error),
-    /// The connection broke before the answer.
+    /// The connection broke before the response.
     #[error("the connection ended during the registration")]
     Http(#[source] hyper::Error),
-    /// The proxy-server said no.
+    /// The proxy-server refused the registration.
     #[error("the proxy-server refused the registration ({reason:?}): {refusal}", reason = refusal.reason)]
     Refused {
-        /// Why.
+        /// Its reason.
         refusal: Refusal,
     },
-    /// Nothing came.
+    /// There was no response in time.
     #[error("no response within {} s", CONNECT_TIMEOUT.as_secs())]
     Silent,
-    /// HTTP/2 could not begin.
+    /// The HTTP/2 handshake failed, or the connection broke.
     #[error("the HTTP/2 handshake of the tunnel failed")]
     Tunnel(#[source] h2::Error),
 }

@@ -1,4 +1,4 @@
-//! The one HTTP/1.1 request of a tunnel.
+//! The registration: the only HTTP/1.1 request of a tunnel.
 
 use std::error::Error;
 use std::io;
@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::DialError;
 
-/// The largest refusal that is read, in bytes.
+/// The maximum length of a refusal, in bytes.
 const MAX_REFUSAL: usize = 16 * 1024;
 
-/// Registers; the connection is a tunnel afterwards.
+/// Registers. Afterwards, the connection is the tunnel.
 pub(super) async fn register<S>(
     stream: S,
     server: &Authority,
@@ -41,7 +41,7 @@ where
             let acceptance = response.headers().get(ACCEPTANCE);
             let acceptance = acceptance.and_then(|value| Acceptance::decode(value.as_bytes()));
             let acceptance = acceptance.ok_or_else(|| DialError::Refused { refusal: not_atoll(server) })?;
-            // The proxy-server knows best whether it serves older agents; here only another major is wrong.
+            // The proxy-server decides whether it accepts an older agent. Only another major version is refused here.
             if acceptance.protocol.major != ProtocolVersion::CURRENT.major {
                 let why = format!("the proxy-server speaks tunnel protocol {}", acceptance.protocol);
                 return Err(DialError::Refused { refusal: Refusal::new(RefusalReason::Incompatible, why) });
@@ -60,13 +60,14 @@ where
         done = &mut exchange => done,
         ended = &mut connection => {
             ended.map_err(broken)?;
-            // The answer, or the upgraded connection, is in the exchange's hands now.
+            // The connection has ended or switched protocols, so the exchange is ready.
             exchange.await
         }
     }
 }
 
-/// An alert during the registration concerns our certificate: the rest of the handshake is complete.
+/// A TLS alert during the registration is about the certificate of the agent, because the rest of the handshake is
+/// complete.
 fn broken(error: hyper::Error) -> DialError {
     let io = error.source().and_then(<dyn Error>::downcast_ref::<io::Error>);
     match io.and_then(io::Error::get_ref).and_then(<dyn Error + Send + Sync>::downcast_ref) {

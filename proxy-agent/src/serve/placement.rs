@@ -1,44 +1,44 @@
-//! Where a stream runs: on the worker of its tunnel, or on the main runtime.
+//! Chooses the runtime of a stream: the worker of its tunnel, or the main runtime.
 
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use kube_wire::media::Accept;
 
-/// The head of a request that a worker serves may have this many bytes. A longer one, such as a selector of thousands of
-/// requirements, takes milliseconds to parse, map and print. The heads of most requests have less than 2 KiB.
+/// The maximum length of the head of a request that a worker serves, in bytes. A longer one, such as a selector with
+/// thousands of requirements, takes milliseconds to parse, map and print. Most heads have less than 2 KiB.
 const MAX_HEAD: usize = 8 * 1024;
 
-/// A longer `Accept` header is not judged here, in bytes. That of client-go for a Table has about 130.
+/// The maximum length of an `Accept` header that is parsed here, in bytes. That of client-go for a Table has about 130.
 const MAX_ACCEPT: usize = 1024;
 
 /// The runtime of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placement {
     /// The worker of the tunnel.
     Worker,
     /// The main runtime, because the stream may take long.
     Main,
     /// The main runtime, because the worker is late.
-    Relieved,
+    LateWorker,
 }
 
-// === impl Place ===
+// === impl Placement ===
 
-impl Place {
-    /// The place of a stream with this request, on a worker that is late or not.
+impl Placement {
+    /// The runtime of a stream with this request. `is_late` is whether the tasks of the worker wait for too long.
     pub(super) fn of<B>(request: &Request<B>, is_late: bool) -> Self {
         match is_brief(request) {
             false => Self::Main,
-            true if is_late => Self::Relieved,
+            true if is_late => Self::LateWorker,
             true => Self::Worker,
         }
     }
 }
 
-/// Whether every step of the stream is short, so that it can run on a worker beside the streams of all virtual clusters.
+/// Whether every step of the stream is short, so that it does not delay the other streams of a worker.
 ///
 /// These are byte streams, and reads of resources in JSON with short heads, which are mapped about as fast as they are copied.
-/// Writes are parsed, patched and sampled, discovery documents are rewritten as a whole, and a list in protobuf is held as a
-/// whole. This decides only where a request runs, never what it may do. So the request target does not have to be valid here.
+/// Writes are parsed, patched and sampled. Discovery documents and lists in protobuf are held and mapped as a whole. The
+/// result decides only where a request runs, so the request target does not have to be valid.
 fn is_brief<B>(request: &Request<B>) -> bool {
     if *request.method() == Method::CONNECT {
         return true;
@@ -108,7 +108,7 @@ mod tests {
 
     /// The agent ignores a line that is not text.
     #[test]
-    fn a_line_that_is_not_text_is_no_json() {
+    fn an_accept_line_that_is_not_text_is_ignored() {
         let request =
             Request::builder().uri("/api/v1/pods").header(header::ACCEPT, "application/vnd.kubernetes.protobuf");
         let request = request.header(header::ACCEPT, HeaderValue::from_bytes(b"application/json;x=\xff").unwrap());
@@ -118,24 +118,30 @@ mod tests {
     #[test]
     fn long_heads_are_not_brief() {
         let long = "x".repeat(MAX_HEAD / 2);
-        let place = |query: &str, groups: usize| {
+        let placement = |query: &str, groups: usize| {
             let mut request = Request::builder().uri(format!("/api/v1/pods?labelSelector={query}"));
             for _ in 0..groups {
                 request = request.header("impersonate-group", &long[..MAX_HEAD / 4]);
             }
-            Place::of(&request.body(()).unwrap(), false)
+            Placement::of(&request.body(()).unwrap(), false)
         };
-        assert_eq!([place("a", 0), place(&long, 0), place("a", 3)], [Place::Worker; 3]);
-        assert_eq!([place(&(long.clone() + &long), 0), place(&long, 2), place("a", 4)], [Place::Main; 3]);
+        assert_eq!([placement("a", 0), placement(&long, 0), placement("a", 3)], [Placement::Worker; 3]);
+        assert_eq!(
+            [placement(&(long.clone() + &long), 0), placement(&long, 2), placement("a", 4)],
+            [Placement::Main; 3]
+        );
     }
 
     #[test]
     fn a_worker_that_is_late_serves_no_new_stream() {
-        let place = |method: &Method, is_late| {
-            Place::of(&Request::builder().method(method).uri("/api/v1/pods").body(()).unwrap(), is_late)
+        let placement = |method: &Method, is_late| {
+            Placement::of(&Request::builder().method(method).uri("/api/v1/pods").body(()).unwrap(), is_late)
         };
-        assert_eq!([false, true].map(|is_late| place(&Method::GET, is_late)), [Place::Worker, Place::Relieved]);
-        assert_eq!([false, true].map(|is_late| place(&Method::PATCH, is_late)), [Place::Main; 2]);
+        assert_eq!(
+            [false, true].map(|is_late| placement(&Method::GET, is_late)),
+            [Placement::Worker, Placement::LateWorker]
+        );
+        assert_eq!([false, true].map(|is_late| placement(&Method::PATCH, is_late)), [Placement::Main; 2]);
     }
 
     #[test]

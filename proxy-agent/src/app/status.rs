@@ -8,7 +8,7 @@ use ops::files::Watched;
 use ops::tls::{Identity, ServerCa};
 use protocol::AgentId;
 
-use super::exchange::Slices;
+use super::exchange::ClusterServices;
 use crate::config::PhysicalCluster;
 use crate::ready::{RouteState, Tunnels};
 use crate::status::{
@@ -24,20 +24,20 @@ const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster wh
 /// The status of a cluster if the agent cannot verify that the host enforces the admission policies.
 const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
 
-/// The parts of the agent that know the figures.
-pub(super) struct Standing {
+/// The sources of the figures.
+pub(super) struct StatusSource {
     pub(super) agent: AgentId,
     pub(super) tunnels: Arc<Tunnels>,
     /// `None` if the configuration has no host.
-    pub(super) slices: Option<Slices>,
+    pub(super) services: Option<ClusterServices>,
     pub(super) physical: Vec<PhysicalCluster>,
     pub(super) server_ca: Watched<ServerCa>,
     pub(super) identity: Watched<Identity>,
 }
 
-// === impl Standing ===
+// === impl StatusSource ===
 
-impl Standing {
+impl StatusSource {
     /// The current status.
     pub(super) fn status(&self) -> AgentStatus {
         let mut physical_clusters: Vec<_> = self
@@ -61,9 +61,9 @@ impl Standing {
             time: Moment::now(),
             ready: false,
             tunnels: self.tunnels.all().into_iter().map(tunnel).collect(),
-            virtual_clusters: self.slices.as_ref().map(virtual_clusters).unwrap_or_default(),
+            virtual_clusters: self.services.as_ref().map(virtual_clusters).unwrap_or_default(),
             physical_clusters,
-            host: self.slices.as_ref().map(host),
+            host: self.services.as_ref().map(host),
             certificates: certificates.collect(),
         };
         status.ready = status.is_all_ready();
@@ -88,29 +88,29 @@ fn tunnel(route: RouteState) -> TunnelStatus {
 }
 
 /// The status of each virtual cluster.
-fn virtual_clusters(slices: &Slices) -> Vec<VirtualClusterStatus> {
-    let standing = slices.admission_policies.state();
-    let mut clusters: Vec<_> = slices
+fn virtual_clusters(services: &ClusterServices) -> Vec<VirtualClusterStatus> {
+    let policies = services.admission_policies.state();
+    let mut clusters: Vec<_> = services
         .clusters
         .all()
         .iter()
         .map(|cluster| {
-            let state = slices.provisioner.provision_state(&cluster.name).unwrap_or(ProvisionState::Pending);
-            let message = match (&state, &standing) {
+            let state = services.provisioner.provision_state(&cluster.name).unwrap_or(ProvisionState::Pending);
+            let message = match (&state, &policies) {
                 (ProvisionState::Pending, _) => Some("not provisioned yet".to_owned()),
                 (ProvisionState::Failed(why), _) => Some(why.to_string()),
                 (ProvisionState::Provisioned, admission_policies::PolicyState::Open) => Some(DIRECT_ACCESS.to_owned()),
                 (ProvisionState::Provisioned, admission_policies::PolicyState::Unverified) => {
                     Some(UNVERIFIED.to_owned())
                 }
-                (ProvisionState::Provisioned, standing) => standing.admits().err().map(str::to_owned),
+                (ProvisionState::Provisioned, policies) => policies.admits().err().map(str::to_owned),
             };
             VirtualClusterStatus {
                 name: cluster.name.to_string(),
-                ready: state == ProvisionState::Provisioned && standing.admits().is_ok(),
+                ready: state == ProvisionState::Provisioned && policies.admits().is_ok(),
                 node_selector: cluster.node_selector.text.to_string(),
                 nodes: cluster.count_nodes(),
-                namespaces: slices.namespaces.members(&cluster.name).len(),
+                namespaces: services.namespaces.members(&cluster.name).len(),
                 message,
             }
         })
@@ -120,9 +120,9 @@ fn virtual_clusters(slices: &Slices) -> Vec<VirtualClusterStatus> {
 }
 
 /// The status of the host.
-fn host(slices: &Slices) -> HostStatus {
-    let statistics = slices.host.statistics();
-    let namespaces_synced = slices.namespaces.is_synced();
+fn host(services: &ClusterServices) -> HostStatus {
+    let statistics = services.host.statistics();
+    let namespaces_synced = services.namespaces.is_synced();
     let servers = statistics.servers.iter().map(|server| HostServerStatus {
         address: server.address.to_string(),
         ready: server.up,
