@@ -2,7 +2,7 @@
 //! client.
 //!
 //! ```text
-//! accept -> TLS (who) -> POST /atoll/tunnel (what it offers) -> 101 -> HTTP/2 with us as the client
+//! accept -> TLS (the identity) -> POST /atoll/tunnel (the offers) -> 101 -> HTTP/2 with the proxy-server as the client
 //! ```
 //! An agent may change its offers later: see `offers`.
 
@@ -25,21 +25,21 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tracing::{Instrument, debug, info, info_span, warn};
 
-use crate::limits::Place;
+use crate::limits::ConnectionPermit;
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
 use crate::workers::Workers;
 
-/// The time from the first byte to the end of the TLS handshake, and again until the registration. An agent needs a few
-/// round trips. A silent peer must not hold a socket for long.
+/// The time limit for the TLS handshake, and again for the registration. Both need a few round trips. A silent peer must
+/// not hold a socket for long.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The parts that the agents' listener uses.
+/// Serves the connections of agents.
 #[derive(Clone, Debug)]
 pub struct Agents {
     /// The registry of tunnels.
     pub registry: Arc<Registry>,
-    /// The instance of this process. Agents that dial several addresses recognise it by this.
+    /// The ID of this process. Agents that dial several addresses recognise the process by it.
     pub server_id: Arc<str>,
     /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
@@ -57,7 +57,7 @@ enum AgentError {
     #[error("the agent's certificate is not accepted")]
     Certificate(#[source] ops::tls::ClientCertificateError),
     #[error("the certificate's common name is not an agent's identity")]
-    NoAgent(#[source] protocol::name::InvalidName),
+    Identity(#[source] protocol::name::InvalidName),
     #[error("the agent sent nothing for {} s", HANDSHAKE_TIMEOUT.as_secs())]
     Silent,
     #[error("the connection broke before a registration")]
@@ -73,25 +73,25 @@ enum AgentError {
 impl Agents {
     /// Moves an accepted connection to the worker with the fewest agents, which serves it to its end. It counts as an agent
     /// when it is registered.
-    pub fn assign(&self, socket: TcpStream, place: Place, slot: Slot, acceptor: TlsAcceptor) {
+    pub fn assign(&self, socket: TcpStream, permit: ConnectionPermit, slot: Slot, acceptor: TlsAcceptor) {
         let this = self.clone();
         let worker = self.workers.likely();
         match worker.adopt(|| ops::listen::adopt(socket)) {
             Ok(socket) => worker.spawn(&self.tasks, "agent", async move {
-                this.serve(socket, place, acceptor).await;
+                this.serve(socket, permit, acceptor).await;
                 drop(slot);
             }),
             Err(error) => warn!(%error, "an agent's connection cannot move to its worker"),
         }
     }
 
-    async fn serve(self, socket: TcpStream, place: Place, acceptor: TlsAcceptor) {
+    async fn serve(self, socket: TcpStream, permit: ConnectionPermit, acceptor: TlsAcceptor) {
         let peer = socket.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
         let span = info_span!("agent", %peer);
         async {
             let accepted = tokio::select! {
-                accepted = self.accept(socket, &place, acceptor) => accepted,
-                () = place.evicted() => return debug!("closed in favour of a newer connection"),
+                accepted = self.accept(socket, &permit, acceptor) => accepted,
+                () = permit.evicted() => return debug!("closed in favour of a newer connection"),
             };
             if let Err(error) = accepted {
                 warn!(error = &error as &dyn std::error::Error, "agent not accepted");
@@ -101,13 +101,18 @@ impl Agents {
         .await;
     }
 
-    async fn accept(self, socket: TcpStream, place: &Place, acceptor: TlsAcceptor) -> Result<(), AgentError> {
+    async fn accept(
+        self,
+        socket: TcpStream,
+        permit: &ConnectionPermit,
+        acceptor: TlsAcceptor,
+    ) -> Result<(), AgentError> {
         let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(ReadAhead::new(socket)))
             .await
             .map_err(|_| AgentError::Silent)?;
         let stream = stream.map_err(AgentError::Tls)?;
         let agent = self.identity(&stream)?;
-        place.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
+        permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
         let registration = register::Registration::new(Arc::clone(&self.registry), Arc::clone(&self.server_id), agent);
         let connection = hyper::server::conn::http1::Builder::new()
@@ -129,25 +134,25 @@ impl Agents {
         let register::Accepted { agent, registration } = accepted;
         let (io, turns) = Batched::new(io);
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
-        let pings = connection.ping_pong().expect("nobody took it before");
+        let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
         let tunnel = Tunnel::new(agent, instance, version, protocol, requests);
-        // Subscribed first, so that `offers` sees a configuration that arrives now.
+        // Before `renew`, so that the task does not miss a configuration that is loaded now.
         let offered = offers::Offered::new(&self.registry, &tunnel, &clusters);
         if let Err(refusal) = self.registry.renew(&tunnel, &clusters) {
-            // Another tunnel or a reload has taken the clusters since they were granted.
+            // Since the registration, another agent has registered them, or the configuration has changed.
             warn!(%refusal, "agent not registered");
             return Ok(());
         }
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = clusters.iter().map(|offer| offer.name.as_str()).collect();
         info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");
-        let why = tokio::select! {
+        let reason = tokio::select! {
             ended = poll_fn(|cx| turns.poll(cx, |cx| Pin::new(&mut connection).poll(cx))) => match ended {
                 Ok(()) => "the agent closed it".to_owned(),
                 Err(err) => err.to_string(),
             },
-            lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.measured(rtt)) => lost.to_string(),
+            lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.set_round_trip(rtt)) => lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),
             () = offered.follow(capabilities.iter().any(|one| one == protocol::offers::CAPABILITY)) =>
@@ -155,15 +160,15 @@ impl Agents {
             () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
         };
         self.registry.remove(&tunnel);
-        info!(agent = %tunnel.agent, why, "agent disconnected");
+        info!(agent = %tunnel.agent, why = reason, "agent disconnected");
         Ok(())
     }
 
-    /// The handshake verified the chain; this reads the identity.
+    /// The identity in the client certificate, which the handshake has verified.
     fn identity<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<AgentId, AgentError> {
         let (_, session) = stream.get_ref();
         let chain = session.peer_certificates().unwrap_or_default();
         let peer = self.agent_ca.borrow().verify(chain, SystemTime::now()).map_err(AgentError::Certificate)?;
-        peer.common_name.parse().map_err(AgentError::NoAgent)
+        peer.common_name.parse().map_err(AgentError::Identity)
     }
 }

@@ -6,7 +6,7 @@
 mod files;
 mod observe;
 mod reload;
-mod standing;
+mod status;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -30,26 +30,26 @@ use tracing::{debug, info};
 use crate::agents::Agents;
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
-use crate::endpoint::{Endpoint, TLS_TIMEOUT};
-use crate::karmada::{Reconciler, Wanted};
-use crate::limits::{Connections, Limits, Place};
+use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
+use crate::karmada::{Desired, Reconciler};
+use crate::limits::{ConnectionPermit, Connections, Limits};
 use crate::registry::{Clusters, Registry};
 use crate::workers::{Threads, Workers};
 
-/// Connections that a listener accepts above its limit, because some are still closing.
-const ENDING: usize = 256;
+/// The number of connections that a listener accepts above its limit, because some are still closing.
+const CLOSING_CONNECTIONS: usize = 256;
 
-/// The maximum number of tunnels of one agent: it may have replicas, each with several connections.
-const TUNNELS: usize = 64;
+/// The maximum number of tunnels of one agent. It may have replicas, each with several tunnels.
+const MAX_TUNNELS_PER_AGENT: usize = 64;
 
-/// The workers that accept from each listener; with fewer cores, some are the same.
-const PROXY: usize = 0;
-const ENDPOINT: usize = 1;
-const AGENTS: usize = 2;
+/// The workers that accept the connections of each listener. With fewer workers, one accepts those of several listeners.
+const PROXY_WORKER: usize = 0;
+const ENDPOINT_WORKER: usize = 1;
+const AGENTS_WORKER: usize = 2;
 
-/// A proxy-server that is bound but not running yet.
+/// A proxy-server whose ports are bound, and which is not running yet.
 pub struct App {
-    /// The address of each listener.
+    /// The addresses of the listeners.
     pub bound: Bound,
     listeners: Listeners,
     agents: Agents,
@@ -68,7 +68,7 @@ pub struct App {
     drain: Duration,
 }
 
-/// Addresses with their actual ports.
+/// The addresses of the listeners, with their actual ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Clients, as an HTTP proxy.
@@ -120,35 +120,36 @@ impl App {
             .then(|| server_config(certificates, ClientAuth::None, &[ALPN_HTTP1], TlsVersions::Tls12And13));
 
         let metrics = observe::metrics(&registry);
-        let (memory, files_open) = (machine::memory(), machine::open_files());
-        let (of_clients, of_agents) = (config.limits.connections(memory, files_open), fitting(memory, files_open));
-        info!(clients = of_clients.all, agents = of_agents, "limits of connections");
-        let limits = Limits::new(&config.limits, of_clients, &metrics);
-        // All agents may come from one address at the same time.
-        let agent_connections = Connections::new(config::Connections {
-            all: of_agents,
-            per_address: of_agents,
-            per_cluster: of_agents,
-            per_user: TUNNELS,
-        });
-
-        let cores = ops::workers::cores();
-        let (workers, threads) = Workers::start(cores).context("cannot start threads")?;
-        let listeners = Listeners::bind(config, of_clients.all, of_agents).await?.adopted_by(&workers)?;
+        let (client_limits, agent_limits) = connection_limits(config);
+        let limits = Limits::new(&config.limits, client_limits, &metrics);
+        let (workers, threads) = Workers::start(ops::workers::cores()).context("cannot start threads")?;
+        let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
-        let (of_registry, charged) = (Arc::clone(&registry), (Arc::clone(&limits), Arc::clone(&requests)));
-        let served = (workers.clone(), tasks.child());
-        let endpoint = Endpoint::new(of_registry, endpoint_tls, client_cas.clone(), charged, domain.clone(), served);
-        let (orders, wanted) = watch::channel(Wanted::of(config));
-        let (departed, departures) = mpsc::channel(16);
-        let serving_ca = files.serving_ca.clone();
-        let ends = (wanted, departed);
-        let reconciler =
-            Reconciler::new(Arc::clone(&registry), serving_ca, reloader.clone(), tasks.child(), &metrics, ends);
-        let standing = standing::Standing::new(&registry, &files, reconciler.memberships());
-        let parts = reload::Parts { registry: Arc::clone(&registry), client_cas, requests };
-        let reload = reload::Reload::new(config, file, reloader, parts, (orders, departures))?;
+        let services = Services {
+            registry: Arc::clone(&registry),
+            client_cas: Arc::clone(&client_cas),
+            limits: Arc::clone(&limits),
+            metrics: Arc::clone(&requests),
+            domain: Arc::clone(&domain),
+            tasks: tasks.child(),
+        };
+        let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
+        let (desired_sender, desired) = watch::channel(Desired::of(config));
+        let (left_sender, left) = mpsc::channel(16);
+        let reconciler = Reconciler::new(
+            Arc::clone(&registry),
+            files.serving_ca.clone(),
+            reloader.clone(),
+            tasks.child(),
+            &metrics,
+            desired,
+            left_sender,
+        );
+        let status = status::StatusSource::new(&registry, &files, reconciler.memberships());
+        let followers =
+            reload::Followers { registry: Arc::clone(&registry), client_cas, requests, karmada: desired_sender };
+        let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         let agents = Agents {
             registry: Arc::clone(&registry),
             server_id: format!("{:016x}", std::process::id()).into(),
@@ -169,12 +170,12 @@ impl App {
             listeners,
             agents,
             agent_tls: TlsAcceptor::from(Arc::new(agent_tls)),
-            agent_connections,
+            agent_connections: Connections::new(agent_limits),
             limits,
             connect,
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
-            observe: observe::Observe::new(standing, metrics, &workers),
+            observe: observe::Observe::new(status, metrics, &workers),
             reload,
             reconciler,
             workers,
@@ -184,34 +185,19 @@ impl App {
         })
     }
 
-    /// Serves until `stop`. Then lets connections end for the time of `drain`, or until `hurry`.
+    /// Serves until `stop` completes. Then closes the listeners, and waits until all connections have ended, for the time
+    /// of the configuration's `drain` at most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
         let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, workers, threads, tasks, .. } = self;
-        tasks.spawn("reload", {
-            let cancelled = tasks.cancelled();
-            async move {
-                tokio::select! {
-                    () = reload.run() => {}
-                    () = cancelled => {}
-                }
-            }
-        });
-        tasks.spawn("karmada", {
-            let cancelled = tasks.cancelled();
-            async move {
-                tokio::select! {
-                    () = reconciler.run() => {}
-                    () = cancelled => {}
-                }
-            }
-        });
+        tasks.spawn_until_cancelled("reload", reload.run());
+        tasks.spawn_until_cancelled("karmada", reconciler.run());
         observe.serve(listeners.probes, listeners.admin, &tasks);
-        workers.at(AGENTS).spawn(&tasks, "agents", {
+        workers.at(AGENTS_WORKER).spawn(&tasks, "agents", {
             let accepting = tasks.clone();
             listeners.agents.run(accepting, "agent", move |Connection { stream, client, slot }| {
-                if let Some(place) = agent_connections.admit(client.0.ip().into()) {
-                    agents.assign(stream, place, slot, agent_tls.clone());
+                if let Some(permit) = agent_connections.admit(client.0.ip().into()) {
+                    agents.assign(stream, permit, slot, agent_tls.clone());
                 } else {
                     debug!(%client, "the limit of connections is reached");
                 }
@@ -219,19 +205,21 @@ impl App {
             })
         });
         let connections = Arc::clone(&limits.connections);
-        workers.at(ENDPOINT).spawn(&tasks, "endpoint", {
+        workers.at(ENDPOINT_WORKER).spawn(&tasks, "endpoint", {
             let accepting = tasks.clone();
             listeners.endpoint.run(accepting, "endpoint", move |connection| {
                 let endpoint = endpoint.clone();
-                with_place(&connections, connection, |stream, place, slot| endpoint.serve_direct(stream, place, slot))
+                with_permit(&connections, connection, |stream, permit, slot| {
+                    endpoint.serve_direct(stream, permit, slot)
+                })
             })
         });
-        workers.at(PROXY).spawn(&tasks, "proxy", {
+        workers.at(PROXY_WORKER).spawn(&tasks, "proxy", {
             let accepting = tasks.clone();
             listeners.proxy.run(accepting, "proxy", move |connection| {
                 let (connect, tls) = (connect.clone(), proxy_tls.clone());
-                with_place(&limits.connections, connection, |stream, place, slot| async move {
-                    serve_proxy(connect, tls, stream, place).await;
+                with_permit(&limits.connections, connection, |stream, permit, slot| async move {
+                    serve_proxy(connect, tls, stream, permit).await;
                     drop(slot);
                 })
             })
@@ -244,15 +232,26 @@ impl App {
     }
 }
 
-/// Serves a connection, if the limits have room for it.
-fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place, Slot) -> F>(
+/// The limits of the connections of clients, and of agents.
+fn connection_limits(config: &ProxyServerConfiguration) -> (config::Connections, config::Connections) {
+    let (memory, open_files) = (machine::memory(), machine::open_files());
+    let (clients, agents) = (config.limits.connections(memory, open_files), fitting(memory, open_files));
+    info!(clients = clients.all, agents, "limits of connections");
+    // All agents may come from one address at the same time.
+    let agents =
+        config::Connections { all: agents, per_address: agents, per_cluster: agents, per_user: MAX_TUNNELS_PER_AGENT };
+    (clients, agents)
+}
+
+/// Serves a connection, unless it exceeds a limit.
+fn with_permit<F: Future<Output = ()>, S: FnOnce(TcpStream, ConnectionPermit, Slot) -> F>(
     connections: &Arc<Connections>,
     connection: Connection,
     serve: S,
 ) -> impl Future<Output = ()> + use<F, S> {
     let Connection { stream, client, slot } = connection;
-    let place = connections.admit(client.0.ip().into());
-    let serving = place.map(|place| serve(stream, place, slot));
+    let permit = connections.admit(client.0.ip().into());
+    let serving = permit.map(|permit| serve(stream, permit, slot));
     async move {
         if let Some(serving) = serving {
             serving.await;
@@ -262,41 +261,43 @@ fn with_place<F: Future<Output = ()>, S: FnOnce(TcpStream, Place, Slot) -> F>(
     }
 }
 
-async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStream, place: Place) {
-    let Some(tls) = tls else { return connect.serve(stream, place).await };
+async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStream, permit: ConnectionPermit) {
+    let Some(tls) = tls else { return connect.serve(stream, permit).await };
     tokio::select! {
         accepted = timeout(TLS_TIMEOUT, tls.accept(stream)) => match accepted {
-            Ok(Ok(stream)) => connect.serve(stream, place).await,
+            Ok(Ok(stream)) => connect.serve(stream, permit).await,
             Ok(Err(error)) => debug!(%error, "TLS with a proxy client failed"),
             Err(_) => debug!("TLS handshake with a proxy client timed out"),
         },
-        () = place.evicted() => debug!("closed in favour of a newer connection"),
+        () = permit.evicted() => debug!("closed in favour of a newer connection"),
     }
 }
 
 // === impl Listeners ===
 
 impl Listeners {
-    async fn bind(config: &ProxyServerConfiguration, of_clients: usize, of_agents: usize) -> anyhow::Result<Self> {
-        let wanted = &config.listeners;
-        let bind = |addr, most: usize| Listener::bind(addr, NonZeroUsize::MIN.saturating_add(most + ENDING));
+    /// Binds all listeners. `clients` and `agents` are the limits of their connections.
+    async fn bind(config: &ProxyServerConfiguration, clients: usize, agents: usize) -> anyhow::Result<Self> {
+        let addresses = &config.listeners;
+        let bind =
+            |addr, limit: usize| Listener::bind(addr, NonZeroUsize::MIN.saturating_add(limit + CLOSING_CONNECTIONS));
         Ok(Self {
-            proxy: bind(&wanted.proxy, of_clients).await.context("listeners.proxy")?,
-            endpoint: bind(&wanted.endpoint, of_clients).await.context("listeners.endpoint")?,
-            agents: bind(&wanted.agents, of_agents).await.context("listeners.agents")?,
-            probes: Listener::bind(&wanted.probes, probes::MAX_CONNECTIONS).await.context("listeners.probes")?,
-            admin: Listener::bind(&wanted.admin, probes::MAX_CONNECTIONS).await.context("listeners.admin")?,
+            proxy: bind(&addresses.proxy, clients).await.context("listeners.proxy")?,
+            endpoint: bind(&addresses.endpoint, clients).await.context("listeners.endpoint")?,
+            agents: bind(&addresses.agents, agents).await.context("listeners.agents")?,
+            probes: Listener::bind(&addresses.probes, probes::MAX_CONNECTIONS).await.context("listeners.probes")?,
+            admin: Listener::bind(&addresses.admin, probes::MAX_CONNECTIONS).await.context("listeners.admin")?,
         })
     }
 
-    /// Lets workers accept clients and agents. Probes and the operator stay on the runtime of the caller.
+    /// Makes workers accept clients and agents. Probes and the operator stay on the runtime of the caller.
     fn adopted_by(self, workers: &Workers) -> anyhow::Result<Self> {
         let Self { proxy, endpoint, agents, probes, admin } = self;
         let by = |number, listener: Listener| workers.at(number).adopt(|| listener.adopt());
         Ok(Self {
-            proxy: by(PROXY, proxy).context("listeners.proxy")?,
-            endpoint: by(ENDPOINT, endpoint).context("listeners.endpoint")?,
-            agents: by(AGENTS, agents).context("listeners.agents")?,
+            proxy: by(PROXY_WORKER, proxy).context("listeners.proxy")?,
+            endpoint: by(ENDPOINT_WORKER, endpoint).context("listeners.endpoint")?,
+            agents: by(AGENTS_WORKER, agents).context("listeners.agents")?,
             probes,
             admin,
         })

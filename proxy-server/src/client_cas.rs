@@ -11,7 +11,7 @@ use protocol::ClusterName;
 
 use crate::config::ProxyServerConfiguration;
 
-/// The authorities of the current configuration; each follows its file.
+/// The authorities of the current configuration. Each is reloaded when its file changes.
 #[derive(Debug, Default)]
 pub struct ClientCas(ArcSwap<ByCluster>);
 
@@ -34,13 +34,13 @@ impl ClientCas {
     /// Reads the authorities of a configuration that are not read yet. They take effect with
     /// [`exchange`](Self::exchange).
     pub(crate) fn read(&self, config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<ByCluster> {
-        let known = self.0.load();
+        let current = self.0.load();
         let mut read = HashMap::new();
         for cluster in &config.clusters {
             let Some(ca) = &cluster.client_ca else { continue };
             let path = ca.certificate.to_path_buf();
-            let ca = match known.get(&cluster.name) {
-                Some((known, ca)) if *known == path => ca.clone(),
+            let ca = match current.get(&cluster.name) {
+                Some((current_path, ca)) if *current_path == path => ca.clone(),
                 _ => client_ca(reloader, &path).with_context(|| format!("clientCA of cluster {}", cluster.name))?,
             };
             read.insert(cluster.name.clone(), (path, ca));
@@ -53,7 +53,7 @@ impl ClientCas {
     }
 }
 
-/// Reads an authority that follows its file.
+/// Reads an authority, which is reloaded when its file changes.
 pub(crate) fn client_ca(reloader: &Reloader, path: &Path) -> Result<Watched<ClientCa>, LoadError> {
     reloader.watch([path.to_path_buf()], |[pem]| ClientCa::from_pem(pem))
 }

@@ -30,15 +30,15 @@ use tracing::{Instrument, debug, info, info_span};
 
 use crate::config::Cluster;
 use crate::endpoint::Endpoint;
-use crate::limits::{Client, Limit, Limits, Place, StreamPlace};
+use crate::limits::{Client, ConnectionPermit, Limit, Limits, StreamPermit};
 use crate::registry::{OpenError, Registry};
-use crate::tunnel::{Demand, Lease, TunnelError};
+use crate::tunnel::{Demand, Lease};
 use crate::workers::{WorkerId, Workers};
 use refusal::ConnectRefusal;
 use route::Route;
 use upgraded::Upgraded;
 
-/// The parts that the proxy listener uses.
+/// Serves the connections of the proxy listener. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Connect {
     /// The clusters and their tunnels.
@@ -55,32 +55,32 @@ pub struct Connect {
     pub tasks: Tasks,
 }
 
-/// A connection to the API server of a physical cluster.
-struct Passage {
+/// An open stream to the API server of a physical cluster.
+struct Passthrough {
     inbound: tunnel::Inbound,
     outbound: h2::SendStream<Bytes>,
     /// Cancelled when the cluster is removed.
     end: CancellationToken,
     _lease: Lease,
-    _stream: StreamPlace,
+    _permit: StreamPermit,
 }
 
-/// The time for the agent of a physical cluster to dial the API server. It is longer than the agent's own timeout
+/// The time limit for the agent of a physical cluster to dial the API server. It is longer than the agent's own timeout
 /// (`layer4` of `proxy-agent`).
-const DIALLING: Duration = Duration::from_secs(30);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 // === impl Connect ===
 
 impl Connect {
-    /// Serves one connection, which may be TLS already. HTTP/1.1 only: Go's clients do not support HTTP/2 to a proxy. A
-    /// connection keeps its place after CONNECT.
-    pub async fn serve<S>(self, io: S, place: Place)
+    /// Serves one connection, with or without TLS. HTTP/1.1 only: Go's clients do not support HTTP/2 to a proxy. After
+    /// CONNECT, the connection still counts.
+    pub async fn serve<S>(self, io: S, permit: ConnectionPermit)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(|request| {
-            let (this, place) = (self.clone(), place.clone());
-            async move { Ok::<_, std::convert::Infallible>(this.answer(request, place).await) }
+            let (this, permit) = (self.clone(), permit.clone());
+            async move { Ok::<_, std::convert::Infallible>(this.answer(request, permit).await) }
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -92,16 +92,16 @@ impl Connect {
             ended = connection => if let Err(error) = ended {
                 debug!(%error, "proxy connection ended");
             },
-            () = place.evicted() => debug!("closed in favour of a newer connection"),
+            () = permit.evicted() => debug!("closed in favour of a newer connection"),
         }
     }
 
-    async fn answer(&self, mut request: Request<Incoming>, place: Place) -> Response<Full<Bytes>> {
+    async fn answer(&self, mut request: Request<Incoming>, permit: ConnectionPermit) -> Response<Full<Bytes>> {
         if request.method() != Method::CONNECT {
             return ConnectRefusal::NotConnect.into_response();
         }
         let target = request.uri().to_string();
-        match self.connect(&mut request, place).await {
+        match self.connect(&mut request, permit).await {
             Ok(()) => Response::new(Full::default()),
             Err(refusal) => {
                 info!(target, status = refusal.status().as_u16(), %refusal, "CONNECT refused");
@@ -110,7 +110,8 @@ impl Connect {
         }
     }
 
-    async fn connect(&self, request: &mut Request<Incoming>, place: Place) -> Result<(), ConnectRefusal> {
+    /// Prepares the connection that follows the response. A task waits until the response is sent, and then serves it.
+    async fn connect(&self, request: &mut Request<Incoming>, permit: ConnectionPermit) -> Result<(), ConnectRefusal> {
         match route::route(request, &self.registry.clusters(), &self.domain)? {
             Route::Virtual(cluster) => {
                 let upgrade = hyper::upgrade::on(request);
@@ -119,29 +120,30 @@ impl Connect {
                 let worker = self.registry.worker_of(&cluster.name);
                 let serve = async move {
                     match Upgraded::after(upgrade).await {
-                        Ok(Upgraded::Socket(io)) => endpoint.serve_tunnelled(io, place, &cluster).await,
-                        Ok(Upgraded::Other(io)) => endpoint.serve_tunnelled(ReadAhead::new(io), place, &cluster).await,
+                        Ok(Upgraded::Socket(io)) => endpoint.serve_tunnelled(io, permit, &cluster).await,
+                        Ok(Upgraded::Other(io)) => endpoint.serve_tunnelled(ReadAhead::new(io), permit, &cluster).await,
                         Err(error) => debug!(%error, "the client disconnected after CONNECT"),
                     }
                 };
                 self.spawn_at(worker, "endpoint", serve.instrument(span));
             }
             Route::Physical(cluster) => {
-                let (passage, worker) = self.dial(&cluster).await?;
-                place.pass().map_err(|limit| self.exceeded(&cluster, limit))?;
+                let (passthrough, worker) = self.dial(&cluster).await?;
+                permit.mark_passthrough().map_err(|limit| self.too_many(&cluster, limit))?;
                 let upgrade = hyper::upgrade::on(request);
-                let span = info_span!("passage", cluster = %cluster.name);
-                let passed = async move {
-                    passage.run(upgrade).await;
-                    drop(place);
+                let span = info_span!("passthrough", cluster = %cluster.name);
+                let forward = async move {
+                    passthrough.run(upgrade).await;
+                    drop(permit);
                 };
-                self.spawn_at(worker, "passage", passed.instrument(span));
+                self.spawn_at(worker, "passthrough", forward.instrument(span));
             }
         }
         Ok(())
     }
 
-    /// Continues with a connection on this worker. On another one than this, the task takes the socket over.
+    /// Spawns the task of a connection on this worker, or here if it is `None`. A task on another worker takes the socket
+    /// over.
     fn spawn_at(&self, worker: Option<WorkerId>, name: &'static str, serve: impl Future<Output = ()> + Send + 'static) {
         match self.workers.elsewhere(worker) {
             Some(worker) => worker.spawn(&self.tasks, name, serve),
@@ -150,45 +152,44 @@ impl Connect {
     }
 
     /// A stream to the API server, and the worker of its tunnel.
-    async fn dial(&self, cluster: &Cluster) -> Result<(Passage, Option<WorkerId>), ConnectRefusal> {
-        let stream = self.limits.streams.enter(&cluster.name, Client::Passage);
-        let stream = stream.map_err(|limit| self.exceeded(cluster, limit))?;
-        // First: if the cluster is removed after this, it has no tunnel either.
+    async fn dial(&self, cluster: &Cluster) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
+        let permit = self.limits.streams.enter(&cluster.name, Client::Passthrough);
+        let permit = permit.map_err(|limit| self.too_many(cluster, limit))?;
+        // Before the reservation. A removed cluster has no token, but it has no tunnel either.
         let end = self.registry.end_of(&cluster.name).unwrap_or_default();
-        let address =
-            cluster.api_server.as_ref().expect("a physical cluster has an address: its configuration says so");
+        let address = cluster.api_server.as_ref().expect("the configuration of a physical cluster has an address");
         let mut head = Request::new(());
         *head.method_mut() = Method::CONNECT;
         *head.uri_mut() = address.to_string().parse().expect("host:port is an authority");
         let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
         head.headers_mut().insert(CLUSTER, name);
         let demand = Demand { cluster: &cluster.name, is_proven: true, unread: 0 };
-        let vacancy = match self.registry.vacancy(&cluster.name, Some(demand)).await {
-            Ok(vacancy) => vacancy,
+        let reservation = match self.registry.reserve(&cluster.name, Some(demand)).await {
+            Ok(reservation) => reservation,
             Err(OpenError::NoAgent(absent)) => return Err(absent.into()),
-            Err(OpenError::Full(_)) => return Err(self.exceeded(cluster, Limit::Tunnel)),
+            Err(OpenError::Full(_)) => return Err(self.too_many(cluster, Limit::Tunnel)),
         };
-        let worker = vacancy.tunnel().worker;
-        let (outbound, answer) = vacancy.open(head, false)?.split();
-        let (response, lease) =
-            timeout(DIALLING, answer.wait()).await.map_err(|_| ConnectRefusal::silent(cluster))??;
+        let worker = reservation.tunnel().worker;
+        let (outbound, pending) = reservation.open(head, false)?.split();
+        let response = timeout(DIAL_TIMEOUT, pending.wait()).await;
+        let (response, lease) = response.map_err(|_| ConnectRefusal::Silent(cluster.name.clone()))??;
         if response.status() != StatusCode::OK {
             let reason = NotConnected::read(response.headers());
             return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), reason });
         }
-        let passage = Passage { inbound: response.into_body(), outbound, end, _lease: lease, _stream: stream };
-        Ok((passage, worker))
+        let passthrough = Passthrough { inbound: response.into_body(), outbound, end, _lease: lease, _permit: permit };
+        Ok((passthrough, worker))
     }
 
-    fn exceeded(&self, cluster: &Cluster, limit: Limit) -> ConnectRefusal {
-        self.limits.note(&cluster.name, limit);
+    fn too_many(&self, cluster: &Cluster, limit: Limit) -> ConnectRefusal {
+        self.limits.count_refused(&cluster.name, limit);
         ConnectRefusal::TooMany(cluster.name.clone())
     }
 }
 
-// === impl Passage ===
+// === impl Passthrough ===
 
-impl Passage {
+impl Passthrough {
     async fn run(self, upgrade: OnUpgrade) {
         match Upgraded::after(upgrade).await {
             Ok(Upgraded::Socket(io)) => self.pipe(io).await,
@@ -208,17 +209,5 @@ impl Passage {
             Ok(()) => info!(into_tunnel, from_tunnel, "connection ended"),
             Err(err) => info!(into_tunnel, from_tunnel, error = &err as &dyn std::error::Error, "connection broke"),
         }
-    }
-}
-
-impl From<TunnelError> for ConnectRefusal {
-    fn from(source: TunnelError) -> Self {
-        Self::Tunnel(source)
-    }
-}
-
-impl From<crate::registry::NoAgent> for ConnectRefusal {
-    fn from(absent: crate::registry::NoAgent) -> Self {
-        Self::NoAgent(absent)
     }
 }

@@ -6,7 +6,7 @@
 //! path    /clusters/ke-beijing/... -------/
 //! ```
 //!
-//! `stack` is the path of a request. Here is what carries it: connections, TLS and HTTP.
+//! `stack` is the path of a request. This module has what is below it: connections, TLS and HTTP.
 //!
 //! Nothing here parses a Kubernetes body.
 
@@ -23,8 +23,8 @@ mod handshakes;
 mod head;
 mod hello;
 mod idle;
-mod keep;
 mod logged;
+mod map_result_with;
 mod peer;
 mod record;
 mod refusal;
@@ -48,11 +48,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use ops::drain::Tasks;
 use ops::listen::Slot;
 use ops::tls::{EndpointTls, ReadAhead};
 use protocol::ClusterName;
-use request_metrics::RequestMetrics;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -62,13 +60,12 @@ use tokio_rustls::server::TlsStream;
 use tracing::{debug, warn};
 use tunnel::{Batched, Turns};
 
-use crate::client_cas::ClientCas;
 use crate::config::Cluster;
-use crate::limits::{Limits, Place};
-use crate::registry::Registry;
+use crate::limits::ConnectionPermit;
 use crate::tunnel::CLIENT_WINDOW;
 use crate::workers::{WorkerId, Workers};
-use connection::{Connection, Services};
+use connection::Connection;
+pub(crate) use connection::Services;
 use handshakes::Handshakes;
 pub(crate) use idle::HEADER_TIMEOUT;
 use idle::{Idle, Requests, Verdict};
@@ -78,7 +75,7 @@ use peer::Peer;
 /// The time limit for a TLS handshake.
 pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The parts of an endpoint. Cheap to clone.
+/// Serves the connections of all virtual clusters. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -94,44 +91,36 @@ struct Shared {
 
 /// An HTTP/1.1 or HTTP/2 connection.
 trait HttpConnection: Future<Output = hyper::Result<()>> {
-    /// Lets running requests end, and accepts no more.
+    /// Accepts no more requests. The running ones continue.
     fn close(self: Pin<&mut Self>);
 }
 
 // === impl Endpoint ===
 
 impl Endpoint {
-    /// Assembles the parts.
-    pub fn new(
-        registry: Arc<Registry>,
-        tls: EndpointTls,
-        client_cas: Arc<ClientCas>,
-        (limits, metrics): (Arc<Limits>, Arc<RequestMetrics>),
-        domain: Arc<str>,
-        (workers, tasks): (Workers, Tasks),
-    ) -> Self {
-        let services = Arc::new(Services { registry, client_cas, limits, metrics, domain, tasks });
-        Self { shared: Arc::new(Shared { tls, workers, handshakes: Handshakes::new(), services }) }
+    /// An endpoint whose connections run on `workers`.
+    pub(crate) fn new(services: Services, tls: EndpointTls, workers: Workers) -> Self {
+        Self { shared: Arc::new(Shared { tls, workers, handshakes: Handshakes::new(), services: Arc::new(services) }) }
     }
 
     /// Serves a connection that CONNECT bound to a cluster.
-    pub async fn serve_tunnelled<S>(&self, io: ReadAhead<S>, place: Place, cluster: &Cluster)
+    pub async fn serve_tunnelled<S>(&self, io: ReadAhead<S>, permit: ConnectionPermit, cluster: &Cluster)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.serve(io, place, Some(cluster)).await;
+        self.serve(io, permit, Some(cluster)).await;
     }
 
-    /// Serves a direct connection to the listener, on a worker that has a tunnel of the cluster that SNI names, unless that
-    /// worker is late.
-    pub async fn serve_direct(self, socket: TcpStream, place: Place, slot: Slot) {
+    /// Serves a direct connection to the listener. If SNI names a cluster, the connection moves to the worker of one of its
+    /// tunnels, unless the tasks of that worker wait for too long.
+    pub async fn serve_direct(self, socket: TcpStream, permit: ConnectionPermit, slot: Slot) {
         let shared = &self.shared;
         let mut io = ReadAhead::new(socket);
         let mut worker = None;
         if shared.workers.are_several() {
             let named = tokio::select! {
                 named = timeout(TLS_TIMEOUT, hello::server_name(&mut io)) => named,
-                () = place.evicted() => return debug!("closed in favour of a newer connection"),
+                () = permit.evicted() => return debug!("closed in favour of a newer connection"),
             };
             worker = match named {
                 Ok(Ok(name)) => name.and_then(|name| self.worker_of(&name)),
@@ -140,14 +129,14 @@ impl Endpoint {
             };
         }
         let Some(worker) = shared.workers.elsewhere(worker) else {
-            self.serve(io, place, None).await;
+            self.serve(io, permit, None).await;
             return drop(slot);
         };
         match worker.adopt(|| io.try_map(ops::listen::adopt)) {
             Ok(io) => worker.spawn(&shared.services.tasks, "endpoint", {
                 let this = self.clone();
                 async move {
-                    this.serve(io, place, None).await;
+                    this.serve(io, permit, None).await;
                     drop(slot);
                 }
             }),
@@ -161,7 +150,7 @@ impl Endpoint {
         self.shared.services.registry.worker_of(&cluster)
     }
 
-    async fn serve<S>(&self, io: ReadAhead<S>, place: Place, connected: Option<&Cluster>)
+    async fn serve<S>(&self, io: ReadAhead<S>, permit: ConnectionPermit, connected: Option<&Cluster>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -172,7 +161,7 @@ impl Endpoint {
             match handshake {
                 Ok((stream, bound, peer)) => {
                     let (services, requests) = (Arc::clone(&self.shared.services), Requests::new());
-                    let connection = Connection { services, bound, peer, place: place.clone(), requests };
+                    let connection = Connection { services, bound, peer, permit: permit.clone(), requests };
                     self.serve_http(stream, Arc::new(connection)).await;
                 }
                 Err(error) => debug!(%error, "TLS handshake failed"),
@@ -180,7 +169,7 @@ impl Endpoint {
         };
         tokio::select! {
             () = served => {}
-            () = place.evicted() => debug!("closed in favour of a newer connection, or because the client does not read"),
+            () = permit.evicted() => debug!("closed in favour of a newer connection, or because the client does not read"),
         }
     }
 
@@ -229,40 +218,40 @@ impl Endpoint {
             Some(protocol) if protocol == ops::tls::ALPN_H2 => {
                 let (stream, turns) = Batched::new(stream);
                 let http = http2(self.shared.services.limits.streams_per_connection);
-                self.converse(http.serve_connection(TokioIo::new(stream), service), Some(turns), requests).await;
+                self.drive(http.serve_connection(TokioIo::new(stream), service), Some(turns), requests).await;
             }
             _ => {
-                let conversation = http1().serve_connection(TokioIo::new(stream), service).with_upgrades();
-                self.converse(conversation, None::<Turns<S>>, requests).await;
+                let connection = http1().serve_connection(TokioIo::new(stream), service).with_upgrades();
+                self.drive(connection, None::<Turns<S>>, requests).await;
             }
         }
     }
 
-    /// Runs until either side ends the connection, or it is idle for too long.
-    async fn converse<S>(&self, conversation: impl HttpConnection, turns: Option<Turns<S>>, requests: Requests)
+    /// Drives a connection until either side ends it, or it is idle for too long.
+    async fn drive<S>(&self, connection: impl HttpConnection, turns: Option<Turns<S>>, requests: Requests)
     where
         S: AsyncWrite + Unpin,
     {
-        let mut conversation = pin!(conversation);
+        let mut connection = pin!(connection);
         let mut stopping = pin!(self.shared.services.tasks.cancelled());
         let mut is_stopping = false;
         let mut idle = Idle::new(requests);
         let ended = poll_fn(|cx: &mut Context<'_>| {
             if !is_stopping && stopping.as_mut().poll(cx).is_ready() {
                 is_stopping = true;
-                conversation.as_mut().close();
+                connection.as_mut().close();
             }
             loop {
                 let polled = match &turns {
-                    Some(turns) => turns.poll(cx, |cx| conversation.as_mut().poll(cx)),
-                    None => conversation.as_mut().poll(cx),
+                    Some(turns) => turns.poll(cx, |cx| connection.as_mut().poll(cx)),
+                    None => connection.as_mut().poll(cx),
                 };
                 if polled.is_ready() {
                     return polled;
                 }
                 match idle.poll(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Verdict::Close) => conversation.as_mut().close(),
+                    Poll::Ready(Verdict::Close) => connection.as_mut().close(),
                     Poll::Ready(Verdict::Drop) => return Poll::Ready(Ok(())),
                 }
             }
@@ -290,7 +279,7 @@ fn http2(streams: u32) -> http2::Builder<TokioExecutor> {
         .max_concurrent_streams(streams)
         .max_header_list_size(protocol::settings::MAX_HEADER_LIST)
         .max_frame_size(64 * 1024)
-        // What a client does not read stays in the tunnel, where the budget counts it.
+        // More unread bytes stay in the tunnel, where the budget counts them.
         .max_send_buf_size(128 * 1024)
         .keep_alive_interval(Duration::from_secs(30));
     builder

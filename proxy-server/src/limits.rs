@@ -4,16 +4,17 @@
 //! connection -> Connections        in total, by address, by cluster, by user
 //! request    -> Abandoned          by user or network, in each cluster; for all users of a cluster
 //!            -> Streams            by user or address, by cluster
-//!            -> Tunnel::vacancy    by cluster: its fair share of the tunnel
+//!            -> Tunnel::reserve    by cluster: its fair share of the tunnel
 //! ```
 //! A *proven* client has shown a certificate of the cluster, or a token that an agent has accepted. All other clients are
-//! unproven. They count by address, and have a small part of all places, so that they cannot use up the limits of
+//! unproven. They count by address, and get a small part of every limit, so that they cannot use up the limits of
 //! proven clients.
 //!
 //! What is *not* here: the numbers ([`crate::config::Limits`]), and the responses (in `endpoint` and `connect`).
 
 mod abandoned;
 mod connections;
+mod counts;
 mod limit;
 mod network;
 mod streams;
@@ -25,11 +26,11 @@ use std::sync::Arc;
 use ops::metrics::{Family, Registry};
 use protocol::ClusterName;
 
-pub use abandoned::{Abandoned, Party, Unanswered};
-pub use connections::{Connections, Place};
+pub use abandoned::{AbandonGuard, Abandoned, Party};
+pub use connections::{ConnectionPermit, Connections};
 pub use limit::Limit;
 pub use network::Network;
-pub use streams::{Client, StreamPlace, Streams};
+pub use streams::{Client, StreamPermit, Streams};
 pub use tokens::Tokens;
 pub use user::User;
 
@@ -85,7 +86,7 @@ impl Limits {
     }
 
     /// Counts a request to a cluster that exceeded a limit.
-    pub fn note(&self, cluster: &ClusterName, limit: Limit) {
+    pub fn count_refused(&self, cluster: &ClusterName, limit: Limit) {
         self.refused.with(&Refused { cluster: cluster.as_str().into(), limit }).inc();
     }
 }

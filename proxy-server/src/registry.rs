@@ -20,19 +20,20 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::config::{Cluster, ProxyServerConfiguration};
-use crate::tunnel::{Demand, Tunnel, Vacancy, VacancyError};
+use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
 use crate::workers::{self, WorkerId};
 use protocol::Authority;
 
-/// The number of streams that a tunnel on another worker seems to have in addition: a request through it wakes two
-/// threads, which costs about as much as the request itself.
-const REMOTE: usize = 32;
+/// The cost of a tunnel on another worker, as a number of streams: a request through it wakes two threads, which costs
+/// about as much as the request itself.
+const OTHER_WORKER_COST: usize = 32;
 
 /// The clusters of the configuration, and the tunnels that serve them.
 #[derive(Debug)]
 pub struct Registry {
     clusters: ArcSwap<Clusters>,
     served: Mutex<HashMap<ClusterName, Served>>,
+    /// The number of choices among tunnels so far.
     turn: AtomicUsize,
     /// The number of configurations so far.
     reloads: watch::Sender<u64>,
@@ -95,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// Takes the clusters of a new configuration. Requests end if their cluster is removed, or if its agent may no
+    /// Replaces the clusters by those of a new configuration. Requests end if their cluster is removed, or if its agent may no
     /// longer serve it. Returns the tunnels that now serve nothing: their agents must register again.
     pub fn reload(&self, clusters: Clusters) -> Vec<Arc<Tunnel>> {
         // Held throughout, so that no offer is checked against the old configuration and entered after the new one.
@@ -146,8 +147,8 @@ impl Registry {
         check(&self.clusters.load(), &self.served(), agent, offers)
     }
 
-    /// Lets a tunnel serve exactly the offers of its agent. If one of them is refused, nothing changes. A tunnel that
-    /// accepts no more streams serves nothing.
+    /// Makes a tunnel serve exactly the offers of its agent. If one of them is refused, nothing changes. Does nothing for a
+    /// closing tunnel.
     pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Result<(), Refusal> {
         let mut served = self.served();
         check(&self.clusters.load(), &served, &tunnel.agent, offers)?;
@@ -157,7 +158,7 @@ impl Registry {
         let offered: HashSet<&ClusterName> = offers.iter().map(|offer| &offer.name).collect();
         for (name, served) in served.iter_mut() {
             if !offered.contains(name) {
-                served.give_up(tunnel);
+                served.remove(tunnel);
             }
         }
         for offer in offers {
@@ -180,20 +181,23 @@ impl Registry {
         // Under the lock, so that no offers enter it again.
         tunnel.close();
         for served in served.values_mut() {
-            served.give_up(tunnel);
+            served.remove(tunnel);
         }
     }
 
-    /// A place for a stream to a cluster. A tunnel that turns out to be closing is removed, and the next one is tried: an
-    /// agent that closes a tunnel keeps it until its last stream has ended, which can take hours, and such a tunnel has
-    /// the fewest streams.
-    pub async fn vacancy(&self, cluster: &ClusterName, demand: Option<Demand<'_>>) -> Result<Vacancy, OpenError> {
+    /// Reserves a stream to a cluster. If a tunnel turns out to be closing, removes it and tries the next one: a closing
+    /// tunnel has the fewest streams, and may exist for hours, until its last stream has ended.
+    pub async fn reserve(
+        &self,
+        cluster: &ClusterName,
+        demand: Option<Demand<'_>>,
+    ) -> Result<StreamReservation, OpenError> {
         loop {
             let tunnel = self.tunnel(cluster)?;
-            match tunnel.vacancy(demand).await {
-                Ok(vacancy) => return Ok(vacancy),
-                Err(VacancyError::Full(agent)) => return Err(OpenError::Full(agent)),
-                Err(closing @ VacancyError::Closing(..)) => {
+            match tunnel.reserve(demand).await {
+                Ok(reservation) => return Ok(reservation),
+                Err(ReserveError::Full(agent)) => return Err(OpenError::Full(agent)),
+                Err(closing @ ReserveError::Closing(..)) => {
                     debug!(error = &closing as &dyn std::error::Error, "trying another tunnel");
                     self.remove(&tunnel);
                 }
@@ -201,18 +205,17 @@ impl Registry {
         }
     }
 
-    /// The tunnel of a cluster with the fewest streams. Among equal ones, they take turns, so that the requests of
-    /// clients that send one at a time are also distributed. On a worker, a tunnel of another one has to have `REMOTE`
-    /// streams less to be taken.
+    /// The tunnel for a request to a cluster: the one with the fewest streams. It prefers tunnels of this worker (see
+    /// [`OTHER_WORKER_COST`]).
     fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
         let here = workers::here();
-        self.least(cluster, |tunnel| tunnel.streams() + if tunnel.worker == here { 0 } else { REMOTE })
+        self.cheapest(cluster, |tunnel| tunnel.streams() + if tunnel.worker == here { 0 } else { OTHER_WORKER_COST })
     }
 
-    /// A worker on which connections to this cluster find a tunnel. It does not depend on the worker that asks, so that
-    /// the connections of a cluster are distributed to all of its tunnels, although one worker accepts them all.
+    /// The worker for a new connection to this cluster: that of the tunnel with the fewest streams. It does not prefer this
+    /// worker, because one worker accepts all connections, and they must be distributed to all tunnels of the cluster.
     pub fn worker_of(&self, cluster: &ClusterName) -> Option<WorkerId> {
-        self.least(cluster, Tunnel::streams).ok()?.worker
+        self.cheapest(cluster, Tunnel::streams).ok()?.worker
     }
 
     /// All tunnels of a cluster, for the status. At least one.
@@ -233,20 +236,21 @@ impl Registry {
             }
         }
         // Requests wait for the lock, so the rest is done without it.
-        let mut known = HashSet::new();
-        all.retain(|tunnel| known.insert(Arc::as_ptr(tunnel)));
+        let mut seen = HashSet::new();
+        all.retain(|tunnel| seen.insert(Arc::as_ptr(tunnel)));
         all
     }
 
-    /// The tunnel of a cluster that costs the least. Among equal ones, they take turns.
-    fn least(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
+    /// The tunnel of a cluster that costs the least. Tunnels of equal cost take turns, so that the requests of clients that
+    /// send one at a time are also distributed.
+    fn cheapest(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
         let served = self.served();
         let since = match served.get(cluster) {
             Some(Served::By { tunnels, .. }) => {
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
                 let (behind, first) = tunnels.split_at(turn);
-                let least = first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel));
-                return Ok(Arc::clone(least.expect("a cluster without tunnels is served by nobody")));
+                let cheapest = first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel));
+                return Ok(Arc::clone(cheapest.expect("a cluster that is served has a tunnel")));
             }
             Some(Served::Nobody { since }) => Some(*since),
             None => None,
@@ -269,7 +273,7 @@ impl Served {
         }
     }
 
-    fn give_up(&mut self, tunnel: &Arc<Tunnel>) {
+    fn remove(&mut self, tunnel: &Arc<Tunnel>) {
         let Self::By { tunnels, .. } = self else { return };
         tunnels.retain(|other| !Arc::ptr_eq(other, tunnel));
         if tunnels.is_empty() {
@@ -319,11 +323,11 @@ impl Clusters {
     fn after(mut self, before: &Self, interrupted: &HashSet<ClusterName>) -> (Self, Vec<CancellationToken>) {
         let mut ended = Vec::new();
         for (name, end) in &before.ends {
-            let goes_on = match (before.by_name.get(name), self.by_name.get(name)) {
+            let is_same = match (before.by_name.get(name), self.by_name.get(name)) {
                 (Some(old), Some(new)) => old.mode == new.mode && old.api_server == new.api_server,
                 _ => false,
             };
-            if goes_on && !interrupted.contains(name) {
+            if is_same && !interrupted.contains(name) {
                 self.ends.insert(name.clone(), end.clone());
             } else {
                 ended.push(end.clone());

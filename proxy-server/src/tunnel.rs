@@ -1,6 +1,6 @@
 //! The connection of one agent, on which requests open streams.
 //!
-//! Requests do not queue here: if the tunnel has no room for a request, it is refused at once.
+//! Requests do not wait here: if the tunnel has no room for a request, the request is refused at once.
 
 mod capacity;
 
@@ -19,11 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workers::{self, WorkerId};
 pub use capacity::Demand;
-pub(crate) use capacity::{CLIENT_WINDOW, UNREAD};
-use capacity::{Capacity, Taken};
+pub(crate) use capacity::{CLIENT_WINDOW, MAX_UNREAD_PER_REQUEST};
+use capacity::{Capacity, StreamResources};
 
-/// The time for the connection to accept one more stream. It normally does so at once, except while many streams end.
-const OPENING: Duration = Duration::from_secs(5);
+/// The time limit for the connection to accept one more stream. It normally does so at once, except while many streams
+/// end.
+const READY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A live tunnel.
 #[derive(Debug)]
@@ -47,24 +48,31 @@ pub struct Tunnel {
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
-    /// Whether it accepts no more streams.
+    /// Whether no more streams can be opened.
     is_closing: AtomicBool,
-    /// Last round trip, in microseconds.
+    /// The last measured round trip, in microseconds.
     round_trip: AtomicU64,
 }
 
-/// A place for one more stream on a tunnel.
+/// A stream that can be opened on a tunnel.
 #[derive(Debug)]
-pub struct Vacancy {
+pub struct StreamReservation {
     requests: SendRequest<Bytes>,
     lease: Lease,
 }
 
-/// A stream that waits for the response head.
+/// A stream whose response has not arrived.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenStream {
     /// Sends the request's body.
     pub body: SendStream<Bytes>,
+    response: ResponseFuture,
+    lease: Lease,
+}
+
+/// A response that has not arrived.
+#[derive(Debug)]
+pub struct PendingResponse {
     response: ResponseFuture,
     lease: Lease,
 }
@@ -73,13 +81,13 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct Lease {
     tunnel: Arc<Tunnel>,
-    /// The resources of a client's stream.
-    taken: Option<Taken>,
+    /// Its part of what clients share; `None` for a stream of the proxy-server itself.
+    resources: Option<StreamResources>,
 }
 
-/// A tunnel has no place for another stream.
+/// No stream can be opened on a tunnel.
 #[derive(Debug, thiserror::Error)]
-pub enum VacancyError {
+pub enum ReserveError {
     /// The cluster's share of the tunnel, or the tunnel, is used up.
     #[error("the tunnel of agent {0} has no room for another stream")]
     Full(AgentId),
@@ -139,45 +147,45 @@ impl Tunnel {
         Duration::from_micros(self.round_trip.load(Ordering::Relaxed))
     }
 
-    /// Notes a measured round trip.
-    pub fn measured(&self, round_trip: Duration) {
+    /// Records a measured round trip.
+    pub fn set_round_trip(&self, round_trip: Duration) {
         let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
         self.round_trip.store(micros, Ordering::Relaxed);
     }
 
-    /// Whether it accepts no more streams.
+    /// Whether no more streams can be opened.
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Marks a tunnel that accepts no more streams.
+    /// Records that no more streams can be opened. Open ones continue.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
-    /// A place for a stream of a client, if there is room for its demand, or for a stream of the proxy-server itself.
-    pub async fn vacancy(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<Vacancy, VacancyError> {
-        let full = || VacancyError::Full(self.agent.clone());
-        let taken = demand.map(|demand| self.capacity.take(demand).ok_or_else(full)).transpose()?;
+    /// Reserves a stream. `demand` is that of a client; `None` for a stream of the proxy-server itself.
+    pub async fn reserve(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<StreamReservation, ReserveError> {
+        let full = || ReserveError::Full(self.agent.clone());
+        let resources = demand.map(|demand| self.capacity.reserve(demand).ok_or_else(full)).transpose()?;
         self.streams.fetch_add(1, Ordering::Relaxed);
-        let lease = Lease { tunnel: Arc::clone(self), taken };
-        let ready = timeout(OPENING, self.requests.clone().ready()).await.map_err(|_| full())?;
-        let requests = ready.map_err(|source| VacancyError::Closing(self.agent.clone(), source))?;
-        Ok(Vacancy { requests, lease })
+        let lease = Lease { tunnel: Arc::clone(self), resources };
+        let ready = timeout(READY_TIMEOUT, self.requests.clone().ready()).await.map_err(|_| full())?;
+        let requests = ready.map_err(|source| ReserveError::Closing(self.agent.clone(), source))?;
+        Ok(StreamReservation { requests, lease })
     }
 }
 
-// === impl Vacancy ===
+// === impl StreamReservation ===
 
-impl Vacancy {
+impl StreamReservation {
     /// Opens the stream.
-    pub fn open(mut self, head: Request<()>, end_of_stream: bool) -> Result<Opened, TunnelError> {
+    pub fn open(mut self, head: Request<()>, end_of_stream: bool) -> Result<OpenStream, TunnelError> {
         let opened = self.requests.send_request(head, end_of_stream);
         let (response, body) = opened.map_err(|source| {
             let agent = self.lease.tunnel.agent.clone();
             TunnelError { agent, unsent: true, source }
         })?;
-        Ok(Opened { body, response, lease: self.lease })
+        Ok(OpenStream { body, response, lease: self.lease })
     }
 
     /// The tunnel.
@@ -186,23 +194,18 @@ impl Vacancy {
     }
 }
 
-// === impl Opened ===
+// === impl OpenStream ===
 
-impl Opened {
-    /// Splits the stream into the sender of the request's body and the response to come.
-    pub fn split(self) -> (SendStream<Bytes>, Answer) {
-        (self.body, Answer { response: self.response, lease: self.lease })
+impl OpenStream {
+    /// Splits the stream into the sender of the request's body and the response.
+    pub fn split(self) -> (SendStream<Bytes>, PendingResponse) {
+        (self.body, PendingResponse { response: self.response, lease: self.lease })
     }
 }
 
-/// The response to come.
-#[derive(Debug)]
-pub struct Answer {
-    response: ResponseFuture,
-    lease: Lease,
-}
+// === impl PendingResponse ===
 
-impl Answer {
+impl PendingResponse {
     /// Waits for the response. The budget of the tunnel limits its body.
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, lease } = self;
@@ -213,8 +216,8 @@ impl Answer {
             source,
         })?;
         let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));
-        if let Some(taken) = &lease.taken {
-            response.body().set_owner(taken.owner());
+        if let Some(resources) = &lease.resources {
+            response.body().set_owner(resources.owner());
         }
         Ok((response, lease))
     }
@@ -225,8 +228,8 @@ impl Answer {
 impl Lease {
     /// Marks the client as proven.
     pub fn prove(&mut self) {
-        if let Some(taken) = &mut self.taken {
-            taken.prove();
+        if let Some(resources) = &mut self.resources {
+            resources.prove();
         }
     }
 }

@@ -18,10 +18,10 @@
 //!   several tunnels share the connections), unless it is there already. The socket moves once at most, before TLS begins, because a TLS session cannot move.
 //! - **Paths.** A connection whose requests name the cluster (`/clusters/NAME`), and one through an HTTP proxy with TLS,
 //!   stays where it was accepted.
-//! - **The place is only a preference.** A cluster may change its agent while clients are connected, and one connection
-//!   may use several clusters. All handles (`h2` streams, places, budgets) can be used from any thread; a request whose
-//!   tunnel is on another worker costs what every request cost before. If a cluster has several tunnels,
-//!   [`crate::registry::Registry::vacancy`] prefers one on its own worker.
+//! - **The worker is only a preference.** A cluster may change its agent while clients are connected, and one connection
+//!   may use several clusters. All handles (`h2` streams, permits, budgets) can be used from any thread, but a request
+//!   whose tunnel is on another worker wakes two threads. If a cluster has several tunnels,
+//!   [`crate::registry::Registry::reserve`] prefers one on its own worker.
 //! - **Load.** If the tasks of a worker wait for more than a few milliseconds, connections that would move to it move to the
 //!   worker whose tasks wait for the shortest time ([`Workers::elsewhere`]), and new tunnels avoid it. A
 //!   flood of one cluster then delays the other clusters of its tunnel less. TLS handshakes take turns, so that a flood of

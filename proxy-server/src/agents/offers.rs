@@ -1,8 +1,8 @@
 //! The offers of an agent while its tunnel is up, and which of them the configuration allows.
 //!
-//! Either side may change first. The proxy-server keeps the last offers and checks them again when its configuration
-//! has changed. So while a tunnel is up, the operator can edit the two files in any order. If an offer is refused, the
-//! clusters that are served do not change, and their streams continue.
+//! The operator can edit the configurations of agent and proxy-server in any order: the proxy-server keeps the last
+//! offers, and checks them again when its configuration has changed. If an offer is refused, the clusters that are served
+//! do not change, and their streams continue.
 
 use std::error::Error;
 use std::future::{pending, poll_fn};
@@ -24,15 +24,17 @@ use tracing::{debug, info, warn};
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
 
-/// The time between two offers of an agent that are compared with the configuration. The comparison holds the lock of the
-/// registry, and an agent may send offers at any rate.
-const INTERVAL: Duration = Duration::from_millis(200);
+/// The minimum time between two checks of offers. A check holds the lock of the registry, and an agent may send offers at
+/// any rate.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The offers of one tunnel.
 pub(super) struct Offered<'a> {
     registry: &'a Registry,
     tunnel: &'a Arc<Tunnel>,
+    /// The last offers of the agent.
     last: Vec<Offer>,
+    /// The last offers that were accepted.
     in_force: Vec<Offer>,
     refused: Option<Refusal>,
     reloads: watch::Receiver<u64>,
@@ -54,45 +56,46 @@ impl<'a> Offered<'a> {
         Self { registry, tunnel, last, in_force, refused: None, reloads: registry.reloads() }
     }
 
-    /// Keeps the registry up to date, for ever. `asks` says whether the agent supports the stream of offers.
-    pub(super) async fn follow(mut self, asks: bool) {
-        let mut conversation = if asks { self.ask().await } else { None };
+    /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers.
+    pub(super) async fn follow(mut self, has_stream: bool) {
+        let mut stream = if has_stream { self.open_stream().await } else { None };
         let mut not_before = Instant::now();
         loop {
-            let heard = async {
+            let received = async {
                 sleep_until(not_before).await;
-                next(&mut conversation).await
+                next(&mut stream).await
             };
             tokio::select! {
-                heard = heard => if let Some(offers) = heard {
+                received = received => if let Some(offers) = received {
                     self.last = offers.clusters;
-                    self.look(&mut conversation).await;
-                    not_before = Instant::now() + INTERVAL;
+                    self.check(&mut stream).await;
+                    not_before = Instant::now() + MIN_INTERVAL;
                 } else {
                     debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
-                    conversation = None;
+                    stream = None;
                 },
                 reloaded = self.reloads.changed() => {
                     if reloaded.is_err() {
                         pending::<()>().await;
                     }
-                    self.look(&mut conversation).await;
+                    self.check(&mut stream).await;
                 }
             }
         }
     }
 
-    async fn ask(&self) -> Option<OffersStream> {
+    /// Opens the stream of offers. `None` if the agent refuses it, or the tunnel ends.
+    async fn open_stream(&self) -> Option<OffersStream> {
         let mut head = Request::new(());
         *head.uri_mut() = http::Uri::from_static("https://atoll/");
         head.headers_mut().insert(OFFERS, HeaderValue::from_static("1"));
-        let asked = async {
-            let (outbound, answer) = self.tunnel.vacancy(None).await?.open(head, false)?.split();
-            // The lease is dropped, so that this stream does not count as load: it is always open.
-            let (response, _lease) = answer.wait().await?;
+        let opened = async {
+            let (outbound, pending) = self.tunnel.reserve(None).await?.open(head, false)?.split();
+            // The lease is dropped, because this stream is always open and must not count as load.
+            let (response, _lease) = pending.wait().await?;
             Ok::<_, Box<dyn Error + Send + Sync>>((response, outbound))
         };
-        match asked.await {
+        match opened.await {
             Ok((response, outbound)) if response.status().is_success() => {
                 Some(OffersStream { inbound: response.into_body(), outbound, lines: Lines::default() })
             }
@@ -107,8 +110,8 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// Compares the offers with the configuration, and tells the agent what has changed.
-    async fn look(&mut self, conversation: &mut Option<OffersStream>) {
+    /// Checks the last offers, and sends the agent the verdict.
+    async fn check(&mut self, stream: &mut Option<OffersStream>) {
         let refused = self.registry.renew(self.tunnel, &self.last).err();
         match &refused {
             None if self.in_force == self.last => {}
@@ -123,7 +126,7 @@ impl<'a> Offered<'a> {
             Some(_) => return,
         }
         self.refused.clone_from(&refused);
-        if let Some(OffersStream { outbound, .. }) = conversation {
+        if let Some(OffersStream { outbound, .. }) = stream {
             let verdict = line(&Verdict { refusal: refused });
             // It fails when the tunnel ends, which other tasks handle.
             let _ = send_bytes(outbound, Bytes::from(verdict), false).await;
@@ -132,11 +135,11 @@ impl<'a> Offered<'a> {
 }
 
 /// The next offers of the agent. `None` at the end of the stream.
-async fn next(conversation: &mut Option<OffersStream>) -> Option<Offers> {
-    let Some(conversation) = conversation else { return pending().await };
+async fn next(stream: &mut Option<OffersStream>) -> Option<Offers> {
+    let Some(stream) = stream else { return pending().await };
     loop {
-        let chunk = poll_fn(|cx| conversation.inbound.poll_chunk(cx)).await?.ok()?;
-        match conversation.lines.take::<Offers>(&chunk) {
+        let chunk = poll_fn(|cx| stream.inbound.poll_chunk(cx)).await?.ok()?;
+        match stream.lines.take::<Offers>(&chunk) {
             // Only the latest offers count.
             Ok(mut offers) => {
                 if let Some(offers) = offers.pop() {

@@ -1,4 +1,4 @@
-//! The one HTTP/1.1 request of an agent.
+//! The registration: the only HTTP/1.1 request of an agent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use tracing::warn;
 
 use crate::registry::Registry;
 
-/// Answers the request and keeps the registration.
+/// Responds to the registration, and keeps it if it is accepted.
 #[derive(Clone)]
 pub(super) struct Registration {
     registry: Arc<Registry>,
@@ -25,7 +25,7 @@ pub(super) struct Registration {
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
 
-/// A registration that was answered with 101.
+/// A registration that was accepted with 101.
 pub(super) struct Accepted {
     pub(super) agent: AgentId,
     pub(super) registration: protocol::Registration,

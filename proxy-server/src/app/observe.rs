@@ -10,13 +10,13 @@ use ops::listen::Listener;
 use ops::metrics::{Build, Registry as Metrics};
 use ops::probes::{Checks, PageResponse, Pages};
 
-use super::standing::Standing;
+use super::status::StatusSource;
 use crate::registry::Registry;
 use crate::workers::Workers;
 
 /// The pages of both listeners.
 pub(super) struct Observe {
-    standing: Standing,
+    source: StatusSource,
     pub(super) metrics: Metrics,
     heartbeat: Heartbeat,
 }
@@ -39,9 +39,9 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
 // === impl Observe ===
 
 impl Observe {
-    pub(super) fn new(standing: Standing, metrics: Metrics, workers: &Workers) -> Self {
+    pub(super) fn new(source: StatusSource, metrics: Metrics, workers: &Workers) -> Self {
         let heartbeat = Heartbeat::new(workers, &metrics);
-        Self { standing, metrics, heartbeat }
+        Self { source, metrics, heartbeat }
     }
 
     pub(super) fn serve(self, probes: Listener, admin: Listener, tasks: &Tasks) {
@@ -57,17 +57,17 @@ impl Observe {
             async move { if draining { Err("this proxy-server is stopping") } else { Ok(()) } }
         });
         let probe_pages = Pages::new("proxy-server").with_probes(&livez, &readyz);
-        let standing = Arc::new(self.standing);
-        let people = Arc::clone(&standing);
+        let source = Arc::new(self.source);
+        let source_of_text = Arc::clone(&source);
         let pages = Pages::new("proxy-server")
             .with_probes(&livez, &readyz)
             .with_metrics(&self.metrics)
             .with("/status", "clusters and tunnels, as JSON", move |_| {
-                let status = serde_json::to_vec(&standing.status()).expect("strings and numbers always serialise");
+                let status = serde_json::to_vec(&source.status()).expect("strings and numbers always serialise");
                 std::future::ready(PageResponse::json(status))
             })
             .with("/statusz", "the same for people; ?wide", move |query| {
-                std::future::ready(PageResponse::text(crate::status::text(&people.status(), query.has("wide"))))
+                std::future::ready(PageResponse::text(crate::status::text(&source_of_text.status(), query.has("wide"))))
             });
         tasks.spawn("heartbeats", self.heartbeat.run(tasks.clone()));
         tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

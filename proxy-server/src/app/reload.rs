@@ -4,8 +4,8 @@
 //! A file that cannot be read or is invalid changes nothing; the reloader logs the reason with the lines. If the
 //! configuration names a client CA file that does not exist yet, it takes effect once the file exists.
 //!
-//! A cluster that is a member of Karmada and leaves the file is served until Karmada has released it, because Karmada
-//! empties a member through its endpoint.
+//! If a member of Karmada is removed from the file, it is served until it has left Karmada, because Karmada removes its
+//! objects from a member through the endpoint.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use tracing::{error, info, warn};
 
 use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
-use crate::karmada::{self, Wanted};
+use crate::karmada::{self, Desired};
 use crate::registry::{Clusters, Registry};
 
 /// The pause between two attempts to read a missing file.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The parts that follow the file.
+/// Follows the configuration file.
 pub(super) struct Reload {
     file: Watched<ProxyServerConfiguration>,
     path: PathBuf,
@@ -37,21 +37,21 @@ pub(super) struct Reload {
     /// The configuration in force.
     running: ProxyServerConfiguration,
     reloader: Reloader,
-    parts: Parts,
-    /// Clusters that have left the file, and are served until Karmada has released them.
+    followers: Followers,
+    /// Clusters that are no longer in the file, and are served until they have left Karmada.
     leaving: Vec<Located<Cluster>>,
-    karmada: Orders,
+    /// The clusters that have left Karmada.
+    left: mpsc::Receiver<ClusterName>,
 }
 
-/// What a new list of clusters is given to.
-pub(super) struct Parts {
+/// The parts of the process that get each new list of clusters.
+pub(super) struct Followers {
     pub(super) registry: Arc<Registry>,
     pub(super) client_cas: Arc<ClientCas>,
     pub(super) requests: Arc<RequestMetrics>,
+    /// To the reconciler.
+    pub(super) karmada: watch::Sender<Desired>,
 }
-
-/// The channel to Karmada's reconciler, and the clusters that have left it.
-type Orders = (watch::Sender<Wanted>, mpsc::Receiver<ClusterName>);
 
 // === impl Reload ===
 
@@ -61,19 +61,19 @@ impl Reload {
         config: &ProxyServerConfiguration,
         path: &Path,
         reloader: Reloader,
-        parts: Parts,
-        karmada: Orders,
+        followers: Followers,
+        left: mpsc::Receiver<ClusterName>,
     ) -> anyhow::Result<Self> {
-        if let Some(wanted) = &config.karmada {
-            karmada::check(wanted.kubeconfig.to_path_buf(), &reloader).context("karmada.kubeconfig")?;
+        if let Some(karmada) = &config.karmada {
+            karmada::check(karmada.kubeconfig.to_path_buf(), &reloader).context("karmada.kubeconfig")?;
         }
         let origin = path.to_owned();
         let parse = move |[text]: [&[u8]; 1]| ops::config::parse(&String::from_utf8_lossy(text), &origin);
         let file = reloader.watch([path.to_owned()], parse).context("the configuration")?;
         let (seen, running) = (Arc::new(config.clone()), config.clone());
         let path = path.to_owned();
-        parts.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
-        Ok(Self { file, path, seen, running, reloader, parts, leaving: Vec::new(), karmada })
+        followers.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
+        Ok(Self { file, path, seen, running, reloader, followers, leaving: Vec::new(), left })
     }
 
     /// Reloads files, for ever.
@@ -85,19 +85,19 @@ impl Reload {
     async fn follow(mut self) {
         let mut changes = self.file.changes();
         loop {
-            self.take(&mut changes).await;
+            self.apply(&mut changes).await;
             tokio::select! {
                 is_changed = changes.changed() => if !is_changed {
                     return;
                 },
-                Some(name) = self.karmada.1.recv() => self.has_left(&name),
+                Some(name) = self.left.recv() => self.has_left(&name),
             }
         }
     }
 
     /// Puts the content of the file into force as soon as all files that it names exist.
-    async fn take(&mut self, changes: &mut Changes) {
-        let mut told = String::new();
+    async fn apply(&mut self, changes: &mut Changes) {
+        let mut logged = String::new();
         loop {
             let config = self.file.borrow();
             // Only comments or the order of keys may have changed.
@@ -114,35 +114,35 @@ impl Reload {
                 }
                 Err(error) => {
                     let error = format!("{error:#}");
-                    if error != told {
+                    if error != logged {
                         error!(file = %self.path.display(), error, "the new list of clusters is not in force");
-                        told = error;
+                        logged = error;
                     }
                 }
             }
             tokio::select! {
-                () = sleep(RETRY) => {}
+                () = sleep(RETRY_INTERVAL) => {}
                 _ = changes.changed() => {}
             }
         }
     }
 
-    /// The files that a configuration names and that are not read yet.
+    /// Reads the files of a configuration that are not read yet.
     fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<ByCluster> {
-        if let Some(wanted) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
-            karmada::check(wanted.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
+        if let Some(karmada) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
+            karmada::check(karmada.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
         }
-        self.parts.client_cas.read(&served(config, leaving), &self.reloader)
+        self.followers.client_cas.read(&served(config, leaving), &self.reloader)
     }
 
-    /// The members of Karmada that are not in this configuration any more. Without a section `karmada`, nothing would
-    /// handle them.
+    /// The members of Karmada that are no longer in this configuration. None if it has no section `karmada`, because then
+    /// nothing makes them leave.
     fn leaving(&self, config: &ProxyServerConfiguration) -> Vec<Located<Cluster>> {
         if config.karmada.is_none() {
             return Vec::new();
         }
-        let joined = Wanted::of(&self.running);
-        let members = self.running.clusters.iter().filter(|cluster| joined.has(&cluster.name));
+        let desired = Desired::of(&self.running);
+        let members = self.running.clusters.iter().filter(|cluster| desired.has(&cluster.name));
         let is_named = |cluster: &Located<Cluster>| config.clusters.iter().any(|named| named.name == cluster.name);
         members.chain(&self.leaving).filter(|cluster| !is_named(cluster)).cloned().collect()
     }
@@ -164,7 +164,7 @@ impl Reload {
         }
     }
 
-    /// Closes its endpoint, unless the cluster is in the file again.
+    /// Stops serving a cluster that has left Karmada, unless it is in the file again.
     fn has_left(&mut self, name: &ClusterName) {
         let before = self.leaving.len();
         self.leaving.retain(|cluster| cluster.name != *name);
@@ -179,18 +179,18 @@ impl Reload {
         }
     }
 
-    /// The clusters of the file, and those that are leaving.
+    /// Serves the clusters of the file, and those that are leaving.
     fn serve(&mut self, client_cas: ByCluster) {
-        // First, so that every cluster that requests can find has its authority.
-        self.parts.client_cas.exchange(client_cas);
+        // First, so that every cluster in the registry has its client CA.
+        self.followers.client_cas.exchange(client_cas);
         let config = served(&self.running, &self.leaving);
-        self.parts.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
-        for tunnel in self.parts.registry.reload(Clusters::of(&config)) {
+        self.followers.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
+        for tunnel in self.followers.registry.reload(Clusters::of(&config)) {
             warn!(agent = %tunnel.agent, "closing the tunnel: the agent may not serve any cluster");
             tunnel.end.cancel();
         }
         let leaving = self.leaving.iter().map(|cluster| cluster.name.clone());
-        self.karmada.0.send_replace(Wanted::of(&self.running).without(leaving));
+        self.followers.karmada.send_replace(Desired::of(&self.running).without(leaving));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::status::{CertificateStatus, ClusterStatus, KIND, ServerStatus, Tunnel
 const MAX_TEXT: usize = 64;
 
 /// The sources of the figures.
-pub(super) struct Standing {
+pub(super) struct StatusSource {
     registry: Arc<Registry>,
     serving_ca: Watched<Authority>,
     agent_ca: Watched<ClientCa>,
@@ -27,9 +27,9 @@ pub(super) struct Standing {
     memberships: Memberships,
 }
 
-// === impl Standing ===
+// === impl StatusSource ===
 
-impl Standing {
+impl StatusSource {
     pub(super) fn new(registry: &Arc<Registry>, files: &Files, memberships: Memberships) -> Self {
         Self {
             registry: Arc::clone(registry),

@@ -4,7 +4,7 @@ use ops::config::{Located, Problems};
 use protocol::settings::MAX_STREAMS;
 use serde::Deserialize;
 
-/// Limits of clients. The defaults of missing ones depend on the machine.
+/// Limits of clients. The defaults for connections depend on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
@@ -33,9 +33,9 @@ pub struct Connections {
     pub all: usize,
     /// Unproven connections of one address.
     pub per_address: usize,
-    /// Proven connections of one cluster.
+    /// ClientIdentity connections of one cluster.
     pub per_cluster: usize,
-    /// Of one user.
+    /// Proven connections of one user, and of one agent.
     pub per_user: usize,
 }
 
@@ -45,13 +45,13 @@ const MAX_CONNECTIONS: usize = 20_000;
 /// The minimum of the default, regardless of memory.
 const MIN_CONNECTIONS: usize = 500;
 
-/// The maximum memory of an idle connection in bytes, with TLS and HTTP/2.
-const IDLE: u64 = 80 * 1024;
+/// The memory of an idle connection with TLS and HTTP/2, in bytes; an upper bound.
+const IDLE_CONNECTION_SIZE: u64 = 80 * 1024;
 
-/// Idle connections of clients may take one in this many parts of memory, and those of agents another one.
-const PART_OF_MEMORY: u64 = 8;
+/// Idle connections of clients may use this fraction of memory: one in `MEMORY_PART`. Those of agents may use as much.
+const MEMORY_PART: u64 = 8;
 
-/// Open files other than connections of clients and agents.
+/// The number of open files other than connections of clients and agents.
 const OTHER_FILES: u64 = 128;
 
 // === impl Limits ===
@@ -88,8 +88,8 @@ impl Default for Limits {
 
 /// The number of connections of one kind of peer that fit into a machine.
 pub fn fitting(memory: Option<u64>, files: Option<u64>) -> usize {
-    let by_memory = memory.map_or(MAX_CONNECTIONS as u64, |memory| memory / PART_OF_MEMORY / IDLE);
-    // Clients and agents each.
+    let by_memory = memory.map_or(MAX_CONNECTIONS as u64, |memory| memory / MEMORY_PART / IDLE_CONNECTION_SIZE);
+    // Half for clients, and half for agents.
     let by_files = files.map_or(MAX_CONNECTIONS as u64, |files| files.saturating_sub(OTHER_FILES) / 2);
     let by_memory = usize::try_from(by_memory).unwrap_or(MAX_CONNECTIONS).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
     by_memory.min(usize::try_from(by_files).unwrap_or(MAX_CONNECTIONS)).max(1)

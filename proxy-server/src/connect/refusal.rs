@@ -7,12 +7,11 @@ use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
 use protocol::{ClusterName, NotConnected};
 
-use crate::config::Cluster;
 use crate::registry::NoAgent;
 use crate::tunnel::TunnelError;
 use protocol::Authority;
 
-/// Why a CONNECT was refused.
+/// Why a CONNECT was refused, and the status of the response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectRefusal {
     /// 400.
@@ -35,7 +34,7 @@ pub(super) enum ConnectRefusal {
     Port(Authority),
     /// 503.
     #[error(transparent)]
-    NoAgent(NoAgent),
+    NoAgent(#[from] NoAgent),
     /// 502.
     #[error("the agent of cluster {cluster} could not reach its API server: {}", text(*.reason))]
     Dial {
@@ -49,7 +48,7 @@ pub(super) enum ConnectRefusal {
     Silent(ClusterName),
     /// 502.
     #[error(transparent)]
-    Tunnel(TunnelError),
+    Tunnel(#[from] TunnelError),
     /// 429.
     #[error("too many connections to cluster {0}, please try again later")]
     TooMany(ClusterName),
@@ -62,11 +61,6 @@ fn text(reason: Option<NotConnected>) -> &'static str {
 // === impl ConnectRefusal ===
 
 impl ConnectRefusal {
-    /// The attempt to reach the API server timed out.
-    pub(super) fn silent(cluster: &Cluster) -> Self {
-        Self::Silent(cluster.name.clone())
-    }
-
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::NotConnect | Self::BadAuthority | Self::HostDiffers => StatusCode::BAD_REQUEST,

@@ -22,8 +22,8 @@ pub(super) enum Route {
     Physical(Arc<Cluster>),
 }
 
-/// Finds the cluster. The authority is the request target. A different Host header is refused, because others could
-/// trust it.
+/// Finds the cluster by the request target. A different Host header is refused, because logs or other proxies could trust
+/// it.
 pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) -> Result<Route, ConnectRefusal> {
     let target = request.uri().authority().ok_or(ConnectRefusal::BadAuthority)?;
     let authority: Authority = target.as_str().parse().map_err(|_| ConnectRefusal::BadAuthority)?;

@@ -1,4 +1,4 @@
-//! The bytes of a client after CONNECT.
+//! The connection of a client after the response to CONNECT.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use hyper_util::rt::TokioIo;
 use ops::tls::ReadAhead;
 use tokio::net::TcpStream;
 
-/// A connection behind the response to CONNECT.
+/// The connection of a client after the response to CONNECT.
 pub(super) enum Upgraded {
-    /// The socket itself, which the runtime of the caller waits for from now on. The client may have sent the first bytes
-    /// with its request.
+    /// The socket, registered with the runtime of this task. The client may have sent its first bytes together with the
+    /// request.
     Socket(ReadAhead<TcpStream>),
-    /// TLS to the proxy, which stays where it began.
+    /// TLS to the proxy. It stays on the runtime that accepted it.
     Other(TokioIo<hyper::upgrade::Upgraded>),
 }
 
-/// The connection broke before.
+/// The connection cannot be used after the response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpgradeError {
     #[error(transparent)]

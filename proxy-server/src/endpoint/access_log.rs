@@ -31,17 +31,17 @@ pub(super) struct Entry {
     pub(super) status: u16,
     pub(super) bytes: u64,
     fault: Option<Fault>,
-    pub(super) end: End,
+    pub(super) end: ResponseEnd,
 }
 
 /// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ResponseEnd {
     /// The client got all of it.
     Whole,
-    /// The client left, as at the end of a watch.
+    /// The client disconnected or reset the request. This is how most watches end.
     Left,
-    /// The response broke off before it reached the client.
+    /// The response ended early.
     Broken,
 }
 
@@ -66,7 +66,7 @@ impl Entry {
             status: 0,
             bytes: 0,
             fault: None,
-            end: End::Left,
+            end: ResponseEnd::Left,
         }
     }
 
@@ -95,7 +95,7 @@ impl Entry {
     }
 
     /// Adds what the agent's response says about the user, and whose fault a failure is.
-    pub(super) fn heard(&mut self, headers: &HeaderMap) {
+    pub(super) fn responded(&mut self, headers: &HeaderMap) {
         if let Some(caller) = identity::caller(headers) {
             match &self.user {
                 None => self.user = Some(caller),
@@ -117,20 +117,20 @@ impl Entry {
     }
 
     /// The switched protocol has ended.
-    pub(super) fn conversed(&mut self, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
+    pub(super) fn ended_upgrade(&mut self, traffic: &tunnel::pipe::Traffic, is_whole: bool) {
         self.bytes = traffic.from_tunnel;
-        self.end = if is_whole { End::Whole } else { End::Broken };
+        self.end = if is_whole { ResponseEnd::Whole } else { ResponseEnd::Broken };
     }
 
     pub(super) fn broke(&mut self, error: &BodyError) {
-        self.end = End::Broken;
+        self.end = ResponseEnd::Broken;
         self.fault = Some(error.fault());
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // A response below 500 is the client's fault, and one above is the host's.
+        // Without a fault from the agent, the status decides.
         let by_status = match self.status {
             400..500 => Some(Fault::Client),
             500.. => Some(Fault::Host),
@@ -154,9 +154,9 @@ impl Drop for Entry {
     }
 }
 
-// === impl End ===
+// === impl ResponseEnd ===
 
-impl End {
+impl ResponseEnd {
     fn word(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_what_the_path_names_and_nothing_of_the_query() {
+    fn a_line_contains_the_path_but_not_the_query() {
         let exec = entry(&Method::POST, "/api/v1/namespaces/shop/pods/web/exec?command=secret");
         assert_eq!((&*exec.verb, &*exec.resource), ("create", "pods/exec"));
         assert_eq!((exec.namespace.as_deref(), exec.name.as_deref()), (Some("shop"), Some("web")));
@@ -196,19 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_knows_who_has_a_token_and_who_acts_as_somebody() {
+    fn the_agent_names_the_user_of_a_token_and_the_impersonated_user() {
         let mut headers = HeaderMap::new();
         name_caller(&mut headers, "jane");
         let mut bearer = entry(&Method::GET, "/api");
-        bearer.heard(&headers);
+        bearer.responded(&headers);
         assert_eq!((bearer.user.as_deref(), &bearer.acting_as), (Some("jane"), &None));
         let mut certified = entry(&Method::GET, "/api");
         certified.identified("jane");
-        certified.heard(&headers);
+        certified.responded(&headers);
         assert_eq!(certified.acting_as, None);
         let mut impersonating = entry(&Method::GET, "/api");
         impersonating.identified("admin");
-        impersonating.heard(&headers);
+        impersonating.responded(&headers);
         assert_eq!((impersonating.user.as_deref(), impersonating.acting_as.as_deref()), (Some("admin"), Some("jane")));
     }
 }

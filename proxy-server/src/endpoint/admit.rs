@@ -13,14 +13,14 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::authenticate::Authenticated;
-use super::body::Held;
+use super::body::ResponseGuard;
 use super::caller::Caller;
 use super::connection::Connection;
-use super::peer::Proven;
+use super::peer::ClientIdentity;
 use super::record::Refused;
 use super::refusal::Refusal;
 use super::route::Routed;
-use crate::limits::{Limit, StreamPlace, Unanswered};
+use crate::limits::{AbandonGuard, Limit, StreamPermit};
 use crate::tunnel::Lease;
 
 /// The time in which an unproven client must read its response, which is short.
@@ -30,46 +30,50 @@ const UNPROVEN_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) routed: Routed,
-    pub(super) identity: Option<Arc<Proven>>,
+    pub(super) identity: Option<Arc<ClientIdentity>>,
     pub(super) charge: Charge,
 }
 
-/// The client to which a request is charged, and the request's place in the limits.
+/// The client to which a request is charged, and the permit of the request.
 #[derive(Debug)]
 pub(super) struct Charge {
     caller: Caller,
-    place: StreamPlace,
+    permit: StreamPermit,
 }
 
-/// Checks the limits. If the second value is dropped, the request counts as abandoned.
-pub(super) fn admit(authenticated: Authenticated) -> Result<(Admitted, Unanswered), Box<Refused>> {
+/// Checks the limits. If the client resets the request before it has a result, the guard counts it as abandoned.
+pub(super) fn admit(authenticated: Authenticated) -> Result<(Admitted, AbandonGuard), Box<Refused>> {
     let Authenticated { routed, identity, caller } = authenticated;
     match enter(&routed.recorded.connection, &routed.cluster.name, &caller) {
-        Ok((place, unanswered)) => Ok((Admitted { routed, identity, charge: Charge { caller, place } }, unanswered)),
+        Ok((permit, guard)) => Ok((Admitted { routed, identity, charge: Charge { caller, permit } }, guard)),
         Err(limit) => {
-            routed.recorded.connection.services.limits.note(&routed.cluster.name, limit);
+            routed.recorded.connection.services.limits.count_refused(&routed.cluster.name, limit);
             Err(routed.recorded.refuse(Refusal::TooMany(limit)))
         }
     }
 }
 
-fn enter(connection: &Connection, cluster: &ClusterName, caller: &Caller) -> Result<(StreamPlace, Unanswered), Limit> {
+fn enter(
+    connection: &Connection,
+    cluster: &ClusterName,
+    caller: &Caller,
+) -> Result<(StreamPermit, AbandonGuard), Limit> {
     let limits = &connection.services.limits;
     if let Some(user) = caller.user() {
-        connection.place.prove(Some(cluster), user)?;
+        connection.permit.prove(Some(cluster), user)?;
     }
-    let network = connection.place.network();
+    let network = connection.permit.network();
     let party = caller.party(network);
     if limits.abandoned.is_exceeded(cluster, &party) {
         return Err(Limit::Abandoned);
     }
-    let place = limits.streams.enter(cluster, caller.client(network))?;
-    Ok((place, limits.abandoned.watch(cluster, party)))
+    let permit = limits.streams.enter(cluster, caller.client(network))?;
+    Ok((permit, limits.abandoned.guard(cluster, party)))
 }
 
 /// The request has a result, so its client has not abandoned it.
-pub(super) fn answered<T>(unanswered: Unanswered, result: T) -> T {
-    unanswered.answered();
+pub(super) fn answered<T>(guard: AbandonGuard, result: T) -> T {
+    guard.disarm();
     result
 }
 
@@ -87,7 +91,7 @@ impl Charge {
     }
 
     /// Learns the identity of the caller from the agent's response.
-    pub(super) fn heard<B>(
+    pub(super) fn learn<B>(
         &mut self,
         connection: &Connection,
         cluster: &ClusterName,
@@ -95,26 +99,26 @@ impl Charge {
         lease: &mut Lease,
     ) {
         let limits = &connection.services.limits;
-        let Some(user) = self.caller.heard(limits, response.status(), response.headers()) else { return };
+        let Some(user) = self.caller.learn(limits, response.status(), response.headers()) else { return };
         // If that user has too many connections, the next request on this one is refused.
-        let _ = connection.place.prove(Some(cluster), &user);
-        self.place.prove(Arc::clone(&user));
+        let _ = connection.permit.prove(Some(cluster), &user);
+        self.permit.prove(Arc::clone(&user));
         lease.prove();
     }
 
-    /// The resources that are held until the client has read the response. If that takes too long, the connection of an
-    /// unproven client is closed.
-    pub(super) fn hold(self, connection: &Connection, lease: Lease, upload: Option<DropGuard>) -> Held {
-        let watched = (!self.place.is_proven()).then(|| {
-            let (read, place) = (CancellationToken::new(), connection.place.clone());
+    /// A guard that is held until the client has read the response. If that takes too long, the connection of an unproven
+    /// client is closed.
+    pub(super) fn into_guard(self, connection: &Connection, lease: Lease, upload: Option<DropGuard>) -> ResponseGuard {
+        let read_timeout = (!self.permit.is_proven()).then(|| {
+            let (read, permit) = (CancellationToken::new(), connection.permit.clone());
             let guard = read.clone().drop_guard();
-            connection.services.tasks.spawn("unproven answer", async move {
+            connection.services.tasks.spawn("unproven response", async move {
                 if read.run_until_cancelled(sleep(UNPROVEN_TIMEOUT)).await.is_some() {
-                    place.evict();
+                    permit.evict();
                 }
             });
             guard
         });
-        Held { _lease: lease, _place: self.place, _upload: upload, _watched: watched }
+        ResponseGuard { _lease: lease, _permit: self.permit, _upload: upload, _read_timeout: read_timeout }
     }
 }

@@ -1,11 +1,11 @@
-//! The third phase: the client of a request, as far as it can be known before the agent has authenticated it.
+//! The third phase: verifies the client certificate. The agent authenticates tokens.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::caller::Caller;
 use super::connection::Connection;
-use super::peer::Proven;
+use super::peer::ClientIdentity;
 use super::record::Refused;
 use super::refusal::Refusal;
 use super::route::Routed;
@@ -16,7 +16,7 @@ use crate::config::Cluster;
 pub(super) struct Authenticated {
     pub(super) routed: Routed,
     /// The identity that a certificate proves.
-    pub(super) identity: Option<Arc<Proven>>,
+    pub(super) identity: Option<Arc<ClientIdentity>>,
     pub(super) caller: Caller,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refu
 
 /// The identity that a certificate proves. A certificate of another cluster is refused even if the request has a token,
 /// too, because the client would act as another user than it expects.
-fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Arc<Proven>>, Refusal> {
+fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Arc<ClientIdentity>>, Refusal> {
     let ca = connection.services.client_cas.get(&cluster.name);
     let ca = ca.ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_token_is_left_to_the_agent() {
+    async fn a_token_does_not_prove_an_identity_here() {
         let connection = fixture::connection(Some("ke-beijing"));
         let bearer = Request::get("/api").header(header::AUTHORIZATION, "Bearer t").body(()).unwrap();
         let routed = route(fixture::recorded(bearer, &connection).await).unwrap();

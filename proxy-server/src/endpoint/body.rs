@@ -1,4 +1,4 @@
-//! The body of a response: the bytes of the tunnel, or our own refusal.
+//! The body of a response: the agent's, or that of a refusal.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,38 +10,39 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 use tunnel::Inbound;
 use tunnel::inbound::InboundError;
 
-use crate::limits::StreamPlace;
+use crate::limits::StreamPermit;
 use crate::tunnel::Lease;
 
 /// A body towards the client.
 #[derive(Debug)]
 pub(super) enum ResponseBody {
-    /// Our own, in one piece.
+    /// A refusal, in one piece.
     Whole(Option<Bytes>),
     /// The agent's.
-    Tunnel { inbound: Inbound, _held: Held, end: End },
+    Tunnel { inbound: Inbound, _guard: ResponseGuard, end: ClusterEnd },
 }
 
-/// The resources that a response holds until it is sent and its request has ended.
+/// Held until a response is sent and its request has ended.
 #[derive(Debug)]
-pub(super) struct Held {
-    /// The stream's place on the tunnel.
+pub(super) struct ResponseGuard {
+    /// Counts the stream on the tunnel.
     pub(super) _lease: Lease,
-    /// The request's place in the limits of clients.
-    pub(super) _place: StreamPlace,
+    /// Counts the request in the limits of clients.
+    pub(super) _permit: StreamPermit,
     /// Ends the rest of the request body.
     pub(super) _upload: Option<DropGuard>,
     /// Dropping it cancels the timeout of an unproven client.
-    pub(super) _watched: Option<DropGuard>,
+    pub(super) _read_timeout: Option<DropGuard>,
 }
 
-/// The end of the cluster, for a response that lasts.
+/// The end of the cluster, which ends the response. Most responses are complete before they wait for the first time, so
+/// they need no future.
 #[derive(Debug)]
-pub(super) enum End {
-    /// Not needed while bytes arrive without waiting.
-    Flowing(CancellationToken),
-    /// The body has waited once.
-    Awaited(Pin<Box<WaitForCancellationFutureOwned>>),
+pub(super) enum ClusterEnd {
+    /// The body has not waited yet.
+    Unpolled(CancellationToken),
+    /// The body has waited.
+    Polled(Pin<Box<WaitForCancellationFutureOwned>>),
 }
 
 /// A response that ended early.
@@ -50,15 +51,15 @@ pub(super) enum BodyError {
     /// The tunnel broke, or the reader was too slow.
     #[error(transparent)]
     Inbound(#[from] InboundError),
-    /// The cluster was taken out of the configuration.
+    /// The cluster was removed from the configuration.
     #[error("the cluster was removed")]
-    Gone,
+    ClusterRemoved,
 }
 
 impl ResponseBody {
     /// The agent's response, which ends with the cluster.
-    pub(super) fn tunnel(inbound: Inbound, held: Held, end: CancellationToken) -> Self {
-        Self::Tunnel { inbound, _held: held, end: End::Flowing(end) }
+    pub(super) fn tunnel(inbound: Inbound, guard: ResponseGuard, end: CancellationToken) -> Self {
+        Self::Tunnel { inbound, _guard: guard, end: ClusterEnd::Unpolled(end) }
     }
 }
 
@@ -70,7 +71,7 @@ impl Body for ResponseBody {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Tunnel { inbound, end, .. } => match Pin::new(inbound).poll_frame(cx) {
-                Poll::Pending => end.poll(cx).map(|()| Some(Err(BodyError::Gone))),
+                Poll::Pending => end.poll(cx).map(|()| Some(Err(BodyError::ClusterRemoved))),
                 Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(BodyError::from))),
             },
         }
@@ -98,23 +99,23 @@ impl BodyError {
     pub(super) fn fault(&self) -> Fault {
         match self {
             Self::Inbound(InboundError::Stream(_)) => Fault::Tunnel,
-            // It did not read.
+            // The client did not read.
             Self::Inbound(InboundError::Evicted) => Fault::Client,
-            Self::Gone => Fault::Atoll,
+            Self::ClusterRemoved => Fault::Atoll,
         }
     }
 }
 
-// === impl End ===
+// === impl ClusterEnd ===
 
-impl End {
+impl ClusterEnd {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Self::Flowing(end) = self {
-            *self = Self::Awaited(Box::pin(end.clone().cancelled_owned()));
+        if let Self::Unpolled(end) = self {
+            *self = Self::Polled(Box::pin(end.clone().cancelled_owned()));
         }
         match self {
-            Self::Awaited(end) => end.as_mut().poll(cx),
-            Self::Flowing(_) => unreachable!("exchanged above"),
+            Self::Polled(end) => end.as_mut().poll(cx),
+            Self::Unpolled(_) => unreachable!("replaced above"),
         }
     }
 }

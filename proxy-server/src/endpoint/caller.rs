@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::{HeaderMap, StatusCode, header};
 use protocol::{ClusterName, identity};
 
-use super::peer::Proven;
+use super::peer::ClientIdentity;
 use crate::limits::{Client, Limits, Network, Party, User};
 
 /// The caller of a request.
@@ -24,7 +24,7 @@ pub(super) struct Caller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Token {
     digest: u64,
-    /// The agent's response will name the impersonated user, and not the owner of the token.
+    /// Whether the request impersonates. Then the agent's response names the impersonated user, and not that of the token.
     impersonates: bool,
 }
 
@@ -35,7 +35,7 @@ const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 /// `ImpersonateUserHeader` in api's `authentication/v1/types.go`.
 const IMPERSONATE_USER: &str = "impersonate-user";
 
-/// The number of groups of a network's credentials that no agent has accepted yet.
+/// The number of groups into which the unaccepted credentials of a network are divided, by a hash.
 const BUCKETS: u64 = 64;
 
 /// `user.Anonymous` in apiserver's `authentication/user/user.go`.
@@ -45,7 +45,12 @@ const ANONYMOUS: &str = "system:anonymous";
 
 impl Caller {
     /// The caller of a request, by the credential for the cluster.
-    pub(super) fn of(limits: &Limits, cluster: &ClusterName, identity: Option<&Proven>, headers: &HeaderMap) -> Self {
+    pub(super) fn of(
+        limits: &Limits,
+        cluster: &ClusterName,
+        identity: Option<&ClientIdentity>,
+        headers: &HeaderMap,
+    ) -> Self {
         let acts_as = headers.get(IMPERSONATE_USER).map(|name| limits.tokens.digest(cluster, name.as_bytes()));
         if let Some(identity) = identity {
             return Self { user: Some(User::clone(&identity.user)), token: None, acts_as };
@@ -82,7 +87,7 @@ impl Caller {
     }
 
     /// Learns from the agent's response. Returns the user if this response proves it.
-    pub(super) fn heard(&self, limits: &Limits, status: StatusCode, headers: &HeaderMap) -> Option<User> {
+    pub(super) fn learn(&self, limits: &Limits, status: StatusCode, headers: &HeaderMap) -> Option<User> {
         let Token { digest, impersonates } = self.token?;
         if status == StatusCode::UNAUTHORIZED {
             limits.tokens.forget(digest);
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_token_counts_as_its_owners_once_an_agent_has_accepted_it() {
+    async fn a_token_counts_for_its_user_once_an_agent_has_accepted_it() {
         let (limits, cluster) = (limits(), "ke-beijing".parse().unwrap());
         let network = Network::default();
         let caller = |pairs: &[(&'static str, &'static str)]| Caller::of(&limits, &cluster, None, &headers(pairs));
@@ -137,33 +142,33 @@ mod tests {
         assert!(!first.is_anonymous() && first.client(network) == Client::Unproven(network));
         let mut answer = headers(&[]);
         identity::name_caller(&mut answer, ANONYMOUS);
-        assert_eq!(first.heard(&limits, StatusCode::OK, &answer), None);
+        assert_eq!(first.learn(&limits, StatusCode::OK, &answer), None);
         identity::name_caller(&mut answer, "jane");
-        assert_eq!(first.heard(&limits, StatusCode::FORBIDDEN, &answer).as_deref(), Some("jane"));
+        assert_eq!(first.learn(&limits, StatusCode::FORBIDDEN, &answer).as_deref(), Some("jane"));
         let second = caller(&[("authorization", "bearer t")]);
         assert!(second.user().is_none(), "the scheme is a part of what is remembered");
         let second = caller(&[("authorization", "Bearer t")]);
         assert_eq!(second.client(network), Client::User("jane".into()));
-        assert_eq!(second.heard(&limits, StatusCode::OK, &answer), None);
-        assert_eq!(second.heard(&limits, StatusCode::UNAUTHORIZED, &headers(&[])), None);
+        assert_eq!(second.learn(&limits, StatusCode::OK, &answer), None);
+        assert_eq!(second.learn(&limits, StatusCode::UNAUTHORIZED, &headers(&[])), None);
         assert!(caller(&[("authorization", "Bearer t")]).user().is_none());
     }
 
     #[tokio::test]
-    async fn who_acts_as_many_stays_one() {
+    async fn requests_with_impersonation_count_for_the_token() {
         let (limits, cluster) = (limits(), "ke-beijing".parse().unwrap());
         let pairs = [("authorization", "Bearer t"), ("impersonate-user", "jane")];
         let caller = Caller::of(&limits, &cluster, None, &headers(&pairs));
         let mut answer = headers(&[]);
         identity::name_caller(&mut answer, "jane");
-        let user = caller.heard(&limits, StatusCode::OK, &answer).unwrap();
+        let user = caller.learn(&limits, StatusCode::OK, &answer).unwrap();
         assert_ne!(&*user, "jane");
         let again = Caller::of(&limits, &cluster, None, &headers(&pairs[..1]));
         assert_eq!(again.user(), Some(&user));
     }
 
     #[tokio::test]
-    async fn what_is_no_token_proves_nothing_ever() {
+    async fn a_request_without_a_credential_is_anonymous() {
         let (limits, cluster) = (limits(), "ke-beijing".parse().unwrap());
         for pairs in [&[][..], &[("authorization", "Basic QQ==")], &[("sec-websocket-protocol", "v5.channel.k8s.io")]] {
             assert!(Caller::of(&limits, &cluster, None, &headers(pairs)).is_anonymous(), "{pairs:?}");
@@ -171,7 +176,7 @@ mod tests {
         let by_protocol = [("sec-websocket-protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.dA")];
         assert!(!Caller::of(&limits, &cluster, None, &headers(&by_protocol)).is_anonymous());
         let identity = protocol::Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
-        let proven = Proven::new(&identity);
+        let proven = ClientIdentity::new(&identity);
         assert_eq!(
             Caller::of(&limits, &cluster, Some(&proven), &headers(&[])).user().map(|user| &**user),
             Some("jane")

@@ -1,4 +1,4 @@
-//! What all phases of a request share: the parts of the process, and the facts about the connection.
+//! What all phases of a request use: the services of the process, and the facts about the connection.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use request_metrics::RequestMetrics;
 use super::idle::Requests;
 use super::peer::Peer;
 use crate::client_cas::ClientCas;
-use crate::limits::{Limits, Place};
+use crate::limits::{ConnectionPermit, Limits};
 use crate::registry::Registry;
 
-/// The parts of the process that requests use.
+/// The services of the process that requests use.
 #[derive(Debug)]
-pub(super) struct Services {
-    pub(super) registry: Arc<Registry>,
-    pub(super) client_cas: Arc<ClientCas>,
-    pub(super) limits: Arc<Limits>,
-    pub(super) metrics: Arc<RequestMetrics>,
+pub(crate) struct Services {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) client_cas: Arc<ClientCas>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) metrics: Arc<RequestMetrics>,
     /// The domain in `<cluster>.<domain>`.
-    pub(super) domain: Arc<str>,
-    pub(super) tasks: Tasks,
+    pub(crate) domain: Arc<str>,
+    pub(crate) tasks: Tasks,
 }
 
-/// The known facts about a connection before its first request.
+/// The facts about a connection that are known before its first request.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) services: Arc<Services>,
     /// The cluster that CONNECT or SNI named. Requests must not name another one.
     pub(super) bound: Option<ClusterName>,
     pub(super) peer: Peer,
-    pub(super) place: Place,
+    pub(super) permit: ConnectionPermit,
     pub(super) requests: Requests,
 }

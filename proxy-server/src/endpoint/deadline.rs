@@ -1,4 +1,4 @@
-//! The time for an agent to send the head of a response.
+//! The time limit for an agent to send the head of a response.
 //!
 //! `tower::timeout` has one duration for all requests and sets a timer for each. Most open requests are watches, which
 //! have no deadline and so need no timer. Its error is boxed, too.
@@ -14,14 +14,14 @@ use tower::Service;
 
 use super::refusal::Refusal;
 
-/// The time for a request that is not long-running. Kubernetes allows such a request 60 s until its first byte
-/// (`--request-timeout`), so this longer time ends only lost requests.
+/// The time limit for a request that is not long-running. An API server limits such a request to 60 s
+/// (`--request-timeout`), so this longer time ends only requests that got lost.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// A request with its deadline.
 #[derive(Debug)]
 pub(super) struct Timed<R> {
-    /// Whether it has none.
+    /// Whether it has no deadline.
     pub(super) is_long_running: bool,
     pub(super) request: R,
 }

@@ -72,9 +72,9 @@ pub(super) fn services() -> Arc<Services> {
 /// A connection without a client certificate, that CONNECT or SNI has bound to this cluster.
 pub(super) fn connection(bound: Option<&str>) -> Arc<Connection> {
     let services = services();
-    let place = services.limits.connections.admit(Network::default()).unwrap();
+    let permit = services.limits.connections.admit(Network::default()).unwrap();
     let bound = bound.map(|name| name.parse().unwrap());
-    Arc::new(Connection { services, bound, peer: Peer::new(Vec::new()), place, requests: Requests::new() })
+    Arc::new(Connection { services, bound, peer: Peer::new(Vec::new()), permit, requests: Requests::new() })
 }
 
 /// An empty body, as hyper reads it.

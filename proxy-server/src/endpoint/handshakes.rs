@@ -2,15 +2,16 @@
 //!
 //! A step of a handshake takes up to a millisecond, and a request takes a few hundredths of that. A worker runs its tasks in
 //! the order in which they become ready. So a thousand clients that connect at the same time would delay each request by
-//! a second, also those of other clusters. With turns, only one handshake at a time is ready in each round of a worker:
+//! a second, including those to other clusters. So a worker runs one step of one handshake, then all other ready tasks,
+//! and then the next step:
 //!
-//! - Each worker has one *turn*. A handshake takes it for one step. A task of its own gives it back when the worker has run
-//!   the other tasks that are ready, and has looked for new input.
-//! - The handshakes of one cluster are in one *lane*, and each lane waits for the turn with one handshake. So the clusters
-//!   take the turn one after another. Kubernetes' API priority and fairness also has a limited number of queues, which are
-//!   chosen by a hash. Two clusters share one with a probability of one in [`LANES`].
+//! - Each worker has one *turn*: a semaphore with one permit. A handshake takes the turn for one step. A separate task
+//!   returns it after the worker has run the other ready tasks and has polled for I/O.
+//! - Each worker has several *queues*. The handshakes of a cluster are in the queue that a hash chooses, as in Kubernetes'
+//!   API priority and fairness. Only the first handshake of a queue waits for the turn, so the clusters take the turn one
+//!   after another. Two clusters share a queue with a probability of one in [`QUEUES`].
 //!
-//! A handshake that waits for its client holds neither, so a silent client stops nobody.
+//! A handshake that waits for its client holds neither, so a silent client does not block others.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher as _, RandomState};
@@ -24,45 +25,45 @@ use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 use tokio_util::sync::PollSemaphore;
 
-/// The number of lanes of a worker.
-const LANES: usize = 64;
+/// The number of queues of a worker.
+const QUEUES: usize = 64;
 
-/// The turns of all workers.
+/// The turns and queues of all workers.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     hasher: RandomState,
-    of_workers: PerWorker<OfWorker>,
+    by_worker: PerWorker<WorkerQueues>,
 }
 
 #[derive(Debug)]
-struct OfWorker {
+struct WorkerQueues {
     turn: Arc<Semaphore>,
-    lanes: Box<[Arc<Semaphore>]>,
+    queues: Box<[Arc<Semaphore>]>,
 }
 
 // === impl Handshakes ===
 
 impl Handshakes {
     pub(super) fn new() -> Self {
-        Self { hasher: RandomState::new(), of_workers: PerWorker::new(OfWorker::new) }
+        Self { hasher: RandomState::new(), by_worker: PerWorker::new(WorkerQueues::new) }
     }
 
-    /// Completes a handshake with a cluster, or with none yet. Each step waits for its turn on this thread. The turns end in
-    /// `tasks`.
+    /// Runs a handshake for a cluster, or for a connection whose cluster is not known yet. Each step waits for the turn of
+    /// this worker. `tasks` return the turn.
     pub(super) async fn in_turn<F: Future>(&self, cluster: Option<&str>, handshake: F, tasks: &Tasks) -> F::Output {
-        let of_worker = self.of_workers.here();
-        let lane = usize::try_from(self.hasher.hash_one(cluster) % LANES as u64).expect("LANES is small");
-        let mut lane = PollSemaphore::new(Arc::clone(&of_worker.lanes[lane]));
-        let mut turn = PollSemaphore::new(Arc::clone(&of_worker.turn));
-        let (mut handshake, mut in_lane) = (pin!(handshake), None);
+        let worker = self.by_worker.here();
+        let queue = usize::try_from(self.hasher.hash_one(cluster) % QUEUES as u64).expect("QUEUES is small");
+        let mut queue = PollSemaphore::new(Arc::clone(&worker.queues[queue]));
+        let mut turn = PollSemaphore::new(Arc::clone(&worker.turn));
+        let (mut handshake, mut in_queue) = (pin!(handshake), None);
         poll_fn(|cx| {
-            if in_lane.is_none() {
-                in_lane = ready!(lane.poll_acquire(cx));
+            if in_queue.is_none() {
+                in_queue = ready!(queue.poll_acquire(cx));
             }
-            let turn = (ready!(turn.poll_acquire(cx)), in_lane.take());
+            let turn = (ready!(turn.poll_acquire(cx)), in_queue.take());
             let polled = handshake.as_mut().poll(cx);
             tasks.spawn("turn", async move {
-                // Returns when the worker has run what is ready, and has looked for input of its connections.
+                // Resumes after the worker has run the ready tasks and has polled for I/O.
                 yield_now().await;
                 drop(turn);
             });
@@ -72,12 +73,12 @@ impl Handshakes {
     }
 }
 
-// === impl OfWorker ===
+// === impl WorkerQueues ===
 
-impl OfWorker {
+impl WorkerQueues {
     fn new() -> Self {
         let semaphore = || Arc::new(Semaphore::new(1));
-        Self { turn: semaphore(), lanes: (0..LANES).map(|_| semaphore()).collect() }
+        Self { turn: semaphore(), queues: (0..QUEUES).map(|_| semaphore()).collect() }
     }
 }
 
@@ -125,10 +126,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_handshakes_leaves_room_for_others() {
+    async fn a_flood_of_handshakes_does_not_delay_other_tasks() {
         let handshakes = Handshakes::new();
-        let lane = |name: &str| handshakes.hasher.hash_one(Some(name)) % LANES as u64;
-        let other = (0..1000).map(|number| format!("b-{number}")).find(|name| lane(name) != lane("a")).unwrap();
+        let queue = |name: &str| handshakes.hasher.hash_one(Some(name)) % QUEUES as u64;
+        let other = (0..1000).map(|number| format!("b-{number}")).find(|name| queue(name) != queue("a")).unwrap();
         let mut clusters = vec!["a"; 1000];
         clusters.push(&other);
         let order = run(handshakes, &clusters).await;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silent_client_and_one_that_has_left_keep_no_turn() {
+    async fn a_pending_or_dropped_handshake_does_not_hold_the_turn() {
         let (handshakes, tasks) = (Handshakes::new(), Tasks::new());
         let mut silent = Box::pin(handshakes.in_turn(Some("a"), pending::<()>(), &tasks));
         assert!(is_pending(silent.as_mut()).await);
@@ -147,8 +148,8 @@ mod tests {
         assert_eq!(handshakes.in_turn(Some("a"), async { 2 }, &tasks).await, 2);
         tasks.drain(Duration::from_secs(60), pending::<()>()).await;
         let tasks = Tasks::new();
-        // One that waits in its lane, and leaves.
-        let turn = Arc::clone(&handshakes.of_workers.here().turn).try_acquire_owned().unwrap();
+        // A handshake that is dropped while it waits in its queue.
+        let turn = Arc::clone(&handshakes.by_worker.here().turn).try_acquire_owned().unwrap();
         let mut waiting = Box::pin(handshakes.in_turn(Some("a"), async { 2 }, &tasks));
         assert!(is_pending(waiting.as_mut()).await);
         drop((waiting, turn));

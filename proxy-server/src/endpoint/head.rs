@@ -1,4 +1,4 @@
-//! Which headers of a client enter the tunnel, and which headers of an agent leave it.
+//! Removes headers that a client must not send to the agent, or that the client must not get from the agent.
 
 use http::header::{self, HeaderMap, HeaderName};
 use protocol::stream::PREFIX;
@@ -33,12 +33,12 @@ pub(super) fn response(headers: &mut HeaderMap) {
     strip(headers, |name| name.starts_with(PREFIX));
 }
 
-/// Removes the headers of a single connection, and others. Most heads have none, and to look at each name is cheaper than
-/// to look for those that are not there.
+/// Removes hop-by-hop headers, and others. One pass over all names is cheaper than a look-up of each header, because most
+/// heads have none of them.
 fn strip(headers: &mut HeaderMap, is_other: impl Fn(&str) -> bool) {
-    let is_gone = |name: &&HeaderName| is_hop_by_hop(name) || is_other(name.as_str());
-    let gone: Vec<HeaderName> = headers.keys().filter(is_gone).cloned().collect();
-    for name in gone {
+    let is_removed = |name: &&HeaderName| is_hop_by_hop(name) || is_other(name.as_str());
+    let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
+    for name in removed {
         headers.remove(name);
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_cannot_say() {
+    fn identity_and_hop_by_hop_headers_are_removed() {
         let mut sent = headers(&[
             ("x-atoll-user", "root"),
             ("x-atoll-anything", "1"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_header_cannot_take_others_away() {
+    fn a_connection_header_cannot_nominate_other_headers() {
         for bad in ["impersonate-user", "close, authorization", "Upgrade,X-Atoll-User"] {
             let mut sent = headers(&[]);
             sent.append(header::CONNECTION, HeaderValue::from_static(bad));

@@ -1,4 +1,4 @@
-//! The name in a `ClientHello`, read before TLS begins.
+//! Reads the server name (SNI) of a `ClientHello` before TLS begins.
 
 use std::io;
 
@@ -8,16 +8,16 @@ use tokio_rustls::rustls::server::Acceptor;
 
 /// Reads the `ClientHello` and returns its server name, if it has one. All bytes stay in `socket`.
 ///
-/// If this is not TLS, there is no name, and the handshake finds the right alert.
+/// If the bytes are not TLS, returns `None`. The handshake then fails with the right alert.
 pub(super) async fn server_name<S>(socket: &mut ReadAhead<S>) -> io::Result<Option<String>>
 where
     S: AsyncRead + Unpin,
 {
-    let (mut acceptor, mut known) = (Acceptor::default(), 0);
+    let (mut acceptor, mut seen) = (Acceptor::default(), 0);
     loop {
-        let shown = socket.peek_more().await?;
-        let mut new = &shown[known..];
-        known = shown.len();
+        let peeked = socket.peek_more().await?;
+        let mut new = &peeked[seen..];
+        seen = peeked.len();
         while !new.is_empty() {
             if acceptor.read_tls(&mut new).is_err() {
                 return Ok(None);

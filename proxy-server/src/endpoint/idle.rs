@@ -1,4 +1,4 @@
-//! Idle connections.
+//! Closes idle connections.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,9 +14,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
 /// The time from the end of the last request to the next one (`IdleTimeout` there).
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The time for a connection to end after its client was told that it closes.
+/// The time from GOAWAY (or `Connection: close`) until the connection is dropped.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The running requests of one connection.
@@ -35,7 +35,7 @@ struct Counts {
 #[derive(Debug)]
 pub(super) struct Running(Requests);
 
-/// Detects that a connection is idle.
+/// The idle timer of one connection.
 #[derive(Debug)]
 pub(super) struct Idle {
     requests: Requests,
@@ -71,13 +71,13 @@ impl Requests {
         Running(self.clone())
     }
 
-    /// The time until which the connection may be silent.
+    /// The time until which the connection may be idle.
     fn deadline(&self) -> Instant {
         let Counts { since, running, ended } = &*self.0;
         match (running.load(Ordering::Relaxed), ended.load(Ordering::Relaxed)) {
             (0, 0) => *since + HEADER_TIMEOUT,
-            (0, ended) => *since + Duration::from_millis(ended) + IDLE,
-            (_, _) => Instant::now() + IDLE,
+            (0, ended) => *since + Duration::from_millis(ended) + IDLE_TIMEOUT,
+            (_, _) => Instant::now() + IDLE_TIMEOUT,
         }
     }
 }
@@ -100,8 +100,8 @@ impl Idle {
         Self { requests, due, state: State::Serving }
     }
 
-    /// Ready when the connection has been silent for too long, and again if it has not ended after that. A request does
-    /// not reset the timer; when the timer fires, the time since the last request decides.
+    /// Ready when the connection has been idle for too long, and again if it has not ended after that. Requests do not reset
+    /// the timer. When it fires, it looks at the time of the last request, and may start again.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Verdict> {
         loop {
             ready!(self.due.as_mut().poll(cx));
@@ -145,11 +145,11 @@ mod tests {
         let requests = Requests::new();
         let mut idle = Idle::new(requests.clone());
         let watch = requests.begin();
-        assert!(timeout(20 * IDLE, next(&mut idle)).await.is_err());
+        assert!(timeout(20 * IDLE_TIMEOUT, next(&mut idle)).await.is_err());
         drop(watch);
         let ended = Instant::now();
         assert_eq!(next(&mut idle).await, Verdict::Close);
-        assert_eq!(ended.elapsed().as_secs(), IDLE.as_secs());
+        assert_eq!(ended.elapsed().as_secs(), IDLE_TIMEOUT.as_secs());
         advance(GOAWAY_TIMEOUT).await;
         assert_eq!(next(&mut idle).await, Verdict::Drop);
     }

@@ -9,11 +9,11 @@ use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use tracing::debug;
 
-use super::access_log::End;
+use super::access_log::ResponseEnd;
 use super::body::{BodyError, ResponseBody};
 use super::record::{Accepted, Record, Refused, Responded};
 
-/// A body that ends the record of its request.
+/// A body that completes the record of its request.
 #[derive(Debug)]
 pub(super) struct Logged {
     body: ResponseBody,
@@ -24,7 +24,7 @@ pub(super) struct Logged {
 
 /// Turns a refusal into a response, and attaches the record to the response.
 #[expect(clippy::unnecessary_wraps, reason = "a service has an error type")]
-#[expect(clippy::needless_pass_by_value, reason = "`keep` hands over what it has kept")]
+#[expect(clippy::needless_pass_by_value, reason = "the context is passed by value")]
 pub(super) fn end(accepted: Accepted, result: Result<Responded, Box<Refused>>) -> Result<Response<Logged>, Infallible> {
     let (response, record) = match result {
         Ok(Responded { response, record }) => (response, record),
@@ -66,7 +66,7 @@ impl Body for Logged {
                     this.left = this.left.map(|left| left.saturating_sub(bytes));
                 }
                 Some(Err(error)) => entry.broke(error),
-                None => entry.end = End::Whole,
+                None => entry.end = ResponseEnd::Whole,
             }
         }
         Poll::Ready(frame)
@@ -85,8 +85,8 @@ impl Drop for Logged {
     fn drop(&mut self) {
         // hyper does not poll a body of known length for its end.
         let is_whole = self.left == Some(0) || self.body.is_end_stream();
-        if let Some(entry) = self.record.entry.as_mut().filter(|entry| is_whole && entry.end == End::Left) {
-            entry.end = End::Whole;
+        if let Some(entry) = self.record.entry.as_mut().filter(|entry| is_whole && entry.end == ResponseEnd::Left) {
+            entry.end = ResponseEnd::Whole;
         }
     }
 }

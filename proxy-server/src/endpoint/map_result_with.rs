@@ -1,7 +1,8 @@
-//! A phase that keeps a value while the inner service works, and completes the result with it.
+//! Maps the result of the inner service, together with a context value that the outer service has passed with the
+//! request.
 //!
-//! tower's `MapResult` sees the result only, and not what a request has left behind. Its error must also be made from the
-//! inner one without that value. If the client cancels the request, the value is dropped, and it notices that.
+//! The function of tower's `MapResult` gets the result without a context. It is also not called for an error of
+//! `poll_ready`. If the client cancels the request, the context is dropped.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,80 +11,81 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-/// Calls the inner service with the first half of a pair, and a function with the second half and the result.
+/// Takes a pair of a request and a context. Calls the inner service with the request, and the function with the context
+/// and the result.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keep<F, S> {
-    complete: F,
+pub(super) struct MapResultWith<F, S> {
+    map: F,
     inner: S,
 }
 
-/// Makes [`Keep`] of a service.
+/// The layer of [`MapResultWith`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeepLayer<F> {
-    complete: F,
+pub(super) struct MapResultWithLayer<F> {
+    map: F,
 }
 
 pin_project! {
-    /// The result of the inner service, completed.
+    /// The mapped result of the inner service.
     #[derive(Debug)]
-    pub(super) struct Completed<I, K, F> {
+    pub(super) struct MapFuture<I, C, F> {
         #[pin]
         inner: I,
-        kept: Option<(K, F)>,
+        context: Option<(C, F)>,
     }
 }
 
-/// A layer that completes results with this function.
-pub(super) fn keep<F>(complete: F) -> KeepLayer<F> {
-    KeepLayer { complete }
+/// A layer that maps results with this function.
+pub(super) fn map_result_with<F>(map: F) -> MapResultWithLayer<F> {
+    MapResultWithLayer { map }
 }
 
-// === impl Keep ===
+// === impl MapResultWith ===
 
-impl<F, S, R, K, T, E> Service<(R, K)> for Keep<F, S>
+impl<F, S, R, C, T, E> Service<(R, C)> for MapResultWith<F, S>
 where
-    F: FnOnce(K, Result<S::Response, S::Error>) -> Result<T, E> + Clone,
+    F: FnOnce(C, Result<S::Response, S::Error>) -> Result<T, E> + Clone,
     S: Service<R>,
 {
     type Response = T;
     type Error = E;
-    type Future = Completed<S::Future, K, F>;
+    type Future = MapFuture<S::Future, C, F>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), E>> {
-        // An error would come without a value that completes it, so it is left to the call. The services of the stack
-        // are always ready.
+        // An error here has no context, so it is ignored, and the call reports it. The services of the stack are always
+        // ready.
         self.inner.poll_ready(cx).map(|_| Ok(()))
     }
 
-    fn call(&mut self, (request, kept): (R, K)) -> Self::Future {
-        Completed { inner: self.inner.call(request), kept: Some((kept, self.complete.clone())) }
+    fn call(&mut self, (request, context): (R, C)) -> Self::Future {
+        MapFuture { inner: self.inner.call(request), context: Some((context, self.map.clone())) }
     }
 }
 
-// === impl KeepLayer ===
+// === impl MapResultWithLayer ===
 
-impl<F: Clone, S> Layer<S> for KeepLayer<F> {
-    type Service = Keep<F, S>;
+impl<F: Clone, S> Layer<S> for MapResultWithLayer<F> {
+    type Service = MapResultWith<F, S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Keep { complete: self.complete.clone(), inner }
+        MapResultWith { map: self.map.clone(), inner }
     }
 }
 
-// === impl Completed ===
+// === impl MapFuture ===
 
-impl<I, K, F, A, B, T, E> Future for Completed<I, K, F>
+impl<I, C, F, A, B, T, E> Future for MapFuture<I, C, F>
 where
     I: Future<Output = Result<A, B>>,
-    F: FnOnce(K, Result<A, B>) -> Result<T, E>,
+    F: FnOnce(C, Result<A, B>) -> Result<T, E>,
 {
     type Output = Result<T, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let result = ready!(this.inner.poll(cx));
-        let (kept, complete) = this.kept.take().expect("a future is not polled after it is ready");
-        Poll::Ready(complete(kept, result))
+        let (context, map) = this.context.take().expect("a future is not polled after it is ready");
+        Poll::Ready(map(context, result))
     }
 }
 
@@ -96,10 +98,10 @@ mod tests {
 
     use super::*;
 
-    /// Notes whether it was completed or dropped.
-    struct Kept(Rc<Cell<&'static str>>);
+    /// Records whether it was mapped or dropped.
+    struct DropProbe(Rc<Cell<&'static str>>);
 
-    impl Drop for Kept {
+    impl Drop for DropProbe {
         fn drop(&mut self) {
             if self.0.get().is_empty() {
                 self.0.set("cancelled");
@@ -107,29 +109,29 @@ mod tests {
         }
     }
 
-    fn complete(kept: Kept, result: Result<u8, u8>) -> Result<u8, String> {
-        kept.0.set("completed");
-        drop(kept);
+    fn map(context: DropProbe, result: Result<u8, u8>) -> Result<u8, String> {
+        context.0.set("mapped");
+        drop(context);
         result.map_err(|error| error.to_string())
     }
 
     #[tokio::test]
-    async fn a_result_is_completed_with_what_its_request_left() {
+    async fn a_result_is_mapped_with_its_context() {
         for result in [Ok(1), Err(2)] {
             let inner = service_fn(move |()| async move { result });
-            let stack = ServiceBuilder::new().layer(keep(complete)).service(inner);
+            let stack = ServiceBuilder::new().layer(map_result_with(map)).service(inner);
             let state = Rc::new(Cell::new(""));
-            assert_eq!(stack.oneshot(((), Kept(state.clone()))).await, result.map_err(|error| error.to_string()));
-            assert_eq!(state.get(), "completed");
+            assert_eq!(stack.oneshot(((), DropProbe(state.clone()))).await, result.map_err(|error| error.to_string()));
+            assert_eq!(state.get(), "mapped");
         }
     }
 
     #[tokio::test]
-    async fn a_cancelled_request_drops_what_it_left() {
+    async fn a_cancelled_request_drops_its_context() {
         let inner = service_fn(|()| std::future::pending());
-        let mut stack = ServiceBuilder::new().layer(keep(complete)).service(inner);
+        let mut stack = ServiceBuilder::new().layer(map_result_with(map)).service(inner);
         let state = Rc::new(Cell::new(""));
-        let running = stack.call(((), Kept(state.clone())));
+        let running = stack.call(((), DropProbe(state.clone())));
         assert_eq!(state.get(), "");
         drop(running);
         assert_eq!(state.get(), "cancelled");

@@ -1,4 +1,4 @@
-//! The identity of a client by its certificate. The agent handles tokens, because only the host can review them.
+//! The identity of a client by its certificate. Agents handle tokens, because only the host can review them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -14,13 +14,13 @@ use crate::limits::User;
 #[derive(Debug)]
 pub(super) struct Peer {
     chain: Vec<CertificateDer<'static>>,
-    /// The last result. Nearly all connections are for one cluster.
-    verdict: Mutex<Option<(Arc<ClientCa>, Verified)>>,
+    /// The last result, and the CA that it is for. Nearly all connections are for one cluster.
+    last: Mutex<Option<(Arc<ClientCa>, Verified)>>,
 }
 
-/// The identity that a certificate proves. Every request of the connection has it, so its parts are made once.
+/// The identity that a certificate proves, in the forms that each request of the connection needs.
 #[derive(Debug)]
-pub(super) struct Proven {
+pub(super) struct ClientIdentity {
     pub(super) user: User,
     /// The headers for the agent.
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -28,8 +28,8 @@ pub(super) struct Proven {
 
 #[derive(Debug)]
 struct Verified {
-    proven: Arc<Proven>,
-    /// Then the chain is verified again.
+    identity: Arc<ClientIdentity>,
+    /// The time at which the chain must be verified again.
     until: SystemTime,
 }
 
@@ -37,45 +37,45 @@ struct Verified {
 
 impl Peer {
     pub(super) fn new(chain: Vec<CertificateDer<'static>>) -> Self {
-        Self { chain, verdict: Mutex::default() }
+        Self { chain, last: Mutex::default() }
     }
 
     /// Verifies the certificates against the current CA of a cluster. `None` if the client sent none.
     ///
-    /// The chain is verified once for each connection and CA, and again when one of its certificates has ended. kube-apiserver
-    /// verifies it for every request.
+    /// The chain is verified once for each connection and CA, and again when one of its certificates has expired.
+    /// kube-apiserver verifies it for every request.
     pub(super) fn identify(
         &self,
         ca: &Arc<ClientCa>,
         now: SystemTime,
-    ) -> Result<Option<Arc<Proven>>, ClientCertificateError> {
+    ) -> Result<Option<Arc<ClientIdentity>>, ClientCertificateError> {
         if self.chain.is_empty() {
             return Ok(None);
         }
-        let mut verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, verified)) = &*verdict
-            && Arc::ptr_eq(known, ca)
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last_ca, verified)) = &*last
+            && Arc::ptr_eq(last_ca, ca)
             && now < verified.until
         {
-            return Ok(Some(Arc::clone(&verified.proven)));
+            return Ok(Some(Arc::clone(&verified.identity)));
         }
         let PeerIdentity { common_name, organizations, uid, credential, valid_until: until, .. } =
             ca.verify(&self.chain, now)?;
         let identity = Identity { user: common_name, groups: organizations, uid, credential: Some(credential) };
-        let proven = Arc::new(Proven::new(&identity));
-        *verdict = Some((Arc::clone(ca), Verified { proven: Arc::clone(&proven), until }));
-        Ok(Some(proven))
+        let identity = Arc::new(ClientIdentity::new(&identity));
+        *last = Some((Arc::clone(ca), Verified { identity: Arc::clone(&identity), until }));
+        Ok(Some(identity))
     }
 }
 
-// === impl Proven ===
+// === impl ClientIdentity ===
 
-impl Proven {
+impl ClientIdentity {
     pub(super) fn new(identity: &Identity) -> Self {
         Self { user: identity.user.as_str().into(), headers: identity.headers() }
     }
 
-    /// Adds the headers for the agent. Those of the client must have been removed before ([`super::head::request`]).
+    /// Adds the headers for the agent. Remove those of the client first ([`super::head::request`]).
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.extend(self.headers.iter().cloned());
     }

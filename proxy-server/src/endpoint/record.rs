@@ -1,8 +1,8 @@
-//! The first phase: what stays of a request until its response has ended.
+//! The first phase: begins the record of a request, which exists until the response has ended.
 //!
-//! That is its line in the access log, its metrics, and its part of the idle timer. The record travels with the request
-//! from phase to phase, and each phase adds what it has learned. [`logged`](super::logged) attaches it to the response.
-//! Wherever it is dropped, as when the client cancels the request, the line is written.
+//! The record is the line in the access log, the metrics, and the count of running requests for the idle timer. It passes
+//! through the phases with the request, and each phase adds what it knows. [`logged`](super::logged) attaches it to the
+//! response. When it is dropped, for example because the client resets the request, the line is written.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::idle::Running;
 use super::refusal::Refusal;
 use super::upload::Upload;
 
-/// The record of one request. Both parts are written when they are dropped.
+/// The record of one request. The log line and the metrics are written when it is dropped.
 #[derive(Debug)]
 pub(super) struct Record {
     /// `None` if the log level excludes the line.
@@ -40,21 +40,21 @@ pub(super) struct Recorded {
     pub(super) connection: Arc<Connection>,
 }
 
-/// The response to a request, from an agent.
+/// The response of an agent, with the record of its request.
 #[derive(Debug)]
 pub(super) struct Responded {
     pub(super) response: Response<ResponseBody>,
     pub(super) record: Record,
 }
 
-/// A request that a phase has refused.
+/// The refusal of a phase, with the record of the request.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub(super) refusal: Refusal,
     pub(super) record: Record,
 }
 
-/// The media types that the client accepts, if it says so.
+/// The `Accept` header of a request.
 pub(super) type Accepted = Option<HeaderValue>;
 
 /// Begins the record of a request.
@@ -75,7 +75,7 @@ impl Record {
         Self { entry: Entry::begin(request, began), measured: None, began, _running: running }
     }
 
-    /// Adds the cluster and what the request is for.
+    /// Adds the cluster and the resource.
     pub(super) fn routed(&mut self, metrics: &RequestMetrics, cluster: &ClusterName, info: Option<&RequestInfo<'_>>) {
         self.measured = metrics.measure(cluster, VerbClass::of(info), self.began);
         if let Some(entry) = &mut self.entry {
@@ -90,10 +90,10 @@ impl Record {
         }
     }
 
-    /// Adds what the agent's response says.
-    pub(super) fn heard(&mut self, headers: &HeaderMap) {
+    /// Adds the user and the fault that the agent's response names.
+    pub(super) fn responded(&mut self, headers: &HeaderMap) {
         if let Some(entry) = &mut self.entry {
-            entry.heard(headers);
+            entry.responded(headers);
         }
     }
 
@@ -118,10 +118,10 @@ impl Record {
 // === impl Recorded ===
 
 impl Recorded {
-    /// The request will not be sent.
+    /// Refuses the request. Its body is discarded.
     pub(super) fn refuse(self, refusal: Refusal) -> Box<Refused> {
         let Self { head: _, upload, record, connection } = self;
-        upload.forget(&connection.services.tasks);
+        upload.discard(&connection.services.tasks);
         Box::new(Refused { refusal, record })
     }
 }

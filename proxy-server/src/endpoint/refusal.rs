@@ -14,7 +14,7 @@ use crate::limits::Limit;
 use crate::registry::NoAgent;
 use crate::tunnel::TunnelError;
 
-/// Seconds after which an agent or a place may be available again.
+/// The time after which a client may try again, in seconds.
 const RETRY_AFTER: u32 = 1;
 
 /// Why a request was refused here. The comments say whose fault it is.
@@ -40,20 +40,20 @@ pub(super) enum Refusal {
     NoCluster(String),
     /// The client's.
     #[error("Unauthorized")]
-    Certificate(#[source] ClientCertificateError),
-    /// The site's.
+    Certificate(#[from] ClientCertificateError),
+    /// The tunnel's: no agent is connected.
     #[error(transparent)]
     NoAgent(NoAgent),
-    /// The site's, for a health check.
+    /// The same for a health check.
     #[error(transparent)]
     NotReady(NoAgent),
     /// The tunnel's.
     #[error(transparent)]
-    Tunnel(TunnelError),
-    /// The agent's, or the host's.
+    Tunnel(#[from] TunnelError),
+    /// The host's.
     #[error("the agent did not respond in time")]
     Silent,
-    /// A limit of the client or of the cluster.
+    /// The client's: a limit is exceeded.
     #[error("{TOO_MANY_REQUESTS}")]
     TooMany(Limit),
 }
@@ -123,36 +123,24 @@ impl Refusal {
     }
 }
 
-impl From<TunnelError> for Refusal {
-    fn from(error: TunnelError) -> Self {
-        Self::Tunnel(error)
-    }
-}
-
-impl From<ClientCertificateError> for Refusal {
-    fn from(error: ClientCertificateError) -> Self {
-        Self::Certificate(error)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_too_much_is_told_when_to_come_back() {
+    fn a_refusal_by_a_limit_has_a_retry_after() {
         let accept = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
         let response = Refusal::TooMany(Limit::User).into_response(Some(&accept));
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
-        let ResponseBody::Whole(Some(body)) = response.into_body() else { panic!("it is ours") };
+        let ResponseBody::Whole(Some(body)) = response.into_body() else { panic!("a refusal is whole") };
         let status = Status::from_protobuf(&body).unwrap();
         assert_eq!((status.code, status.reason), (429, Reason::TooManyRequests));
         assert_eq!(status.message, "Too many requests, please try again later.");
     }
 
     #[test]
-    fn a_health_check_is_answered_for_good() {
+    fn a_failed_health_check_has_no_retry_after() {
         let absent = NoAgent { cluster: "ke-beijing".parse().unwrap(), since: None };
         for (path, again) in [("/api/v1/pods", true), ("/readyz", false), ("/livez/ping", false), ("/readyzz", true)] {
             let response = Refusal::no_agent(absent.clone(), path).into_response(None);

@@ -12,7 +12,7 @@ use super::record::{Recorded, Refused};
 use super::refusal::Refusal;
 use crate::config::Cluster;
 
-/// The prefix of paths that name the cluster, on connections without a name.
+/// The prefix of paths that name the cluster, if neither CONNECT nor SNI names one.
 const PREFIX: &str = "/clusters/";
 
 /// A request whose cluster is known.
@@ -25,7 +25,7 @@ pub(super) struct Routed {
     pub(super) is_long_running: bool,
 }
 
-/// Finds the cluster, and tells the record what the request is for.
+/// Finds the cluster, and adds it to the record.
 pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
     let cluster = match find(&recorded.connection, &mut recorded.head) {
         Ok(cluster) => cluster,
@@ -43,7 +43,7 @@ pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
 
 /// Finds the cluster. Removes `/clusters/<name>` if it names the cluster.
 fn find<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Cluster>, Refusal> {
-    // On the tunnel, CONNECT is a stream to a physical cluster, which the agent opens without authentication.
+    // In the tunnel, CONNECT would be a stream to a physical cluster, which the agent opens without authentication.
     if request.method() == Method::CONNECT {
         return Err(Refusal::MethodNotAllowed);
     }
@@ -57,7 +57,7 @@ fn find<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Clus
     let rest = target.strip_prefix(PREFIX).ok_or(Refusal::NoClusterNamed)?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
-    // A physical cluster has no endpoint here: its own API server ends TLS.
+    // A physical cluster has no endpoint here: TLS ends at its API server.
     let cluster = clusters.get(name).filter(|cluster| cluster.client_ca.is_some());
     let cluster = cluster.ok_or_else(|| Refusal::NoCluster(name.chars().take(63).collect()))?;
     let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };

@@ -20,7 +20,7 @@ use super::upload::Upload;
 use crate::config::Cluster;
 use crate::limits::Limit;
 use crate::registry::OpenError;
-use crate::tunnel::{Demand, Lease, UNREAD};
+use crate::tunnel::{Demand, Lease, MAX_UNREAD_PER_REQUEST};
 
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
@@ -41,21 +41,20 @@ pub(super) enum Content {
     Nothing,
     /// A body, and its length if that is known.
     Body(Upload, Option<u64>),
-    /// The bytes of another protocol, after the response. Until then, nothing is sent. Afterwards, a pipe holds only what
-    /// it has just read.
+    /// After the response, the bytes of another protocol.
     Upgrade,
 }
 
 /// The head of the agent's response.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct AgentResponse {
     pub(super) response: Response<Inbound>,
-    /// The stream's place on the tunnel.
+    /// Counts the stream on the tunnel.
     pub(super) lease: Lease,
     pub(super) sending: Sending,
 }
 
-/// What becomes of the sending half of the stream.
+/// The state of the sending half of the stream.
 #[derive(Debug)]
 pub(super) enum Sending {
     /// It has ended with the head.
@@ -69,25 +68,27 @@ pub(super) enum Sending {
 /// A service that sends requests through the tunnels.
 pub(super) fn send(
     services: Arc<Services>,
-) -> impl Service<Outgoing, Response = Answered, Error = Refusal, Future: Future + Send + 'static> + Clone + Send + 'static
-{
+) -> impl Service<Outgoing, Response = AgentResponse, Error = Refusal, Future: Future + Send + 'static>
++ Clone
++ Send
++ 'static {
     service_fn(move |outgoing| exchange(Arc::clone(&services), outgoing))
 }
 
-async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<Answered, Refusal> {
+async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<AgentResponse, Refusal> {
     let Outgoing { head, content, cluster, is_proven } = outgoing;
     let unread = charged_head(&head) + content.unread();
     let demand = Demand { cluster: &cluster.name, is_proven, unread };
-    let ends = matches!(content, Content::Nothing);
-    let vacancy = match services.registry.vacancy(&cluster.name, Some(demand)).await {
-        Ok(vacancy) => vacancy,
+    let is_bodiless = matches!(content, Content::Nothing);
+    let reservation = match services.registry.reserve(&cluster.name, Some(demand)).await {
+        Ok(reservation) => reservation,
         Err(OpenError::NoAgent(absent)) => return Err(Refusal::no_agent(absent, head.uri().path())),
         Err(OpenError::Full(_)) => {
-            services.limits.note(&cluster.name, Limit::Tunnel);
+            services.limits.count_refused(&cluster.name, Limit::Tunnel);
             return Err(Refusal::TooMany(Limit::Tunnel));
         }
     };
-    let (sender, answer) = vacancy.open(head, ends)?.split();
+    let (sender, pending) = reservation.open(head, is_bodiless)?.split();
     let sending = match content {
         Content::Nothing => {
             drop(sender);
@@ -96,8 +97,8 @@ async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<Answere
         Content::Body(upload, _) => Sending::Body(upload.send(sender, &services.tasks)),
         Content::Upgrade => Sending::Upgrade(sender),
     };
-    let (response, lease) = answer.wait().await?;
-    Ok(Answered { response, lease, sending })
+    let (response, lease) = pending.wait().await?;
+    Ok(AgentResponse { response, lease, sending })
 }
 
 /// The bytes of a head that are charged.
@@ -114,6 +115,7 @@ impl Content {
     /// The bytes that may be unread at a time.
     fn unread(&self) -> usize {
         match self {
+            // A pipe holds only what it has just read.
             Self::Nothing | Self::Upgrade => 0,
             Self::Body(_, length) => unread_body(*length),
         }
@@ -121,7 +123,9 @@ impl Content {
 }
 
 fn unread_body(length: Option<u64>) -> usize {
-    length.map_or(UNREAD, |length| usize::try_from(length).unwrap_or(UNREAD).min(UNREAD))
+    length.map_or(MAX_UNREAD_PER_REQUEST, |length| {
+        usize::try_from(length).unwrap_or(MAX_UNREAD_PER_REQUEST).min(MAX_UNREAD_PER_REQUEST)
+    })
 }
 
 // === impl Sending ===
@@ -143,11 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_charged_what_may_be_unread() {
+    fn the_charge_depends_on_the_head_and_the_length() {
         let mut head = Request::new(());
         head.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         assert_eq!(charged_head(&head), 0);
-        assert_eq!([Some(1_000), Some(u64::MAX), None].map(unread_body), [1_000, UNREAD, UNREAD]);
+        assert_eq!(
+            [Some(1_000), Some(u64::MAX), None].map(unread_body),
+            [1_000, MAX_UNREAD_PER_REQUEST, MAX_UNREAD_PER_REQUEST]
+        );
         *head.uri_mut() = format!("/api?labelSelector={}", "a".repeat(SMALL_HEAD)).parse().unwrap();
         let with_uri = charged_head(&head);
         assert!(with_uri > SMALL_HEAD);

@@ -7,7 +7,7 @@
 //! record       |  log line, metrics, idle timer begin          they end with the body; a refusal becomes a Status
 //! route        |  which cluster                                                  |
 //! authenticate |  which client                                                   |
-//! limits       |  a place among the requests of that client                      |
+//! limits       |  counts among the requests of that client                       |
 //! abandoned    |  counts against the client ...                    ... unless there is a result
 //! transform    |  the head that the agent gets               who the caller is; the head that the client gets
 //! deadline     |  a timer, unless the request is long-running                    |
@@ -24,19 +24,17 @@
 //! | route | [`route`](mod@super::route) | `Recorded` | [`Routed`](super::route::Routed) | CA, limits and metrics are those of a cluster |
 //! | authenticate | [`authenticate`](mod@super::authenticate) | `Routed` | [`Authenticated`](super::authenticate::Authenticated) | limits are those of a user |
 //! | limits | [`admit`](mod@super::admit) | `Authenticated` | [`Admitted`](super::admit::Admitted) | nothing of a request that is refused enters the tunnel |
-//! | abandoned | [`keep`](super::keep) | `Admitted`, [`Unanswered`](crate::limits::Unanswered) | `Admitted` | only an admitted request makes an agent work |
+//! | abandoned | [`admit`](mod@super::admit) | `Admitted`, [`AbandonGuard`](crate::limits::AbandonGuard) | `Admitted` | only an admitted request makes an agent work |
 //! | transform | [`transform`], [`head`](super::head), [`upgrade`](super::upgrade) | `Admitted` | [`Outgoing`] | only an admitted request is worth the work |
 //! | deadline | [`deadline`](super::deadline) | [`Timed`](super::deadline::Timed) | what is inside | it drops what is below, and the record must stay |
 //! | removal | [`until_removed`](super::until_removed) | [`Lasting`](super::until_removed::Lasting) | what is inside | the same |
-//! | send | [`send`](mod@super::send) | `Outgoing` | [`Answered`] | |
+//! | send | [`send`](mod@super::send) | `Outgoing` | [`AgentResponse`] | |
 //!
-//! What `authorise` and `decide` are to an agent does not exist here: the proxy-server never parses a Kubernetes body, and
-//! the host decides.
+//! There is no phase that authorises a request or parses a Kubernetes body. The agent and the host do that.
 //!
-//! The stack uses `MapRequest` of tower, and its `service_fn`. Where another layer would fit by its name (`filter`,
-//! `timeout`, `limit`, `load_shed`, `MapResult`), the module of the phase says why it does not. No phase makes a request
-//! wait for another one, so the services are always ready. No phase allocates a future: the stack is one type, and hyper
-//! polls it in place.
+//! The stack uses `MapRequest` and `service_fn` of tower. Where tower has a layer for a similar purpose (`filter`,
+//! `timeout`, `limit`, `load_shed`, `MapResult`), the module of the phase explains why it does not fit. No phase makes a
+//! request wait for another one, so the services are always ready. No phase boxes a future.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -50,12 +48,12 @@ use super::admit::{admit, answered};
 use super::authenticate::authenticate;
 use super::connection::Connection;
 use super::deadline::Deadline;
-use super::keep::keep;
 use super::logged::{self, Logged};
+use super::map_result_with::map_result_with;
 use super::record;
 use super::refusal::Refusal;
 use super::route::route;
-use super::send::{Answered, Outgoing};
+use super::send::{AgentResponse, Outgoing};
 use super::trace::Trace;
 use super::transform;
 use super::try_map_request::try_map_request;
@@ -67,18 +65,18 @@ pub(super) fn stack<S>(
     send: S,
 ) -> impl Service<Request<Incoming>, Response = Response<Logged>, Error = Infallible, Future: Future + Send> + Clone
 where
-    S: Service<Outgoing, Response = Answered, Error = Refusal, Future: Send> + Clone,
+    S: Service<Outgoing, Response = AgentResponse, Error = Refusal, Future: Send> + Clone,
 {
     ServiceBuilder::new()
         .layer_fn(Trace::new)
         .map_request(move |request| record::begin(request, Arc::clone(&connection)))
-        .layer(keep(logged::end))
+        .layer(map_result_with(logged::end))
         .layer(try_map_request(route))
         .layer(try_map_request(authenticate))
         .layer(try_map_request(admit))
-        .layer(keep(answered))
+        .layer(map_result_with(answered))
         .layer(try_map_request(transform::request))
-        .layer(keep(transform::response))
+        .layer(map_result_with(transform::response))
         .layer_fn(Deadline::new)
         .layer_fn(UntilRemoved::new)
         .service(send)

@@ -1,4 +1,4 @@
-//! The fifth phase, and the phase of the response: what enters the tunnel, and what leaves it.
+//! The fifth phase, and the phase of the response: makes the request for the agent, and the response for the client.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::body::ResponseBody;
 use super::connection::Connection;
 use super::deadline::Timed;
 use super::head;
-use super::peer::Proven;
+use super::peer::ClientIdentity;
 use super::record::{Record, Recorded, Refused, Responded};
 use super::refusal::Refusal;
 use super::route::Routed;
-use super::send::{Answered, Content, Outgoing, Sending};
+use super::send::{AgentResponse, Content, Outgoing, Sending};
 use super::until_removed::Lasting;
 use super::upgrade::Upgrade;
 use super::upload::Upload;
 use crate::config::Cluster;
 
-/// What a request leaves here for its response.
+/// The context of a request that [`response`] needs.
 #[derive(Debug)]
 pub(super) struct Sent {
     record: Record,
@@ -36,25 +36,25 @@ pub(super) struct Sent {
     upgrade: Option<Upgrade>,
 }
 
-/// A request for the inner services, and what it leaves here.
+/// A request for the inner services, and its context.
 pub(super) type Sendable = (Timed<Lasting<Outgoing>>, Sent);
 
 /// Makes the head for the agent, and decides whether a body follows.
 pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     let Admitted { routed, identity, charge } = admitted;
     let Routed { recorded, cluster, end, is_long_running } = routed;
-    let Recorded { head: mut asked, upload, record, connection } = recorded;
-    let prepared = Upgrade::begin(&mut asked).and_then(|upgrade| {
+    let Recorded { head: mut client_head, upload, record, connection } = recorded;
+    let prepared = Upgrade::begin(&mut client_head).and_then(|upgrade| {
         if charge.is_anonymous() {
-            // Agents read no body of such callers, so the body does not enter the tunnel.
-            asked.headers_mut().remove(header::CONTENT_LENGTH);
+            // Agents do not read the body of an anonymous request, so it is not sent.
+            client_head.headers_mut().remove(header::CONTENT_LENGTH);
         }
-        Ok((upgrade, agent_head(&mut asked, &cluster.name, identity.as_deref())?))
+        Ok((upgrade, agent_head(&mut client_head, &cluster.name, identity.as_deref())?))
     });
     let (upgrade, mut head) = match prepared {
         Ok(prepared) => prepared,
         Err(refusal) => {
-            upload.forget(&connection.services.tasks);
+            upload.discard(&connection.services.tasks);
             return Err(Box::new(Refused { refusal, record }));
         }
     };
@@ -72,30 +72,30 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade }))
 }
 
-/// Learns from the agent's response, and makes the client's of it.
-pub(super) fn response(sent: Sent, result: Result<Answered, Refusal>) -> Result<Responded, Box<Refused>> {
+/// Makes the client's response. Records the identity and the fault that the agent's response names.
+pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Result<Responded, Box<Refused>> {
     let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade } = sent;
     if let Some(unwanted) = unwanted {
-        unwanted.forget(&connection.services.tasks);
+        unwanted.discard(&connection.services.tasks);
     }
     let (response, mut lease, sending) = match result {
-        Ok(Answered { response, lease, sending }) => (response, lease, sending),
+        Ok(AgentResponse { response, lease, sending }) => (response, lease, sending),
         Err(refusal) => return Err(Box::new(Refused { refusal, record })),
     };
-    record.heard(response.headers());
-    charge.heard(&connection, &cluster.name, &response, &mut lease);
+    record.responded(response.headers());
+    charge.learn(&connection, &cluster.name, &response, &mut lease);
     let length = content_length(response.headers());
     let (mut parts, inbound) = response.into_parts();
     head::response(&mut parts.headers);
     let response = match (upgrade, sending) {
         (Some(upgrade), Sending::Upgrade(outbound)) if parts.status == StatusCode::OK => {
-            let held = charge.hold(&connection, lease, None);
-            upgrade.switch(parts, (inbound, outbound), (held, connection, end), record.entry.take())
+            let guard = charge.into_guard(&connection, lease, None);
+            upgrade.switch(parts, (inbound, outbound), (guard, connection, end), record.entry.take())
         }
         (upgrade, sending) => {
             let inbound = if upgrade.is_none() { inbound.with_length(length) } else { inbound };
-            let held = charge.hold(&connection, lease, sending.guard());
-            Response::from_parts(parts, ResponseBody::tunnel(inbound, held, end))
+            let guard = charge.into_guard(&connection, lease, sending.guard());
+            Response::from_parts(parts, ResponseBody::tunnel(inbound, guard, end))
         }
     };
     Ok(Responded { response, record })
@@ -103,12 +103,12 @@ pub(super) fn response(sent: Sent, result: Result<Answered, Refusal>) -> Result<
 
 /// The head of the request for the agent.
 fn agent_head(
-    asked: &mut Request<()>,
+    client_head: &mut Request<()>,
     cluster: &ClusterName,
-    identity: Option<&Proven>,
+    identity: Option<&ClientIdentity>,
 ) -> Result<Request<()>, Refusal> {
     let mut head = Request::new(());
-    let headers = asked.headers_mut();
+    let headers = client_head.headers_mut();
     head::request(headers)?;
     *head.headers_mut() = std::mem::take(headers);
     let headers = head.headers_mut();
@@ -118,12 +118,12 @@ fn agent_head(
     if let Some(identity) = identity {
         identity.write(headers);
     }
-    *head.method_mut() = asked.method().clone();
+    *head.method_mut() = client_head.method().clone();
     // The agent ignores the authority, but HTTP/2 requires one.
     let mut uri = http::uri::Parts::default();
     uri.scheme = Some(Scheme::HTTPS);
     uri.authority = Some(Authority::from_static("atoll"));
-    let target = asked.uri().path_and_query().cloned();
+    let target = client_head.uri().path_and_query().cloned();
     uri.path_and_query = Some(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
     *head.uri_mut() = Uri::from_parts(uri).map_err(|_| Refusal::BadTarget)?;
     Ok(head)

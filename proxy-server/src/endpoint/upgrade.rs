@@ -1,8 +1,8 @@
 //! Requests that switch protocols: exec, attach and port-forward, by SPDY or WebSocket.
 //!
 //! In the tunnel, they are extended CONNECT (RFC 8441): `:protocol` is the `Upgrade` token, and a header has the real
-//! method. A 200 says that the API server has answered 101. It carries the headers of that response. Then bytes pass in
-//! both directions.
+//! method. A 200 means that the API server has responded with 101, and has the headers of that response. Then bytes are
+//! forwarded in both directions.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tracing::debug;
 use tunnel::Inbound;
 
 use super::access_log::Entry;
-use super::body::{Held, ResponseBody};
+use super::body::{ResponseBody, ResponseGuard};
 use super::connection::Connection;
 use super::refusal::Refusal;
 
@@ -34,18 +34,18 @@ pub(super) struct Upgrade {
 /// Whether the client requests another protocol (RFC 9110 section 7.8). `h2c` is not supported.
 fn is_wanted<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
-    let asked = headers.get_all(header::CONNECTION).iter().any(|value| {
+    let is_requested = headers.get_all(header::CONNECTION).iter().any(|value| {
         let value = value.to_str().unwrap_or_default();
         value.split(',').any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
     });
-    let h2c = headers.get(header::UPGRADE).is_some_and(|token| token.as_bytes().eq_ignore_ascii_case(b"h2c"));
-    asked && !h2c && headers.contains_key(header::UPGRADE)
+    let is_h2c = headers.get(header::UPGRADE).is_some_and(|token| token.as_bytes().eq_ignore_ascii_case(b"h2c"));
+    is_requested && !is_h2c && headers.contains_key(header::UPGRADE)
 }
 
 // === impl Upgrade ===
 
 impl Upgrade {
-    /// The upgrade that a request asks for, if any.
+    /// The protocol switch that a request asks for, if any.
     pub(super) fn begin(request: &mut Request<()>) -> Result<Option<Self>, Refusal> {
         if !is_wanted(request) {
             return Ok(None);
@@ -71,18 +71,18 @@ impl Upgrade {
         self,
         mut parts: response::Parts,
         (inbound, outbound): (Inbound, SendStream<Bytes>),
-        (held, connection, end): (Held, Arc<Connection>, CancellationToken),
+        (guard, connection, end): (ResponseGuard, Arc<Connection>, CancellationToken),
         mut entry: Option<Box<Entry>>,
     ) -> Response<ResponseBody> {
         let Self { token, switched, .. } = self;
-        // Also if the client leaves before it has switched.
+        // Before the task: the client may disconnect before it has switched.
         if let Some(entry) = &mut entry {
             entry.answered(StatusCode::SWITCHING_PROTOCOLS);
         }
-        let place = connection.place.clone();
+        let permit = connection.permit.clone();
         connection.services.tasks.spawn("upgraded", async move {
-            // The connection and the request continue here.
-            let _held = (held, place);
+            // The connection and the request count until the bytes have ended.
+            let _guards = (guard, permit);
             let io = match switched.await {
                 Ok(io) => TokioIo::new(io),
                 Err(error) => return debug!(%error, "the client disconnected at the upgrade"),
@@ -102,7 +102,7 @@ impl Upgrade {
                 }
             };
             if let Some(mut entry) = entry {
-                entry.conversed(&traffic, is_whole);
+                entry.ended_upgrade(&traffic, is_whole);
             }
         });
         parts.status = StatusCode::SWITCHING_PROTOCOLS;

@@ -1,4 +1,4 @@
-//! Forwards a request body from the client into the tunnel, and discards the rest when the request has ended.
+//! Forwards a request body from the client into the tunnel. Discards the rest when the request has ended.
 //!
 //! A response ends its request, even if the body was not read. Over HTTP/2, the client is then told to stop (RST_STREAM
 //! with NO_ERROR, RFC 9113 section 8.1). Over HTTP/1.1, the connection closes, and a client that is still sending could
@@ -20,26 +20,27 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 use tunnel::outbound::send_body;
 
-/// The number of bytes of a body that are read after its request has ended.
-const FORGOTTEN: usize = 256 * 1024;
+/// The maximum number of bytes of a body that are read after its request has ended.
+const MAX_DISCARDED: usize = 256 * 1024;
 
-/// The time limit for that.
-const LINGERING: Duration = Duration::from_secs(2);
+/// The time limit for reading them.
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The body of a request.
 #[derive(Debug)]
 pub(super) struct Upload {
     body: Incoming,
-    lingers: bool,
+    /// Whether to read a part of the rest when the request has ended.
+    discards_rest: bool,
 }
 
 // === impl Upload ===
 
 impl Upload {
     pub(super) fn new(head: &request::Parts, body: Incoming) -> Self {
-        // A client that waits for 100 (Continue) has sent nothing yet, and reading the body would make it begin.
-        let lingers = head.version < Version::HTTP_2 && !head.headers.contains_key(header::EXPECT);
-        Self { body, lingers }
+        // A client that waits for 100 (Continue) has sent nothing, and a read would make it send the body.
+        let discards_rest = head.version < Version::HTTP_2 && !head.headers.contains_key(header::EXPECT);
+        Self { body, discards_rest }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -48,39 +49,39 @@ impl Upload {
 
     /// Sends the body until it ends or the guard is dropped.
     pub(super) fn send(mut self, sender: SendStream<Bytes>, tasks: &Tasks) -> DropGuard {
-        let over = CancellationToken::new();
-        let ended = over.clone();
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
         tasks.spawn("request body", async move {
             match ended.run_until_cancelled(send_body(&mut self.body, sender)).await {
                 Some(Ok(_)) => return,
                 Some(Err(error)) => debug!(%error, "request body ended early"),
                 None => debug!("the rest of the request body is not needed"),
             }
-            self.linger().await;
+            self.discard_rest().await;
         });
-        over.drop_guard()
+        guard
     }
 
-    /// Discards the body.
-    pub(super) fn forget(self, tasks: &Tasks) {
-        if self.lingers && !self.is_empty() {
-            tasks.spawn("request body", self.linger());
+    /// Discards the body, which is not needed.
+    pub(super) fn discard(self, tasks: &Tasks) {
+        if self.discards_rest && !self.is_empty() {
+            tasks.spawn("request body", self.discard_rest());
         }
     }
 
-    async fn linger(mut self) {
-        if !self.lingers {
+    async fn discard_rest(mut self) {
+        if !self.discards_rest {
             return;
         }
         let mut read = 0;
         let reading = async {
-            while read < FORGOTTEN
+            while read < MAX_DISCARDED
                 && let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await
             {
                 read += frame.data_ref().map_or(0, Bytes::len);
             }
         };
-        // The end of the connection tells the client about the rest.
-        let _ = timeout(LINGERING, reading).await;
+        // If there is more, the connection ends.
+        let _ = timeout(DISCARD_TIMEOUT, reading).await;
     }
 }

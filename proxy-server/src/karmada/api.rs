@@ -27,7 +27,7 @@ pub use tunnelled::Tunnelled;
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum size of a response, in bytes: a page of Clusters, each of which lists all its resources.
-const MAX_ANSWER: usize = 8 * 1024 * 1024;
+const MAX_RESPONSE: usize = 8 * 1024 * 1024;
 
 /// The maximum length of an error that is not a Status, such as the page of a load balancer.
 const MAX_MESSAGE: usize = 512;
@@ -46,7 +46,7 @@ pub trait Route: Send + Sync + 'static {
     fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, RouteError>> + Send;
 }
 
-impl<W: Route> Route for Arc<W> {
+impl<R: Route> Route for Arc<R> {
     fn exchange(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, RouteError>> + Send {
         (**self).exchange(request)
     }
@@ -54,8 +54,8 @@ impl<W: Route> Route for Arc<W> {
 
 /// An API server.
 #[derive(Clone, Debug)]
-pub struct Api<W> {
-    route: W,
+pub struct Api<R> {
+    route: R,
 }
 
 /// There was no response.
@@ -83,7 +83,7 @@ pub enum RouteError {
     #[error("the connection broke")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The response is too large.
-    #[error("the response is larger than {MAX_ANSWER} bytes")]
+    #[error("the response is larger than {MAX_RESPONSE} bytes")]
     TooLarge,
 }
 
@@ -122,9 +122,9 @@ pub enum ApiError {
 
 // === impl Api ===
 
-impl<W: Route> Api<W> {
+impl<R: Route> Api<R> {
     /// The API server that `route` reaches.
-    pub fn new(route: W) -> Self {
+    pub fn new(route: R) -> Self {
         Self { route }
     }
 
@@ -142,8 +142,8 @@ impl<W: Route> Api<W> {
         self.call(Method::GET, path, JSON, Bytes::new()).await
     }
 
-    /// Whether a health check passes.
-    pub async fn is_well(&self, path: &str) -> Result<(), ApiError> {
+    /// Fails unless this health check passes.
+    pub async fn check_health(&self, path: &str) -> Result<(), ApiError> {
         self.text(Method::GET, path, JSON, Bytes::new()).await.map(drop)
     }
 
@@ -169,8 +169,8 @@ impl<W: Route> Api<W> {
 
     async fn call(&self, method: Method, path: &str, kind: HeaderValue, body: Bytes) -> Result<Value, ApiError> {
         let what = format!("{method} {}", short(path));
-        let answer = self.text(method, path, kind, body).await?;
-        serde_json::from_slice(&answer).map_err(|source| ApiError::Json { what, source })
+        let response = self.text(method, path, kind, body).await?;
+        serde_json::from_slice(&response).map_err(|source| ApiError::Json { what, source })
     }
 
     async fn text(&self, method: Method, path: &str, kind: HeaderValue, body: Bytes) -> Result<Bytes, ApiError> {
@@ -182,10 +182,10 @@ impl<W: Route> Api<W> {
         headers.insert(ACCEPT, JSON);
         headers.insert(CONTENT_TYPE, kind);
         headers.insert(USER_AGENT, AGENT);
-        let answer = timeout(CALL_TIMEOUT, self.route.exchange(request)).await;
-        let answer = answer.map_err(|_| ApiError::Silent { what: what() })??;
-        let code = answer.status();
-        let body = answer.into_body();
+        let response = timeout(CALL_TIMEOUT, self.route.exchange(request)).await;
+        let response = response.map_err(|_| ApiError::Silent { what: what() })??;
+        let code = response.status();
+        let body = response.into_body();
         if code.is_success() {
             Ok(body)
         } else {
@@ -197,12 +197,12 @@ impl<W: Route> Api<W> {
 // === impl ApiError ===
 
 impl ApiError {
-    /// Somebody else was faster.
+    /// Whether the object exists already, or has changed.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: StatusCode::CONFLICT, .. })
     }
 
-    /// No agent serves the cluster, so the only option is to wait.
+    /// Whether no agent serves the cluster, so that a retry is the only remedy.
     pub(super) fn is_absence(&self) -> bool {
         match self {
             Self::Route(RouteError::Tunnel(_) | RouteError::Open(_)) => true,
@@ -223,7 +223,7 @@ where
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| RouteError::Broken(error.into()))?.into_data() else { continue };
-        if bytes.len() + data.len() > MAX_ANSWER {
+        if bytes.len() + data.len() > MAX_RESPONSE {
             return Err(RouteError::TooLarge);
         }
         bytes.extend_from_slice(&data);
@@ -231,11 +231,11 @@ where
     Ok(bytes.freeze())
 }
 
-/// The message of a response, for logs and events; an agent may send anything.
+/// The message of a response, for logs and events. It is cut, because an agent may send anything.
 fn message(body: &[u8]) -> String {
-    let said = Status::from_json(body).map(|status| status.message).unwrap_or_default();
-    let said = if said.is_empty() { body } else { said.as_bytes() };
-    String::from_utf8_lossy(&said[..said.len().min(MAX_MESSAGE)]).trim().to_owned()
+    let message = Status::from_json(body).map(|status| status.message).unwrap_or_default();
+    let message = if message.is_empty() { body } else { message.as_bytes() };
+    String::from_utf8_lossy(&message[..message.len().min(MAX_MESSAGE)]).trim().to_owned()
 }
 
 /// The target without its query.

@@ -1,4 +1,4 @@
-//! The part of the configuration about Karmada.
+//! The members of Karmada according to the configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use crate::config::ProxyServerConfiguration;
 
 /// The clusters that should be members, and the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// `None`: Karmada is not configured. Existing Clusters stay as they are.
-    pub(super) plane: Option<PlaneAt>,
+pub struct Desired {
+    /// `None` if the configuration has no section `karmada`. Existing Clusters then stay as they are.
+    pub(super) plane: Option<PlaneConfig>,
     /// The members by name.
     pub(super) members: BTreeMap<ClusterName, Member>,
     /// Clusters that are served only until Karmada has released them.
     pub(super) leaving: BTreeSet<ClusterName>,
 }
 
-/// The control plane, and our name there.
+/// The control plane, and the label value of the Clusters that this configuration manages there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PlaneAt {
+pub(super) struct PlaneConfig {
     pub(super) kubeconfig: PathBuf,
     pub(super) kept_by: String,
 }
 
-// === impl Wanted ===
+// === impl Desired ===
 
-impl Wanted {
+impl Desired {
     /// Reads a configuration.
     pub fn of(config: &ProxyServerConfiguration) -> Self {
         let Some(karmada) = &config.karmada else { return Self::default() };
-        let plane = PlaneAt { kubeconfig: karmada.kubeconfig.to_path_buf(), kept_by: karmada.kept_by.to_string() };
+        let plane = PlaneConfig { kubeconfig: karmada.kubeconfig.to_path_buf(), kept_by: karmada.kept_by.to_string() };
         let virtuals = config.clusters.iter().filter(|cluster| cluster.mode == Mode::Virtual);
         let members = virtuals
             .filter(|cluster| karmada.wants(&cluster.name))

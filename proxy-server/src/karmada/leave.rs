@@ -9,9 +9,10 @@ use tracing::{info, warn};
 
 use super::api::{Api, Route};
 use super::member;
-use super::plane::{Dismissal, Plane};
+use super::plane::{Deletion, Plane};
 
-/// How long an endpoint stays open for Karmada. Karmada releases a member that it cannot reach after about 40 s.
+/// The time limit for Karmada to delete a Cluster, while the endpoint stays open. Karmada deletes the Cluster of a member
+/// that it cannot reach after about 40 s.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The pause between two checks.
@@ -22,7 +23,7 @@ pub(super) struct Leaver<'a, M> {
     pub(super) name: &'a ClusterName,
     /// `None` if this process no longer serves it.
     pub(super) in_member: Option<&'a Api<M>>,
-    /// Whether we made it a member. Otherwise, the accounts in it may belong to somebody else.
+    /// Whether this process has seen it as a member. Otherwise, the accounts in it may belong to somebody else.
     pub(super) was_ours: bool,
 }
 
@@ -33,7 +34,7 @@ impl<M: Route> Leaver<'_, M> {
     pub(super) async fn leave<P: Route>(self, plane: &Plane<P>, kept_by: &str) {
         info!("leaving Karmada");
         let end = Instant::now() + LEAVE_TIMEOUT;
-        let Some(was_ours) = self.is_let_go(plane, kept_by, end).await else { return };
+        let Some(was_ours) = self.deleted(plane, kept_by, end).await else { return };
         if !was_ours {
             return info!("not joined to Karmada by this proxy-server, so its objects stay");
         }
@@ -52,17 +53,17 @@ impl<M: Route> Leaver<'_, M> {
         }
     }
 
-    /// Whether it was ours. `None` while Karmada still keeps it.
-    async fn is_let_go<P: Route>(&self, plane: &Plane<P>, kept_by: &str, end: Instant) -> Option<bool> {
+    /// Waits until Karmada has deleted the Cluster. Returns whether it was ours, or `None` after the time limit.
+    async fn deleted<P: Route>(&self, plane: &Plane<P>, kept_by: &str, end: Instant) -> Option<bool> {
         let mut was_ours = self.was_ours;
         loop {
-            match plane.dismiss(self.name, kept_by).await {
-                Ok(Dismissal::Gone) => return Some(was_ours),
-                Ok(Dismissal::NotOurs) => return Some(false),
-                Ok(Dismissal::Going) if Instant::now() < end => {
+            match plane.delete(self.name, kept_by).await {
+                Ok(Deletion::Complete) => return Some(was_ours),
+                Ok(Deletion::NotOurs) => return Some(false),
+                Ok(Deletion::Pending) if Instant::now() < end => {
                     was_ours = true;
                 }
-                Ok(Dismissal::Going) => {
+                Ok(Deletion::Pending) => {
                     warn!(
                         "Karmada has not let go of its Cluster in {LEAVE_TIMEOUT:?}; what it put into the cluster may be left \
                          there"

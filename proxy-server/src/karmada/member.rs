@@ -52,15 +52,15 @@ pub enum MemberError {
 }
 
 /// The uid of the member's `kube-system`, once its API server is ready. Changes nothing.
-pub async fn identify<W: Route>(api: &Api<W>) -> Result<String, MemberError> {
-    api.is_well("/readyz").await.map_err(MemberError::NotReady)?;
+pub async fn identify<R: Route>(api: &Api<R>) -> Result<String, MemberError> {
+    api.check_health("/readyz").await.map_err(MemberError::NotReady)?;
     let system = api.get(&format!("{NAMESPACES}/kube-system")).await?;
     let id = system.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty());
     Ok(id.ok_or(MemberError::Form("namespace kube-system"))?.to_owned())
 }
 
 /// Creates what is missing.
-pub async fn prepare<W: Route>(api: &Api<W>, name: &ClusterName) -> Result<Prepared, MemberError> {
+pub async fn prepare<R: Route>(api: &Api<R>, name: &ClusterName) -> Result<Prepared, MemberError> {
     let namespace = ensure(api, NAMESPACES, NAMESPACE, &objects::namespace()).await?;
     if namespace.pointer("/metadata/deletionTimestamp").is_some() {
         return Err(MemberError::Leaving);
@@ -78,7 +78,7 @@ pub async fn prepare<W: Route>(api: &Api<W>, name: &ClusterName) -> Result<Prepa
 }
 
 /// Removes what [`prepare`] created. The namespace is deleted with its objects, in the background.
-pub async fn clean<W: Route>(api: &Api<W>, name: &ClusterName) -> Result<(), ApiError> {
+pub async fn clean<R: Route>(api: &Api<R>, name: &ClusterName) -> Result<(), ApiError> {
     let role = objects::role(name);
     api.delete(&format!("{RBAC}/clusterrolebindings/{role}"), &json!({})).await?;
     api.delete(&format!("{RBAC}/clusterroles/{role}"), &json!({})).await?;
@@ -88,8 +88,8 @@ pub async fn clean<W: Route>(api: &Api<W>, name: &ClusterName) -> Result<(), Api
 }
 
 /// The existing object, or a new one.
-pub(super) async fn ensure<W: Route>(
-    api: &Api<W>,
+pub(super) async fn ensure<R: Route>(
+    api: &Api<R>,
     collection: &str,
     name: &str,
     object: &Value,
@@ -105,7 +105,7 @@ pub(super) async fn ensure<W: Route>(
     }
 }
 
-async fn token<W: Route>(api: &Api<W>, account: &str) -> Result<Secret, MemberError> {
+async fn token<R: Route>(api: &Api<R>, account: &str) -> Result<Secret, MemberError> {
     let secrets = format!("{NAMESPACES}/{NAMESPACE}/secrets");
     for _ in 0..TOKEN_ATTEMPTS {
         let secret = ensure(api, &secrets, account, &objects::token_secret(account)).await?;

@@ -9,7 +9,7 @@ use ops::metrics::{Counter, Family, Gauge, LabelValue, Registry};
 use protocol::ClusterName;
 use serde::{Deserialize, Serialize};
 
-/// One cluster.
+/// The membership of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Membership {
@@ -32,7 +32,7 @@ pub enum State {
     Joining,
     /// It is a member.
     Joined,
-    /// A Cluster of somebody else is in the way.
+    /// Another Cluster has its name or its id.
     Refused,
     /// It is leaving.
     Leaving,
@@ -95,7 +95,7 @@ impl Memberships {
     }
 
     /// Records a state. Returns whether it, or its message, has changed.
-    pub(super) fn note(&self, name: &ClusterName, state: State, message: Option<String>) -> bool {
+    pub(super) fn set(&self, name: &ClusterName, state: State, message: Option<String>) -> bool {
         let mut all = self.lock();
         let known = all.get(name.as_str());
         if known.is_some_and(|known| known.state == state && known.message == message) {
@@ -106,7 +106,7 @@ impl Memberships {
         true
     }
 
-    /// The last state. It stays while the cluster has no agent.
+    /// The last state that was recorded.
     pub(super) fn state(&self, name: &ClusterName) -> Option<State> {
         self.lock().get(name.as_str()).map(|known| known.state)
     }

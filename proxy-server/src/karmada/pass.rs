@@ -1,11 +1,11 @@
-//! One pass over everything that makes a cluster a member. Corrects what differs.
+//! One pass over all objects of a member, in the cluster and in Karmada. Corrects what differs.
 
 use ops::pki::Authority;
 
 use super::api::{Api, ApiError, Route};
 use super::member::{self, MemberError, Prepared};
 use super::objects::{Credentials, Member};
-use super::plane::{Found, Plane, Taken};
+use super::plane::{Conflict, Found, Plane};
 
 /// The result of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,39 +25,39 @@ pub(super) enum PassError {
     /// In Karmada.
     #[error("Karmada: {0}")]
     Plane(#[source] ApiError),
-    /// Another Cluster is in the way.
+    /// The Cluster must not be written.
     #[error(transparent)]
-    Taken(#[from] Taken),
+    Conflict(#[from] Conflict),
 }
 
-/// Compares, and writes what differs. With `anew`, it always writes, so that fields that are no longer wanted are
-/// removed.
+/// Compares the objects, and writes those that differ. With `force`, it always writes, so that fields that are no longer
+/// desired are removed.
 pub(super) async fn pass<M: Route, P: Route>(
     in_member: &Api<M>,
     plane: &Plane<P>,
     member: &Member,
     authority: &Authority,
-    anew: bool,
+    force: bool,
 ) -> Result<Done, PassError> {
     let id = member::identify(in_member).await?;
-    // Before anything is created in the member: no account is needed for a Cluster that belongs to somebody else.
-    let found = plane.look(member, &id).await.map_err(PassError::Plane)?;
-    if let Found::Taken(taken) = found {
-        return Err(taken.into());
+    // Before anything is created in the member, because a conflict needs no accounts there.
+    let found = plane.compare(member, &id).await.map_err(PassError::Plane)?;
+    if let Found::Conflict(conflict) = found {
+        return Err(conflict.into());
     }
     let Prepared { token, impersonator } = member::prepare(in_member, &member.name).await?;
-    // Not the `ca.crt` beside the token, which is what the agent knows: the endpoint may have a newer CA.
+    // Not the `ca.crt` beside the token, which comes from the agent: the endpoint may have a newer CA.
     let authority = authority.certificate_pem().to_owned();
     let credentials = Credentials { id, token, impersonator, authority };
     let uid = match found {
         Found::Ours { uid, is_current } => {
             let secrets = plane.secrets_are_current(member, &credentials, &uid).await.map_err(PassError::Plane)?;
-            if is_current && secrets && !anew {
+            if is_current && secrets && !force {
                 return Ok(Done::Nothing);
             }
             Some(uid)
         }
-        Found::None | Found::Taken(_) => None,
+        Found::None | Found::Conflict(_) => None,
     };
     plane.write(member, &credentials, uid.as_deref()).await.map_err(PassError::Plane)?;
     Ok(Done::Written)
@@ -66,7 +66,7 @@ pub(super) async fn pass<M: Route, P: Route>(
 // === impl PassError ===
 
 impl PassError {
-    /// No agent serves the cluster. The tunnel will be restored elsewhere.
+    /// Whether no agent serves the cluster, so that a retry is the only remedy.
     pub(super) fn is_absence(&self) -> bool {
         match self {
             Self::Member(MemberError::Api(error) | MemberError::NotReady(error)) => error.is_absence(),
@@ -74,11 +74,11 @@ impl PassError {
         }
     }
 
-    /// An operator must decide.
-    pub(super) fn taken(&self) -> Option<&Taken> {
+    /// The conflict, if only an operator can resolve it.
+    pub(super) fn conflict(&self) -> Option<&Conflict> {
         match self {
-            Self::Taken(Taken::Leaving(_)) => None,
-            Self::Taken(taken) => Some(taken),
+            Self::Conflict(Conflict::Leaving(_)) => None,
+            Self::Conflict(conflict) => Some(conflict),
             _ => None,
         }
     }

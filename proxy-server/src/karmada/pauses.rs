@@ -8,7 +8,7 @@ use ops::backoff::Backoff;
 const FAILURES: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// The pause after a success, plus or minus a quarter.
 const RESYNC: Duration = Duration::from_secs(60);
-/// The pause while no agent is connected. Nothing reports the connection, and a check is cheap.
+/// The pause while no agent is connected. There is no notification of the connection, and a check is cheap.
 const ABSENT: Duration = Duration::from_secs(1);
 
 /// Waits between two passes for one cluster.
@@ -19,19 +19,19 @@ pub(super) struct Pauses(Backoff);
 
 impl Pauses {
     /// The pause after a success.
-    pub(super) fn good(&mut self) -> Duration {
+    pub(super) fn after_success(&mut self) -> Duration {
         self.0.reset();
         RESYNC.mul_f64(0.75 + fastrand::f64() / 2.0)
     }
 
     /// The pause after a failure. Half of it is random, so that proxy-servers that started together do not stay in
     /// step.
-    pub(super) fn failed(&mut self) -> Duration {
+    pub(super) fn after_failure(&mut self) -> Duration {
         self.0.fail_with_half_jitter()
     }
 
     /// The pause while no agent is connected, which is not a failure.
-    pub(super) fn absent(&mut self) -> Duration {
+    pub(super) fn without_agent(&mut self) -> Duration {
         self.0.reset();
         ABSENT
     }
@@ -48,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_are_waited_for_longer_and_longer_up_to_a_minute() {
+    fn the_pause_after_failures_grows_up_to_a_minute() {
         let mut pauses = Pauses::default();
         for failure in 0..100_u32 {
             let bound = FAILURES.after(failure).bound();
-            let wait = pauses.failed();
+            let wait = pauses.after_failure();
             assert!(wait >= bound / 2 && wait <= bound, "{failure}: {wait:?}");
         }
-        assert!(pauses.good() >= RESYNC / 2);
-        assert!(pauses.failed() <= FAILURES.bound());
+        assert!(pauses.after_success() >= RESYNC / 2);
+        assert!(pauses.after_failure() <= FAILURES.bound());
     }
 }

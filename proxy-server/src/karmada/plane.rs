@@ -16,49 +16,49 @@ const PAGE: u32 = 20;
 
 /// A control plane.
 #[derive(Clone, Debug)]
-pub(super) struct Plane<W> {
-    api: Api<W>,
+pub(super) struct Plane<R> {
+    api: Api<R>,
 }
 
-/// The state of a Cluster.
+/// The Cluster of a member, as it is in Karmada.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// It does not exist.
     None,
-    /// It is this member, and nobody else manages it.
+    /// It is this member, and this configuration may manage it.
     Ours {
         /// Its uid.
         uid: String,
         /// Whether it has all wanted fields.
         is_current: bool,
     },
-    /// Another Cluster has this name.
-    Taken(Taken),
+    /// This configuration must not manage it.
+    Conflict(Conflict),
 }
 
-/// The state of a Cluster that leaves.
+/// The progress of the deletion of a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dismissal {
+pub(super) enum Deletion {
     /// It does not exist.
-    Gone,
-    /// Karmada empties the member.
-    Going,
-    /// It belongs to somebody else, and so do the objects in the member.
+    Complete,
+    /// It exists until Karmada has removed its objects from the member.
+    Pending,
+    /// It is not managed by this configuration, and neither are the objects in the member. It stays.
     NotOurs,
 }
 
-/// Why a Cluster is not changed.
+/// Why the Cluster of a member must not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Taken {
+pub(super) enum Conflict {
     /// Its id is that of another cluster.
     #[error("Karmada's Cluster {name} is another cluster, with id {theirs}; give one of the two another name")]
     OtherId { name: ClusterName, theirs: String },
-    /// It has our id, but not our label.
+    /// It has the id of the member, and the label of another configuration.
     #[error(
         "Karmada's Cluster {name} is kept by the proxy-server {theirs:?} (label {KEPT_BY}); take the cluster out of the \
          configuration there, or the label off"
     )]
-    OtherKeeper { name: ClusterName, theirs: String },
+    OtherManager { name: ClusterName, theirs: String },
     /// Karmada's agent in the member manages it.
     #[error("Karmada's Cluster {0} is in pull mode; unregister it first")]
     Pull(ClusterName),
@@ -74,24 +74,24 @@ pub(super) enum Taken {
 
 // === impl Plane ===
 
-impl<W: Route> Plane<W> {
-    pub(super) fn new(api: Api<W>) -> Self {
+impl<R: Route> Plane<R> {
+    pub(super) fn new(api: Api<R>) -> Self {
         Self { api }
     }
 
-    /// Reads the Cluster of this member.
-    pub(super) async fn look(&self, member: &Member, id: &str) -> Result<Found, ApiError> {
+    /// Reads the Cluster of this member, and compares it.
+    pub(super) async fn compare(&self, member: &Member, id: &str) -> Result<Found, ApiError> {
         let name = &member.name;
         let Some(cluster) = self.api.find(&path(name)).await? else {
             return Ok(match self.known_as(id).await? {
-                Some(as_name) => Found::Taken(Taken::OtherName { name: name.clone(), as_name }),
+                Some(as_name) => Found::Conflict(Conflict::OtherName { name: name.clone(), as_name }),
                 None => Found::None,
             });
         };
-        Ok(judge(member, id, &cluster))
+        Ok(compare(member, id, &cluster))
     }
 
-    /// Corrects the Cluster and its Secrets. `found` is the result of [`look`](Self::look).
+    /// Writes the Cluster and its Secrets. `found` is the uid of the Cluster, if it exists.
     pub(super) async fn write(
         &self,
         member: &Member,
@@ -105,7 +105,7 @@ impl<W: Route> Plane<W> {
         } else {
             // The Secrets first, as with karmadactl: Karmada reads them as soon as the Cluster exists.
             self.secrets(member, credentials, None).await?;
-            // A create, not an apply: somebody else may have created a Cluster with this name.
+            // Not an apply: somebody else may have created a Cluster with this name in the meantime.
             let made = self.api.create(CLUSTERS, &member.least(&credentials.id)).await?;
             made.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -139,7 +139,7 @@ impl<W: Route> Plane<W> {
         Ok(true)
     }
 
-    /// The names of all Clusters with our label.
+    /// The names of all Clusters with this value of the label [`KEPT_BY`].
     pub(super) async fn kept(&self, by: &str) -> Result<Vec<ClusterName>, ApiError> {
         // A label value needs no escapes in a query.
         let list = self.api.get(&format!("{CLUSTERS}?labelSelector={KEPT_BY}%3D{by}")).await?;
@@ -148,21 +148,21 @@ impl<W: Route> Plane<W> {
         Ok(items.iter().filter_map(name).collect())
     }
 
-    /// Deletes the Cluster if we manage it.
-    pub(super) async fn dismiss(&self, name: &ClusterName, kept_by: &str) -> Result<Dismissal, ApiError> {
-        let Some(cluster) = self.api.find(&path(name)).await? else { return Ok(Dismissal::Gone) };
+    /// Deletes the Cluster if this configuration manages it.
+    pub(super) async fn delete(&self, name: &ClusterName, kept_by: &str) -> Result<Deletion, ApiError> {
+        let Some(cluster) = self.api.find(&path(name)).await? else { return Ok(Deletion::Complete) };
         if label(&cluster) != Some(kept_by) {
-            return Ok(Dismissal::NotOurs);
+            return Ok(Deletion::NotOurs);
         }
         if cluster.pointer("/metadata/deletionTimestamp").is_none() {
             let uid = cluster.pointer("/metadata/uid").cloned().unwrap_or_default();
             self.api.delete(&path(name), &json!({"preconditions": {"uid": uid}})).await?;
         }
-        Ok(Dismissal::Going)
+        Ok(Deletion::Pending)
     }
 
-    /// Reports something about a Cluster as an Event in Karmada.
-    pub(super) async fn tell(&self, name: &ClusterName, reason: &str, message: &str) -> Result<(), ApiError> {
+    /// Writes a Warning about a Cluster, as an Event in Karmada.
+    pub(super) async fn warn(&self, name: &ClusterName, reason: &str, message: &str) -> Result<(), ApiError> {
         let now = ops::date::Moment::now().to_string();
         let event = json!({
             "apiVersion": "v1",
@@ -205,21 +205,21 @@ impl<W: Route> Plane<W> {
     }
 }
 
-fn judge(member: &Member, id: &str, cluster: &Value) -> Found {
+fn compare(member: &Member, id: &str, cluster: &Value) -> Found {
     let name = member.name.clone();
     let text = |pointer: &str| cluster.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let taken = if cluster.pointer("/metadata/deletionTimestamp").is_some() {
-        Taken::Leaving(name)
+    let conflict = if cluster.pointer("/metadata/deletionTimestamp").is_some() {
+        Conflict::Leaving(name)
     } else if text("/spec/id") != id {
-        Taken::OtherId { name, theirs: text("/spec/id").to_owned() }
+        Conflict::OtherId { name, theirs: text("/spec/id").to_owned() }
     } else if let Some(theirs) = label(cluster).filter(|theirs| member.kept_by.as_deref() != Some(*theirs)) {
-        Taken::OtherKeeper { name, theirs: theirs.to_owned() }
+        Conflict::OtherManager { name, theirs: theirs.to_owned() }
     } else if text("/spec/syncMode") == "Pull" {
-        Taken::Pull(name)
+        Conflict::Pull(name)
     } else {
         return Found::Ours { uid: text("/metadata/uid").to_owned(), is_current: covers(cluster, &member.kept(id)) };
     };
-    Found::Taken(taken)
+    Found::Conflict(conflict)
 }
 
 fn label(cluster: &Value) -> Option<&str> {

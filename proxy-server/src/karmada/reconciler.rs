@@ -1,4 +1,4 @@
-//! Keeps Karmada as the configuration requires: one task for each cluster, and one that controls them.
+//! Makes Karmada match the configuration: one task for each cluster, and one that starts and stops them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{Instrument, error, info, info_span, warn};
 
 use super::api::{Api, Direct, Tunnelled};
+use super::desired::{Desired, PlaneConfig};
 use super::leave::Leaver;
+use super::memberships::{Counts, Memberships, Outcome, State};
 use super::objects::Member;
 use super::orphans::Orphans;
 use super::pass::{Done, PassError, pass};
 use super::pauses::Pauses;
 use super::plane::Plane;
-use super::standing::{Counts, Memberships, Outcome, State};
-use super::wanted::{PlaneAt, Wanted};
 use crate::registry::Registry;
 
 /// The pause between two searches for Clusters that have our label and are in no configuration.
@@ -33,20 +33,20 @@ const ORPHANS_INTERVAL: Duration = Duration::from_secs(30);
 /// The message for a cluster without an agent.
 const ABSENT: &str = "waits for the cluster to be reachable";
 
-/// Controls the tasks.
+/// Starts and stops the tasks.
 pub struct Reconciler {
-    parts: Parts,
-    wanted: watch::Receiver<Wanted>,
-    /// Reports the clusters that have left, so that their endpoints can close.
-    departed: mpsc::Sender<ClusterName>,
-    plane: Option<Open>,
-    kept: BTreeMap<ClusterName, Kept>,
+    services: Services,
+    desired: watch::Receiver<Desired>,
+    /// Gets the clusters that have left Karmada, so that their endpoints can close.
+    left: mpsc::Sender<ClusterName>,
+    plane: Option<OpenPlane>,
+    members: BTreeMap<ClusterName, RunningTask>,
     orphans: Orphans,
 }
 
-/// The parts that every task uses.
+/// The services of the process that every task uses.
 #[derive(Clone)]
-struct Parts {
+struct Services {
     registry: Arc<Registry>,
     serving_ca: Watched<Authority>,
     reloader: Reloader,
@@ -56,107 +56,109 @@ struct Parts {
 }
 
 /// The control plane, with its connection.
-struct Open {
-    at: PlaneAt,
+struct OpenPlane {
+    config: PlaneConfig,
     plane: Arc<Plane<Arc<Direct>>>,
 }
 
-/// A running task.
-struct Kept {
-    orders: watch::Sender<Order>,
+/// The task of one cluster. Dropping this stops it.
+struct RunningTask {
+    goal: watch::Sender<Goal>,
     _stop: DropGuard,
 }
 
-/// The order for a task.
+/// What a task has to achieve.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Order {
-    Keep(Box<Member>),
+enum Goal {
+    Member(Box<Member>),
     Leave,
 }
 
-/// One cluster.
+/// Reconciles one cluster.
 struct Task {
     name: ClusterName,
-    parts: Parts,
+    services: Services,
     plane: Arc<Plane<Arc<Direct>>>,
     kept_by: String,
-    orders: watch::Receiver<Order>,
+    goal: watch::Receiver<Goal>,
 }
 
 // === impl Reconciler ===
 
 impl Reconciler {
-    /// Does nothing until [`run`](Self::run). Its tasks are among `tasks`.
+    /// Does nothing until [`run`](Self::run), which spawns into `tasks`. `left` gets the clusters that have left Karmada.
     pub fn new(
         registry: Arc<Registry>,
         serving_ca: Watched<Authority>,
         reloader: Reloader,
         tasks: Tasks,
         metrics: &Metrics,
-        (wanted, departed): (watch::Receiver<Wanted>, mpsc::Sender<ClusterName>),
+        desired: watch::Receiver<Desired>,
+        left: mpsc::Sender<ClusterName>,
     ) -> Self {
         let (memberships, counts) = (Memberships::default(), Counts::new(metrics));
-        let parts = Parts { registry, serving_ca, reloader, tasks, memberships, counts };
-        Self { parts, wanted, departed, plane: None, kept: BTreeMap::new(), orphans: Orphans::default() }
+        let services = Services { registry, serving_ca, reloader, tasks, memberships, counts };
+        Self { services, desired, left, plane: None, members: BTreeMap::new(), orphans: Orphans::default() }
     }
 
     /// The state of all clusters.
     pub fn memberships(&self) -> Memberships {
-        self.parts.memberships.clone()
+        self.services.memberships.clone()
     }
 
     /// Runs for ever.
     pub async fn run(mut self) {
         let (ended, mut endings) = mpsc::channel(16);
         loop {
-            let wanted = self.wanted.borrow_and_update().clone();
-            self.arrange(&wanted, &ended).await;
+            let desired = self.desired.borrow_and_update().clone();
+            self.update(&desired, &ended).await;
             tokio::select! {
-                changed = self.wanted.changed() => if changed.is_err() {
+                changed = self.desired.changed() => if changed.is_err() {
                     return;
                 },
                 Some(name) = endings.recv() => self.has_left(name).await,
-                () = sleep(ORPHANS_INTERVAL.mul_f64(0.75 + fastrand::f64() / 2.0)) => self.find_orphans(&wanted, &ended).await,
+                () = sleep(ORPHANS_INTERVAL.mul_f64(0.75 + fastrand::f64() / 2.0)) => self.delete_orphans(&desired, &ended).await,
             }
         }
     }
 
-    async fn arrange(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
-        if self.plane.as_ref().map(|open| &open.at) != wanted.plane.as_ref() {
+    /// Starts missing tasks, and tells all of them their goals.
+    async fn update(&mut self, desired: &Desired, ended: &mpsc::Sender<ClusterName>) {
+        if self.plane.as_ref().map(|open| &open.config) != desired.plane.as_ref() {
             if self.plane.take().is_some() {
                 info!("the Karmada control plane has changed; Clusters in the previous one are kept");
             }
-            for name in std::mem::take(&mut self.kept).into_keys() {
+            for name in std::mem::take(&mut self.members).into_keys() {
                 self.forget(&name);
             }
-            self.plane = wanted.plane.clone().and_then(|at| self.open(at));
+            self.plane = desired.plane.clone().and_then(|config| self.open(config));
             self.orphans = Orphans::default();
         }
-        for (name, kept) in &self.kept {
-            let order = wanted.members.get(name).map_or(Order::Leave, |member| Order::Keep(Box::new(member.clone())));
-            kept.orders.send_if_modified(|current| {
-                let is_news = *current != order;
-                *current = order;
-                is_news
+        for (name, task) in &self.members {
+            let goal = desired.members.get(name).map_or(Goal::Leave, |member| Goal::Member(Box::new(member.clone())));
+            task.goal.send_if_modified(|current| {
+                let is_changed = *current != goal;
+                *current = goal;
+                is_changed
             });
         }
         if self.plane.is_some() {
-            for (name, member) in &wanted.members {
-                if !self.kept.contains_key(name) {
-                    self.begin(name, Order::Keep(Box::new(member.clone())), ended);
+            for (name, member) in &desired.members {
+                if !self.members.contains_key(name) {
+                    self.start(name, Goal::Member(Box::new(member.clone())), ended);
                 }
             }
         }
-        for name in wanted.leaving.iter().filter(|name| !self.kept.contains_key(*name)) {
-            let _ = self.departed.send(name.clone()).await;
+        for name in desired.leaving.iter().filter(|name| !self.members.contains_key(*name)) {
+            let _ = self.left.send(name.clone()).await;
         }
     }
 
-    fn open(&self, at: PlaneAt) -> Option<Open> {
-        match kubeconfig::watch(at.kubeconfig.clone(), &self.parts.reloader) {
+    fn open(&self, config: PlaneConfig) -> Option<OpenPlane> {
+        match kubeconfig::watch(config.kubeconfig.clone(), &self.services.reloader) {
             Ok(client_config) => {
-                let direct = Direct::new(client_config, self.parts.reloader.clone(), self.parts.tasks.clone());
-                Some(Open { at, plane: Arc::new(Plane::new(Api::new(Arc::new(direct)))) })
+                let direct = Direct::new(client_config, self.services.reloader.clone(), self.services.tasks.clone());
+                Some(OpenPlane { config, plane: Arc::new(Plane::new(Api::new(Arc::new(direct)))) })
             }
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
@@ -166,20 +168,21 @@ impl Reconciler {
         }
     }
 
-    fn begin(&mut self, name: &ClusterName, order: Order, ended: &mpsc::Sender<ClusterName>) {
+    /// Starts the task of a cluster, which sends its name to `ended` when the cluster has left.
+    fn start(&mut self, name: &ClusterName, goal: Goal, ended: &mpsc::Sender<ClusterName>) {
         let Some(open) = &self.plane else { return };
-        let (orders, receiver) = watch::channel(order);
+        let (goal, receiver) = watch::channel(goal);
         let stop = CancellationToken::new();
         let task = Task {
             name: name.clone(),
-            parts: self.parts.clone(),
+            services: self.services.clone(),
             plane: Arc::clone(&open.plane),
-            kept_by: open.at.kept_by.clone(),
-            orders: receiver,
+            kept_by: open.config.kept_by.clone(),
+            goal: receiver,
         };
-        let (stopped, stopping) = (stop.clone(), self.parts.tasks.cancelled());
+        let (stopped, stopping) = (stop.clone(), self.services.tasks.cancelled());
         let (ended, name) = (ended.clone(), name.clone());
-        self.kept.insert(name.clone(), Kept { orders, _stop: stop.drop_guard() });
+        self.members.insert(name.clone(), RunningTask { goal, _stop: stop.drop_guard() });
         let span = info_span!(parent: None, "karmada", cluster = %name);
         let run = async move {
             tokio::select! {
@@ -190,78 +193,78 @@ impl Reconciler {
                 () = stopping => {}
             }
         };
-        self.parts.tasks.spawn("karmada member", run.instrument(span));
+        self.services.tasks.spawn("karmada member", run.instrument(span));
     }
 
     async fn has_left(&mut self, name: ClusterName) {
-        self.kept.remove(&name);
+        self.members.remove(&name);
         self.forget(&name);
-        let _ = self.departed.send(name).await;
+        let _ = self.left.send(name).await;
     }
 
     fn forget(&self, name: &ClusterName) {
-        self.parts.memberships.forget(name);
-        self.parts.counts.forget(name);
+        self.services.memberships.forget(name);
+        self.services.counts.forget(name);
     }
 
-    /// Removes Clusters that we created and that no configuration contains.
-    async fn find_orphans(&mut self, wanted: &Wanted, ended: &mpsc::Sender<ClusterName>) {
+    /// Deletes Clusters that a proxy-server has created, and that no configuration contains.
+    async fn delete_orphans(&mut self, desired: &Desired, ended: &mpsc::Sender<ClusterName>) {
         let Some(open) = &self.plane else { return };
         // The tasks report errors of Karmada.
-        let Ok(there) = open.plane.kept(&open.at.kept_by).await else { return };
-        let is_stray = |name: &ClusterName| !wanted.has(name) && !self.kept.contains_key(name);
-        let there = there.into_iter().filter(is_stray).collect();
-        for name in self.orphans.due(&there, Instant::now()) {
-            self.begin(&name, Order::Leave, ended);
+        let Ok(clusters) = open.plane.kept(&open.config.kept_by).await else { return };
+        let is_orphan = |name: &ClusterName| !desired.has(name) && !self.members.contains_key(name);
+        let orphans = clusters.into_iter().filter(is_orphan).collect();
+        for name in self.orphans.due(&orphans, Instant::now()) {
+            self.start(&name, Goal::Leave, ended);
         }
     }
 }
 
 impl std::fmt::Debug for Reconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reconciler").field("kept", &self.kept.keys()).finish_non_exhaustive()
+        f.debug_struct("Reconciler").field("members", &self.members.keys()).finish_non_exhaustive()
     }
 }
 
 // === impl Task ===
 
 impl Task {
-    /// Runs until the task has been ordered to leave, and the cluster has left.
+    /// Runs until the goal is to leave, and the cluster has left.
     async fn run(mut self) {
-        let in_member = Api::new(Tunnelled::new(Arc::clone(&self.parts.registry), self.name.clone()));
-        let mut authority = self.parts.serving_ca.changes();
+        let in_member = Api::new(Tunnelled::new(Arc::clone(&self.services.registry), self.name.clone()));
+        let mut authority = self.services.serving_ca.changes();
         let mut pauses = Pauses::default();
-        let mut anew = true;
+        let mut force = true;
         loop {
-            let order = self.orders.borrow_and_update().clone();
-            let Order::Keep(member) = order else {
-                let was_ours = self.parts.memberships.state(&self.name) == Some(State::Joined);
-                self.parts.memberships.note(&self.name, State::Leaving, None);
-                let is_served = self.parts.registry.clusters().get(self.name.as_str()).is_some();
+            let goal = self.goal.borrow_and_update().clone();
+            let Goal::Member(member) = goal else {
+                let was_ours = self.services.memberships.state(&self.name) == Some(State::Joined);
+                self.services.memberships.set(&self.name, State::Leaving, None);
+                let is_served = self.services.registry.clusters().get(self.name.as_str()).is_some();
                 let in_member = is_served.then_some(&in_member);
                 let leaver = Leaver { name: &self.name, in_member, was_ours };
                 return leaver.leave(&self.plane, &self.kept_by).await;
             };
-            let ca = self.parts.serving_ca.borrow();
-            let wait = match pass(&in_member, &self.plane, &member, &ca, anew).await {
+            let ca = self.services.serving_ca.borrow();
+            let wait = match pass(&in_member, &self.plane, &member, &ca, force).await {
                 Ok(done) => {
-                    anew = false;
+                    force = false;
                     self.succeeded(done);
-                    pauses.good()
+                    pauses.after_success()
                 }
                 Err(error) if error.is_absence() => {
                     self.note(State::Joining, ABSENT.to_owned(), Outcome::Absent);
-                    pauses.absent()
+                    pauses.without_agent()
                 }
                 Err(error) => {
                     self.failed(&error).await;
-                    pauses.failed()
+                    pauses.after_failure()
                 }
             };
             tokio::select! {
                 () = sleep(wait) => {}
-                changed = self.orders.changed() => match changed {
-                    Ok(()) => anew = true,
+                changed = self.goal.changed() => match changed {
+                    Ok(()) => force = true,
                     Err(_) => return,
                 },
                 true = authority.changed() => {}
@@ -274,9 +277,9 @@ impl Task {
             Done::Nothing => Outcome::Unchanged,
             Done::Written => Outcome::Written,
         };
-        let before = self.parts.memberships.state(&self.name);
-        self.parts.memberships.note(&self.name, State::Joined, None);
-        self.parts.counts.passed(&self.name, outcome, Some(State::Joined));
+        let before = self.services.memberships.state(&self.name);
+        self.services.memberships.set(&self.name, State::Joined, None);
+        self.services.counts.passed(&self.name, outcome, Some(State::Joined));
         match done {
             Done::Written if before == Some(State::Joined) => info!("updated the membership in Karmada"),
             Done::Written => info!("joined Karmada"),
@@ -286,7 +289,7 @@ impl Task {
 
     async fn failed(&self, error: &PassError) {
         let message = chain(error).to_string();
-        let Some(taken) = error.taken() else {
+        let Some(conflict) = error.conflict() else {
             if self.note(State::Joining, message.clone(), Outcome::Failed) {
                 warn!(error = message, "cannot reconcile the membership in Karmada; retrying");
             }
@@ -294,7 +297,7 @@ impl Task {
         };
         if self.note(State::Refused, message.clone(), Outcome::Refused) {
             error!(error = message, "cannot be a member of Karmada");
-            if let Err(error) = self.plane.tell(&self.name, "AtollMembershipRefused", &taken.to_string()).await {
+            if let Err(error) = self.plane.warn(&self.name, "AtollMembershipRefused", &conflict.to_string()).await {
                 let error: &dyn std::error::Error = &error;
                 warn!(error, "cannot write the event about the refused membership");
             }
@@ -304,10 +307,10 @@ impl Task {
     /// Records the state. Returns whether it has changed. A cluster that has joined stays `joined` while it cannot be
     /// checked: Karmada's Cluster still exists.
     fn note(&self, state: State, message: String, outcome: Outcome) -> bool {
-        let was_joined = self.parts.memberships.state(&self.name) == Some(State::Joined);
+        let was_joined = self.services.memberships.state(&self.name) == Some(State::Joined);
         let state = if was_joined && state == State::Joining { State::Joined } else { state };
-        self.parts.counts.passed(&self.name, outcome, Some(state));
-        self.parts.memberships.note(&self.name, state, Some(message))
+        self.services.counts.passed(&self.name, outcome, Some(state));
+        self.services.memberships.set(&self.name, state, Some(message))
     }
 }
 

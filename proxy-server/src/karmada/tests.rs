@@ -16,7 +16,7 @@ use super::api::{Api, Route, RouteError};
 use super::leave::Leaver;
 use super::objects::Member;
 use super::pass::{Done, PassError, pass};
-use super::plane::{Plane, Taken};
+use super::plane::{Conflict, Plane};
 
 const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/ke-beijing";
 const SECRET: &str = "/api/v1/namespaces/karmada-cluster/secrets/ke-beijing";
@@ -125,9 +125,9 @@ impl World {
         Self { member, plane, authority }
     }
 
-    async fn pass(&self, wanted: &Member, anew: bool) -> Result<Done, PassError> {
+    async fn pass(&self, wanted: &Member, force: bool) -> Result<Done, PassError> {
         let plane = Plane::new(Api::new(self.plane.clone()));
-        pass(&Api::new(self.member.clone()), &plane, wanted, &self.authority, anew).await
+        pass(&Api::new(self.member.clone()), &plane, wanted, &self.authority, force).await
     }
 
     async fn leave(&self, was_ours: bool) {
@@ -205,7 +205,7 @@ async fn nothing_is_made_for_a_place_that_is_taken_and_nothing_taken_away() {
     let theirs = json!({"metadata": {"name": "ke-beijing", "uid": "u"}, "spec": {"id": "another"}});
     world.plane.put(CLUSTER, theirs.clone());
     let refused = world.pass(&wanted(), true).await.unwrap_err();
-    assert!(matches!(refused.taken(), Some(Taken::OtherId { .. })), "{refused}");
+    assert!(matches!(refused.conflict(), Some(Conflict::OtherId { .. })), "{refused}");
     assert_eq!((world.member.writes(), world.plane.writes()), (0, 0));
 
     // Whoever joined it put this there.

@@ -1,11 +1,11 @@
 //! A rate limit for requests that clients abandon before the response.
 //!
-//! A reset costs a client nothing and frees the place of its stream, but the agent and the host have begun to work
-//! (CVE-2023-44487). So a limit for concurrent requests does not limit abandoned ones. Each client may abandon some
-//! requests at once, and then a few per second, as a program does that has its own timeouts. An administrator of a
+//! After a reset, a client may send the next request at once, but the agent and the host have already begun to work on
+//! the first one (CVE-2023-44487). So a limit for concurrent requests does not limit abandoned ones. Each client may
+//! abandon some requests at once, and then a few per second, like a program with its own timeouts. An administrator of a
 //! virtual cluster can create any number of users, and anybody can invent any number of credentials. So there are also
 //! limits for all users of a cluster, and for all unproven credentials of a network. When one of these is reached, only
-//! the parties that have abandoned a request in the last minute are refused.
+//! parties that have abandoned a request in the last minute are refused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,9 +83,9 @@ struct Debts {
     sweep: usize,
 }
 
-/// A request without a response. If this is dropped, the request counts as abandoned.
+/// Counts a request as abandoned when it is dropped, unless it is [disarmed](Self::disarm) before.
 #[derive(Debug)]
-pub struct Unanswered {
+pub struct AbandonGuard {
     abandoned: Arc<Abandoned>,
     party: Option<(ClusterName, Party)>,
 }
@@ -108,12 +108,12 @@ impl Abandoned {
             || (own.is_some_and(|own| own.last + RECENT > now) && party.peers().is_some_and(is_exceeded))
     }
 
-    /// Counts a request of the party as abandoned, unless it is [answered](Unanswered::answered).
-    pub fn watch(self: &Arc<Self>, cluster: &ClusterName, party: Party) -> Unanswered {
-        Unanswered { abandoned: Arc::clone(self), party: Some((cluster.clone(), party)) }
+    /// A guard for a request of the party.
+    pub fn guard(self: &Arc<Self>, cluster: &ClusterName, party: Party) -> AbandonGuard {
+        AbandonGuard { abandoned: Arc::clone(self), party: Some((cluster.clone(), party)) }
     }
 
-    fn note(&self, cluster: &ClusterName, party: &Party) {
+    fn charge(&self, cluster: &ClusterName, party: &Party) {
         let now = Instant::now();
         let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
         let Debts { of, sweep } = &mut *debts;
@@ -151,19 +151,19 @@ impl Party {
     }
 }
 
-// === impl Unanswered ===
+// === impl AbandonGuard ===
 
-impl Unanswered {
-    /// The request has been answered, or refused.
-    pub fn answered(mut self) {
+impl AbandonGuard {
+    /// The request has a response.
+    pub fn disarm(mut self) {
         self.party = None;
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
         if let Some((cluster, party)) = self.party.take() {
-            self.abandoned.note(&cluster, &party);
+            self.abandoned.charge(&cluster, &party);
         }
     }
 }
@@ -179,50 +179,50 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_abandons_too_many_waits() {
+    async fn a_client_that_abandons_too_many_requests_is_refused() {
         let abandoned = Arc::new(Abandoned::default());
         let cluster: ClusterName = "ke-beijing".parse().unwrap();
         let [jane, joe] = ["jane", "joe"].map(user);
         for _ in 0..200 {
-            abandoned.watch(&cluster, joe.clone()).answered();
+            abandoned.guard(&cluster, joe.clone()).disarm();
         }
         let mut count = 0;
         while !abandoned.is_exceeded(&cluster, &jane) {
-            drop(abandoned.watch(&cluster, jane.clone()));
+            drop(abandoned.guard(&cluster, jane.clone()));
             count += 1;
         }
         assert_eq!(count, 101);
         assert!(!abandoned.is_exceeded(&cluster, &joe));
         // Requests that were admitted together all count.
         for _ in 0..200 {
-            drop(abandoned.watch(&cluster, jane.clone()));
+            drop(abandoned.guard(&cluster, jane.clone()));
         }
         advance(200 * COST).await;
         assert!(abandoned.is_exceeded(&cluster, &jane));
         advance(COST).await;
         assert!(!abandoned.is_exceeded(&cluster, &jane));
-        drop(abandoned.watch(&cluster, jane.clone()));
+        drop(abandoned.guard(&cluster, jane.clone()));
         assert!(abandoned.is_exceeded(&cluster, &jane));
         for _ in 0..10_000 {
-            drop(abandoned.watch(&cluster, jane.clone()));
+            drop(abandoned.guard(&cluster, jane.clone()));
         }
         advance(MAX_DEBT).await;
         assert!(!abandoned.is_exceeded(&cluster, &jane));
         for name in 0..2 * SWEEP {
-            drop(abandoned.watch(&cluster, user(&name.to_string())));
+            drop(abandoned.guard(&cluster, user(&name.to_string())));
         }
         let account = (cluster, Account::Party(jane));
         assert!(!abandoned.debts.lock().unwrap().of.contains_key(&account));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_impersonates_many_has_one_limit() {
+    async fn all_users_that_one_user_impersonates_share_a_limit() {
         let abandoned = Arc::new(Abandoned::default());
         let cluster: ClusterName = "ke-beijing".parse().unwrap();
         let acting_as = |digest| Party::User("jane".into(), Some(digest));
         let mut count = 0;
         while !abandoned.is_exceeded(&cluster, &acting_as(count)) {
-            drop(abandoned.watch(&cluster, acting_as(count)));
+            drop(abandoned.guard(&cluster, acting_as(count)));
             count += 1;
         }
         assert_eq!(count, 1001);
@@ -230,18 +230,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_users_have_one_limit() {
+    async fn all_users_of_a_cluster_share_a_limit() {
         let abandoned = Arc::new(Abandoned::default());
         let [beijing, hangzhou]: [ClusterName; 2] = ["ke-beijing", "ke-hangzhou"].map(|name| name.parse().unwrap());
         let mut count = 0;
         while !abandoned.is_exceeded(&beijing, &user("0")) {
-            drop(abandoned.watch(&beijing, user(&(count % 50).to_string())));
+            drop(abandoned.guard(&beijing, user(&(count % 50).to_string())));
             count += 1;
         }
         assert_eq!(count, 1001);
         // Users who have not abandoned any request are not refused, nor is another cluster.
         assert!(!abandoned.is_exceeded(&beijing, &user("jane")));
-        drop(abandoned.watch(&hangzhou, user("0")));
+        drop(abandoned.guard(&hangzhou, user("0")));
         assert!(!abandoned.is_exceeded(&hangzhou, &user("0")));
     }
 }

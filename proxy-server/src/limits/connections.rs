@@ -1,11 +1,10 @@
 //! Connections of one kind of peer: clients, or agents.
 //!
 //! A connection costs memory and a file descriptor before its client is known. So if the limit is reached, a new
-//! connection replaces an unproven one: the oldest of the address that has most of them. A proven connection keeps its
-//! place until it ends.
+//! connection replaces an unproven one: the oldest of the address that has most of them. A proven connection is never
+//! replaced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,42 +12,44 @@ use protocol::ClusterName;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::counts::Counts;
 use super::{Limit, Network, User};
 use crate::config;
 
-/// A younger connection is not closed in favour of a newer one, because its client may be about to authenticate.
-/// Otherwise, a thousand legitimate peers that connect at once would end each other's handshakes for ever.
-const GRACE: Duration = Duration::from_secs(2);
+/// The minimum age of a connection that may be replaced. The client of a younger one may be about to authenticate:
+/// without this time, a thousand legitimate peers that connect at once would end each other's handshakes for ever.
+const MIN_AGE: Duration = Duration::from_secs(2);
 
-/// One in this many places is always available to unproven connections.
+/// ClientIdentity connections leave one in this many of all connections to unproven ones.
 const UNPROVEN_PART: usize = 10;
 
 /// The connections of all listeners for one kind of peer.
 #[derive(Debug)]
 pub struct Connections {
-    most: config::Connections,
+    limits: config::Connections,
     state: Mutex<State>,
 }
 
-/// The place of a connection. Clones are the same place, which is free when the last one is dropped.
+/// Counts a connection until its last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct Place(Arc<Held>);
+pub struct ConnectionPermit(Arc<Permit>);
 
 #[derive(Debug)]
-struct Held {
+struct Permit {
     connections: Arc<Connections>,
     network: Network,
     number: u64,
     evicted: CancellationToken,
-    standing: Mutex<Standing>,
+    peer: Mutex<Peer>,
 }
 
-/// The state of a connection's client.
+/// What is known about the peer of a connection.
 #[derive(Clone, Debug)]
-enum Standing {
+enum Peer {
     Unproven,
     User(Owner),
-    Passage,
+    /// A client of a physical cluster.
+    Passthrough,
 }
 
 /// The proven user of a connection. Agents belong to no cluster.
@@ -58,15 +59,15 @@ type Owner = (Option<ClusterName>, User);
 struct State {
     all: usize,
     proven: usize,
-    passages: usize,
-    users: HashMap<Owner, usize>,
-    clusters: HashMap<ClusterName, usize>,
-    passages_of: HashMap<Network, usize>,
-    /// The oldest of an address is the first.
+    passthrough: usize,
+    users: Counts<Owner>,
+    clusters: Counts<ClusterName>,
+    passthrough_by_network: Counts<Network>,
+    /// By network and number. The oldest connection of a network is the first.
     unproven: HashMap<Network, BTreeMap<u64, Unproven>>,
-    /// The number of connections of each address in `unproven`.
-    crowds: BTreeSet<(usize, Network)>,
-    next: u64,
+    /// The networks in `unproven`, by their number of connections.
+    unproven_counts: BTreeSet<(usize, Network)>,
+    next_number: u64,
 }
 
 #[derive(Debug)]
@@ -78,27 +79,27 @@ struct Unproven {
 // === impl Connections ===
 
 impl Connections {
-    /// With these limits.
-    pub fn new(most: config::Connections) -> Arc<Self> {
-        Arc::new(Self { most, state: Mutex::default() })
+    /// No connections yet.
+    pub fn new(limits: config::Connections) -> Arc<Self> {
+        Arc::new(Self { limits, state: Mutex::default() })
     }
 
-    /// A place for a new connection. `None` if all are taken, and none can be replaced.
-    pub fn admit(self: &Arc<Self>, network: Network) -> Option<Place> {
+    /// Counts a new connection. `None` if a limit is reached, and no other connection can be replaced.
+    pub fn admit(self: &Arc<Self>, network: Network) -> Option<ConnectionPermit> {
         let mut state = self.state();
-        if state.unproven.get(&network).is_some_and(|own| own.len() >= self.most.per_address) {
+        if state.unproven.get(&network).is_some_and(|own| own.len() >= self.limits.per_address) {
             state.evict(network)?;
-        } else if state.all >= self.most.all {
-            let (_, crowd) = *state.crowds.last()?;
-            state.evict(crowd)?;
+        } else if state.all >= self.limits.all {
+            let (_, largest) = *state.unproven_counts.last()?;
+            state.evict(largest)?;
         }
-        let (number, evicted) = (state.next, CancellationToken::new());
-        state.next += 1;
+        let (number, evicted) = (state.next_number, CancellationToken::new());
+        state.next_number += 1;
         state.all += 1;
-        state.arrive(network, number, Unproven { since: Instant::now(), evict: evicted.clone() });
+        state.insert_unproven(network, number, Unproven { since: Instant::now(), evict: evicted.clone() });
         drop(state);
-        let standing = Mutex::new(Standing::Unproven);
-        Some(Place(Arc::new(Held { connections: Arc::clone(self), network, number, evicted, standing })))
+        let peer = Mutex::new(Peer::Unproven);
+        Some(ConnectionPermit(Arc::new(Permit { connections: Arc::clone(self), network, number, evicted, peer })))
     }
 
     /// The current number of connections.
@@ -111,9 +112,9 @@ impl Connections {
     }
 }
 
-// === impl Place ===
+// === impl ConnectionPermit ===
 
-impl Place {
+impl ConnectionPermit {
     /// Where the connection comes from.
     pub fn network(&self) -> Network {
         self.0.network
@@ -121,62 +122,62 @@ impl Place {
 
     /// Whether the client is proven.
     pub fn is_proven(&self) -> bool {
-        matches!(*self.0.standing(), Standing::User(_))
+        matches!(*self.0.peer(), Peer::User(_))
     }
 
-    /// Marks the client as proven. From now on, the place counts for that user, unless the user or the cluster has
+    /// Marks the client as proven. From now on, the connection counts for that user, unless the user or the cluster has
     /// reached its limit. A proven connection stays proven.
     pub fn prove(&self, cluster: Option<&ClusterName>, user: &User) -> Result<(), Limit> {
-        let mut standing = self.0.standing();
-        if !matches!(*standing, Standing::Unproven) {
+        let mut peer = self.0.peer();
+        if !matches!(*peer, Peer::Unproven) {
             return Ok(());
         }
         let connections = &self.0.connections;
         let owner = (cluster.cloned(), User::clone(user));
         let mut state = connections.state();
-        let most = &connections.most;
-        if state.proven >= most.all - most.all.div_ceil(UNPROVEN_PART)
-            || state.users.get(&owner).is_some_and(|own| *own >= most.per_user)
-            || cluster.is_some_and(|cluster| state.clusters.get(cluster).is_some_and(|own| *own >= most.per_cluster))
+        let limits = &connections.limits;
+        if state.proven >= limits.all - limits.all.div_ceil(UNPROVEN_PART)
+            || state.users.get(&owner) >= limits.per_user
+            || cluster.is_some_and(|cluster| state.clusters.get(cluster) >= limits.per_cluster)
         {
             return Err(Limit::Connections);
         }
-        if !state.leave(self.0.network, self.0.number) {
-            // It is being ended for a newer one.
+        if !state.remove_unproven(self.0.network, self.0.number) {
+            // It is being replaced.
             return Err(Limit::Connections);
         }
         state.proven += 1;
-        *state.users.entry(owner.clone()).or_default() += 1;
+        state.users.increment(owner.clone());
         if let Some(cluster) = cluster {
-            *state.clusters.entry(cluster.clone()).or_default() += 1;
+            state.clusters.increment(cluster.clone());
         }
-        *standing = Standing::User(owner);
+        *peer = Peer::User(owner);
         Ok(())
     }
 
-    /// Marks the connection as one to a physical cluster, whose clients are not known here. At most half of all places
-    /// are for such connections.
-    pub fn pass(&self) -> Result<(), Limit> {
-        let mut standing = self.0.standing();
+    /// Marks the connection as one to a physical cluster, whose clients are not known here. At most half of all
+    /// connections may be such connections.
+    pub fn mark_passthrough(&self) -> Result<(), Limit> {
+        let mut peer = self.0.peer();
         let (connections, network) = (&self.0.connections, self.0.network);
         let mut state = connections.state();
-        if !matches!(*standing, Standing::Unproven)
-            || state.passages >= connections.most.all / 2
-            || state.passages_of.get(&network).is_some_and(|own| *own >= connections.most.per_address)
-            || !state.leave(network, self.0.number)
+        if !matches!(*peer, Peer::Unproven)
+            || state.passthrough >= connections.limits.all / 2
+            || state.passthrough_by_network.get(&network) >= connections.limits.per_address
+            || !state.remove_unproven(network, self.0.number)
         {
             return Err(Limit::Connections);
         }
-        state.passages += 1;
-        *state.passages_of.entry(network).or_default() += 1;
-        *standing = Standing::Passage;
+        state.passthrough += 1;
+        state.passthrough_by_network.increment(network);
+        *peer = Peer::Passthrough;
         Ok(())
     }
 
-    /// Closes the connection unless its client is proven before.
+    /// Closes the connection, unless its client is proven.
     pub fn evict(&self) {
         let mut state = self.0.connections.state();
-        if state.leave(self.0.network, self.0.number) {
+        if state.remove_unproven(self.0.network, self.0.number) {
             state.all -= 1;
             self.0.evicted.cancel();
         }
@@ -188,32 +189,32 @@ impl Place {
     }
 }
 
-// === impl Held ===
+// === impl Permit ===
 
-impl Held {
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+impl Permit {
+    fn peer(&self) -> MutexGuard<'_, Peer> {
+        self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Held {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let standing = self.standing().clone();
+        let peer = self.peer().clone();
         let mut state = self.connections.state();
-        match standing {
-            // Else it was evicted, and is not counted any more.
-            Standing::Unproven if !state.leave(self.network, self.number) => return,
-            Standing::Unproven => {}
-            Standing::User(owner) => {
+        match peer {
+            // If it is not there, it was evicted, and is no longer counted.
+            Peer::Unproven if !state.remove_unproven(self.network, self.number) => return,
+            Peer::Unproven => {}
+            Peer::User(owner) => {
                 state.proven -= 1;
-                take_one(&mut state.users, &owner);
+                state.users.decrement(&owner);
                 if let (Some(cluster), _) = &owner {
-                    take_one(&mut state.clusters, cluster);
+                    state.clusters.decrement(cluster);
                 }
             }
-            Standing::Passage => {
-                state.passages -= 1;
-                take_one(&mut state.passages_of, &self.network);
+            Peer::Passthrough => {
+                state.passthrough -= 1;
+                state.passthrough_by_network.decrement(&self.network);
             }
         }
         state.all -= 1;
@@ -223,25 +224,25 @@ impl Drop for Held {
 // === impl State ===
 
 impl State {
-    fn arrive(&mut self, network: Network, number: u64, connection: Unproven) {
+    fn insert_unproven(&mut self, network: Network, number: u64, connection: Unproven) {
         let own = self.unproven.entry(network).or_default();
-        self.crowds.remove(&(own.len(), network));
+        self.unproven_counts.remove(&(own.len(), network));
         own.insert(number, connection);
-        self.crowds.insert((own.len(), network));
+        self.unproven_counts.insert((own.len(), network));
     }
 
-    /// Removes a connection from the unproven ones; `false` if it was not there.
-    fn leave(&mut self, network: Network, number: u64) -> bool {
+    /// Removes a connection from the unproven ones. Returns `false` if it was not there.
+    fn remove_unproven(&mut self, network: Network, number: u64) -> bool {
         let Some(own) = self.unproven.get_mut(&network) else { return false };
         let before = own.len();
         if own.remove(&number).is_none() {
             return false;
         }
-        self.crowds.remove(&(before, network));
+        self.unproven_counts.remove(&(before, network));
         if own.is_empty() {
             self.unproven.remove(&network);
         } else {
-            self.crowds.insert((own.len(), network));
+            self.unproven_counts.insert((own.len(), network));
         }
         true
     }
@@ -249,24 +250,14 @@ impl State {
     /// Closes the oldest connection of an address, if it is old enough.
     fn evict(&mut self, network: Network) -> Option<()> {
         let (number, oldest) = self.unproven.get(&network)?.first_key_value()?;
-        if oldest.since.elapsed() < GRACE {
+        if oldest.since.elapsed() < MIN_AGE {
             return None;
         }
         let (number, evict) = (*number, oldest.evict.clone());
-        self.leave(network, number);
+        self.remove_unproven(network, number);
         self.all -= 1;
         evict.cancel();
         Some(())
-    }
-}
-
-/// Removes the entry with the last one, so that the maps are no larger than needed.
-fn take_one<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
-        }
     }
 }
 
@@ -280,30 +271,30 @@ mod tests {
         IpAddr::from([192, 0, 2, last]).into()
     }
 
-    fn is_evicted(place: &Place) -> bool {
-        place.0.evicted.is_cancelled()
+    fn is_evicted(permit: &ConnectionPermit) -> bool {
+        permit.0.evicted.is_cancelled()
     }
 
     fn counts(connections: &Connections) -> [usize; 4] {
         let state = connections.state();
-        [state.unproven.len(), state.users.len(), state.clusters.len(), state.passages_of.len()]
+        [state.unproven.len(), state.users.len(), state.clusters.len(), state.passthrough_by_network.len()]
     }
 
-    fn most(all: usize, per_address: usize, per_user: usize) -> config::Connections {
+    fn limits(all: usize, per_address: usize, per_user: usize) -> config::Connections {
         config::Connections { all, per_address, per_cluster: all, per_user }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_of_the_largest_crowd_makes_room() {
-        let connections = Connections::new(most(10, 6, 5));
+    async fn a_new_connection_replaces_the_oldest_of_the_largest_network() {
+        let connections = Connections::new(limits(10, 6, 5));
         let cluster = "ke-beijing".parse().unwrap();
         let jane = connections.admit(network(1)).unwrap();
         jane.prove(Some(&cluster), &"jane".into()).unwrap();
         let alone = connections.admit(network(2)).unwrap();
         let crowd: Vec<_> = (0..6).map(|_| connections.admit(network(3)).unwrap()).collect();
-        // All are so young that they may be about to prove something.
+        // All are younger than the minimum age.
         assert!(connections.admit(network(3)).is_none());
-        tokio::time::advance(GRACE).await;
+        tokio::time::advance(MIN_AGE).await;
         let seventh = connections.admit(network(3)).unwrap();
         assert!(is_evicted(&crowd[0]) && !is_evicted(&crowd[1]));
         let others: Vec<_> = (4..6).map(|last| connections.admit(network(last)).unwrap()).collect();
@@ -316,12 +307,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_proven_itself_leaves_places_to_those_who_may() {
-        let connections = Connections::new(most(10, 10, 6));
+    async fn proven_connections_leave_room_for_unproven_ones() {
+        let connections = Connections::new(limits(10, 10, 6));
         let cluster = "ke-beijing".parse().unwrap();
         let prove = |user: &str| {
-            let place = connections.admit(network(1)).unwrap();
-            (place.prove(Some(&cluster), &user.into()), place)
+            let permit = connections.admit(network(1)).unwrap();
+            (permit.prove(Some(&cluster), &user.into()), permit)
         };
         let jane: Vec<_> = (0..6).map(|_| prove("jane")).collect();
         assert!(jane.iter().all(|(proven, _)| proven.is_ok()));
@@ -333,7 +324,7 @@ mod tests {
         let (proven, tenth) = prove("joe");
         assert_eq!(proven, Err(Limit::Connections));
         assert!(!tenth.is_proven());
-        tokio::time::advance(GRACE).await;
+        tokio::time::advance(MIN_AGE).await;
         assert!(connections.admit(network(2)).is_some());
         assert!(is_evicted(&tenth));
         drop((jane, joe, tenth));
@@ -341,11 +332,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cluster_with_many_users_leaves_places_to_others() {
-        let connections = Connections::new(config::Connections { per_cluster: 4, ..most(10, 10, 2) });
+    async fn a_cluster_with_many_users_leaves_room_for_others() {
+        let connections = Connections::new(config::Connections { per_cluster: 4, ..limits(10, 10, 2) });
         let prove = |cluster: &str, user: &str| {
-            let place = connections.admit(network(1)).unwrap();
-            (place.prove(Some(&cluster.parse().unwrap()), &user.into()), place)
+            let permit = connections.admit(network(1)).unwrap();
+            (permit.prove(Some(&cluster.parse().unwrap()), &user.into()), permit)
         };
         let crowd = ["a", "b", "c", "d"].map(|user| prove("ke-beijing", user));
         assert!(crowd.iter().all(|(proven, _)| proven.is_ok()));
@@ -356,23 +347,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn passages_have_half_of_the_places() {
-        let connections = Connections::new(most(10, 3, 5));
-        let passages: Vec<_> =
-            (0..10).filter_map(|last| connections.admit(network(last)).filter(|place| place.pass().is_ok())).collect();
-        assert_eq!(passages.len(), 5);
-        drop(passages);
-        let passages: Vec<_> =
-            (0..5).filter_map(|_| connections.admit(network(1)).filter(|place| place.pass().is_ok())).collect();
-        assert_eq!(passages.len(), 3);
-        assert!(passages[0].pass().is_err());
-        drop(passages);
+    async fn passthrough_connections_are_at_most_half() {
+        let connections = Connections::new(limits(10, 3, 5));
+        let passthrough: Vec<_> = (0..10)
+            .filter_map(|last| connections.admit(network(last)).filter(|permit| permit.mark_passthrough().is_ok()))
+            .collect();
+        assert_eq!(passthrough.len(), 5);
+        drop(passthrough);
+        let passthrough: Vec<_> = (0..5)
+            .filter_map(|_| connections.admit(network(1)).filter(|permit| permit.mark_passthrough().is_ok()))
+            .collect();
+        assert_eq!(passthrough.len(), 3);
+        assert!(passthrough[0].mark_passthrough().is_err());
+        drop(passthrough);
         assert_eq!((connections.count(), counts(&connections)), (0, [0; 4]));
     }
 
     #[tokio::test]
     async fn an_unproven_connection_can_be_ended_by_itself() {
-        let connections = Connections::new(most(10, 10, 5));
+        let connections = Connections::new(limits(10, 10, 5));
         let (first, second) = (connections.admit(network(1)).unwrap(), connections.admit(network(1)).unwrap());
         second.prove(None, &"site-a".into()).unwrap();
         first.evict();

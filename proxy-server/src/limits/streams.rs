@@ -1,12 +1,11 @@
 //! Streams: requests whose response has not ended.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::ClusterName;
 
+use super::counts::Counts;
 use super::{Limit, Network, User};
 
 /// Unproven clients may have one in this many of a cluster's streams.
@@ -18,7 +17,7 @@ pub struct Streams {
     per_user: usize,
     per_address: usize,
     per_cluster: usize,
-    counts: Mutex<Counts>,
+    state: Mutex<State>,
 }
 
 /// The client to which a stream is charged.
@@ -28,29 +27,31 @@ pub enum Client {
     User(User),
     /// An unproven client.
     Unproven(Network),
-    /// Bytes to a physical cluster, whose API server authenticates its own clients.
-    Passage,
+    /// A connection to a physical cluster, whose API server authenticates its own clients.
+    Passthrough,
 }
 
-/// The place of a stream; dropping it frees the place.
+/// Counts a stream until it is dropped.
 #[derive(Debug)]
-pub struct StreamPlace {
+pub struct StreamPermit {
     streams: Arc<Streams>,
     cluster: ClusterName,
     client: Client,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
-    clusters: HashMap<ClusterName, OfCluster>,
-    addresses: HashMap<Network, usize>,
+struct State {
+    clusters: HashMap<ClusterName, ClusterState>,
+    /// The streams of unproven clients.
+    addresses: Counts<Network>,
 }
 
+/// The streams to one cluster.
 #[derive(Debug, Default)]
-struct OfCluster {
+struct ClusterState {
     all: usize,
     unproven: usize,
-    users: HashMap<User, usize>,
+    users: Counts<User>,
 }
 
 // === impl Streams ===
@@ -58,47 +59,47 @@ struct OfCluster {
 impl Streams {
     /// With limits for each user of a cluster, for each address of unproven clients, and for each cluster.
     pub fn new(per_user: usize, per_address: usize, per_cluster: usize) -> Arc<Self> {
-        Arc::new(Self { per_user, per_address, per_cluster, counts: Mutex::default() })
+        Arc::new(Self { per_user, per_address, per_cluster, state: Mutex::default() })
     }
 
-    /// Takes a place, or returns the limit that is reached.
-    pub fn enter(self: &Arc<Self>, cluster: &ClusterName, client: Client) -> Result<StreamPlace, Limit> {
-        let mut counts = self.counts();
-        let Counts { clusters, addresses } = &mut *counts;
+    /// Counts a new stream, unless it would exceed a limit.
+    pub fn enter(self: &Arc<Self>, cluster: &ClusterName, client: Client) -> Result<StreamPermit, Limit> {
+        let mut state = self.state();
+        let State { clusters, addresses } = &mut *state;
         if !clusters.contains_key(cluster) {
-            clusters.insert(cluster.clone(), OfCluster::default());
+            clusters.insert(cluster.clone(), ClusterState::default());
         }
         let of_cluster = clusters.get_mut(cluster).expect("it was put in");
         if of_cluster.all >= self.per_cluster {
             return Err(Limit::Cluster);
         }
         match &client {
-            Client::User(user) if count(&of_cluster.users, user) >= self.per_user => return Err(Limit::User),
+            Client::User(user) if of_cluster.users.get(user) >= self.per_user => return Err(Limit::User),
             Client::Unproven(_) if of_cluster.unproven >= self.per_cluster.div_ceil(UNPROVEN_PART) => {
                 return Err(Limit::Unproven);
             }
-            Client::Unproven(network) if count(addresses, network) >= self.per_address => return Err(Limit::Address),
-            Client::User(_) | Client::Unproven(_) | Client::Passage => {}
+            Client::Unproven(network) if addresses.get(network) >= self.per_address => return Err(Limit::Address),
+            Client::User(_) | Client::Unproven(_) | Client::Passthrough => {}
         }
         of_cluster.all += 1;
-        add(&client, of_cluster, addresses);
-        drop(counts);
-        Ok(StreamPlace { streams: Arc::clone(self), cluster: cluster.clone(), client })
+        of_cluster.add(&client, addresses);
+        drop(state);
+        Ok(StreamPermit { streams: Arc::clone(self), cluster: cluster.clone(), client })
     }
 
     /// The current number of streams.
     pub fn count(&self) -> usize {
-        self.counts().clusters.values().map(|of_cluster| of_cluster.all).sum()
+        self.state().clusters.values().map(|of_cluster| of_cluster.all).sum()
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl StreamPlace ===
+// === impl StreamPermit ===
 
-impl StreamPlace {
+impl StreamPermit {
     /// Whether the client is proven.
     pub fn is_proven(&self) -> bool {
         matches!(self.client, Client::User(_))
@@ -107,21 +108,21 @@ impl StreamPlace {
     /// Marks the client as proven. From now on, the stream counts for that user, even above the limit, because the
     /// request may have had effects already.
     pub fn prove(&mut self, user: User) {
-        let mut counts = self.streams.counts();
-        let Counts { clusters, addresses } = &mut *counts;
+        let mut state = self.streams.state();
+        let State { clusters, addresses } = &mut *state;
         let Some(of_cluster) = clusters.get_mut(&self.cluster) else { return };
-        remove(&self.client, of_cluster, addresses);
+        of_cluster.remove(&self.client, addresses);
         self.client = Client::User(user);
-        add(&self.client, of_cluster, addresses);
+        of_cluster.add(&self.client, addresses);
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut counts = self.streams.counts();
-        let Counts { clusters, addresses } = &mut *counts;
+        let mut state = self.streams.state();
+        let State { clusters, addresses } = &mut *state;
         let Some(of_cluster) = clusters.get_mut(&self.cluster) else { return };
-        remove(&self.client, of_cluster, addresses);
+        of_cluster.remove(&self.client, addresses);
         of_cluster.all -= 1;
         if of_cluster.all == 0 {
             clusters.remove(&self.cluster);
@@ -129,38 +130,29 @@ impl Drop for StreamPlace {
     }
 }
 
-fn add(client: &Client, of_cluster: &mut OfCluster, addresses: &mut HashMap<Network, usize>) {
-    match client {
-        Client::User(user) => *of_cluster.users.entry(User::clone(user)).or_default() += 1,
-        Client::Unproven(network) => {
-            of_cluster.unproven += 1;
-            *addresses.entry(*network).or_default() += 1;
+// === impl ClusterState ===
+
+impl ClusterState {
+    /// Counts a stream for its client.
+    fn add(&mut self, client: &Client, addresses: &mut Counts<Network>) {
+        match client {
+            Client::User(user) => self.users.increment(User::clone(user)),
+            Client::Unproven(network) => {
+                self.unproven += 1;
+                addresses.increment(*network);
+            }
+            Client::Passthrough => {}
         }
-        Client::Passage => {}
     }
-}
 
-fn remove(client: &Client, of_cluster: &mut OfCluster, addresses: &mut HashMap<Network, usize>) {
-    match client {
-        Client::User(user) => take_one(of_cluster.users.entry(User::clone(user))),
-        Client::Unproven(network) => {
-            of_cluster.unproven -= 1;
-            take_one(addresses.entry(*network));
-        }
-        Client::Passage => {}
-    }
-}
-
-fn count<K: Eq + Hash>(counts: &HashMap<K, usize>, key: &K) -> usize {
-    counts.get(key).copied().unwrap_or_default()
-}
-
-/// Removes the entry with the last one, so that the maps are no larger than needed.
-fn take_one<K>(entry: Entry<'_, K, usize>) {
-    if let Entry::Occupied(mut entry) = entry {
-        *entry.get_mut() -= 1;
-        if *entry.get() == 0 {
-            entry.remove();
+    fn remove(&mut self, client: &Client, addresses: &mut Counts<Network>) {
+        match client {
+            Client::User(user) => self.users.decrement(user),
+            Client::Unproven(network) => {
+                self.unproven -= 1;
+                addresses.decrement(network);
+            }
+            Client::Passthrough => {}
         }
     }
 }
@@ -175,18 +167,18 @@ mod tests {
         IpAddr::from([192, 0, 2, last]).into()
     }
 
-    fn fill(streams: &Arc<Streams>, cluster: &ClusterName, client: &Client) -> (Vec<StreamPlace>, Limit) {
-        let mut places = Vec::new();
+    fn fill(streams: &Arc<Streams>, cluster: &ClusterName, client: &Client) -> (Vec<StreamPermit>, Limit) {
+        let mut permits = Vec::new();
         loop {
             match streams.enter(cluster, client.clone()) {
-                Ok(place) => places.push(place),
-                Err(limit) => return (places, limit),
+                Ok(permit) => permits.push(permit),
+                Err(limit) => return (permits, limit),
             }
         }
     }
 
     #[test]
-    fn who_proves_nothing_cannot_take_the_places_of_who_does() {
+    fn unproven_clients_leave_room_for_proven_ones() {
         let streams = Streams::new(50, 3, 100);
         let (beijing, hangzhou): (ClusterName, ClusterName) =
             ("ke-beijing".parse().unwrap(), "ke-hangzhou".parse().unwrap());
@@ -194,21 +186,21 @@ mod tests {
         assert_eq!((first.len(), limit), (3, Limit::Address));
         assert_eq!(streams.enter(&hangzhou, Client::Unproven(network(1))).unwrap_err(), Limit::Address);
         let more: Vec<_> = (2..9).map(|last| fill(&streams, &beijing, &Client::Unproven(network(last)))).collect();
-        assert_eq!(more.iter().map(|(places, _)| places.len()).sum::<usize>(), 7);
+        assert_eq!(more.iter().map(|(permits, _)| permits.len()).sum::<usize>(), 7);
         assert_eq!(more.last().unwrap().1, Limit::Unproven);
         let (jane, limit) = fill(&streams, &beijing, &Client::User("jane".into()));
         assert_eq!((jane.len(), limit), (50, Limit::User));
         let (joe, limit) = fill(&streams, &beijing, &Client::User("joe".into()));
         assert_eq!((joe.len(), limit), (40, Limit::Cluster));
-        assert_eq!(streams.enter(&beijing, Client::Passage).unwrap_err(), Limit::Cluster);
+        assert_eq!(streams.enter(&beijing, Client::Passthrough).unwrap_err(), Limit::Cluster);
         assert!(streams.enter(&hangzhou, Client::User("jane".into())).is_ok());
         drop((first, more, jane, joe));
-        let counts = streams.counts();
-        assert!(counts.clusters.is_empty() && counts.addresses.is_empty());
+        let state = streams.state();
+        assert_eq!((state.clusters.len(), state.addresses.len()), (0, 0));
     }
 
     #[test]
-    fn who_proves_itself_later_changes_the_account() {
+    fn a_stream_counts_for_the_user_once_it_is_proven() {
         let streams = Streams::new(1, 1, 100);
         let cluster: ClusterName = "ke-beijing".parse().unwrap();
         let mut first = streams.enter(&cluster, Client::Unproven(network(1))).unwrap();

@@ -1,7 +1,7 @@
 //! Bearer tokens that an agent has recently accepted.
 //!
-//! Only the agent can verify a token. Its response names the user, and for some time, later requests with that token
-//! count for this user. This decides only which limits apply: the agent authenticates every request again.
+//! Only the agent can verify a token. Its response names the user. For some time, further requests with that token count
+//! for this user. This decides only which limits apply: the agent authenticates every request.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -24,11 +24,11 @@ const MAX_TOKENS: usize = 20_000;
 pub struct Tokens {
     /// The key of the digests, so that nobody can construct two tokens with the same digest.
     hasher: RandomState,
-    known: Mutex<HashMap<u64, Known>>,
+    accepted: Mutex<HashMap<u64, AcceptedToken>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct AcceptedToken {
     user: User,
     since: Instant,
 }
@@ -41,31 +41,31 @@ impl Tokens {
         self.hasher.hash_one((cluster.as_str(), credential))
     }
 
-    /// Whose it is.
+    /// The user of an accepted token.
     pub fn user(&self, digest: u64) -> Option<User> {
-        let known = self.known();
-        known.get(&digest).filter(|known| known.since.elapsed() < LIFETIME).map(|known| User::clone(&known.user))
+        let accepted = self.accepted();
+        accepted.get(&digest).filter(|token| token.since.elapsed() < LIFETIME).map(|token| User::clone(&token.user))
     }
 
     /// Records that an agent has accepted the token.
     pub fn learn(&self, digest: u64, user: User) {
-        let mut known = self.known();
-        if known.len() >= MAX_TOKENS && !known.contains_key(&digest) {
-            known.retain(|_, known| known.since.elapsed() < LIFETIME);
-            if known.len() >= MAX_TOKENS {
-                known.clear();
+        let mut accepted = self.accepted();
+        if accepted.len() >= MAX_TOKENS && !accepted.contains_key(&digest) {
+            accepted.retain(|_, token| token.since.elapsed() < LIFETIME);
+            if accepted.len() >= MAX_TOKENS {
+                accepted.clear();
             }
         }
-        known.insert(digest, Known { user, since: Instant::now() });
+        accepted.insert(digest, AcceptedToken { user, since: Instant::now() });
     }
 
     /// Records that an agent has refused the token.
     pub fn forget(&self, digest: u64) {
-        self.known().remove(&digest);
+        self.accepted().remove(&digest);
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<u64, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn accepted(&self) -> MutexGuard<'_, HashMap<u64, AcceptedToken>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_agents_word_is_good_for_one_cluster_and_for_a_while() {
+    async fn a_token_is_proven_for_one_cluster_and_for_some_time() {
         let tokens = Tokens::default();
         let (beijing, hangzhou) = ("ke-beijing".parse().unwrap(), "ke-hangzhou".parse().unwrap());
         let digest = tokens.digest(&beijing, b"Bearer t");
@@ -90,12 +90,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_remembered_is_bounded() {
+    async fn the_number_of_remembered_tokens_is_limited() {
         let tokens = Tokens::default();
         for digest in 0..3 * MAX_TOKENS as u64 {
             tokens.learn(digest, "jane".into());
         }
-        assert!(tokens.known().len() <= MAX_TOKENS);
+        assert!(tokens.accepted().len() <= MAX_TOKENS);
         assert!(tokens.user(3 * MAX_TOKENS as u64 - 1).is_some());
     }
 }

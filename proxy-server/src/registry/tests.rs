@@ -80,7 +80,7 @@ async fn tunnel_on(workers: &workers::Workers, number: usize) -> Arc<Tunnel> {
 }
 
 #[tokio::test]
-async fn connections_go_to_all_tunnels_of_a_cluster_whichever_worker_accepts_them() {
+async fn one_worker_distributes_connections_to_all_tunnels() {
     let (registry, beijing) = (Arc::new(registry()), offer("ke-beijing", Mode::Virtual));
     let (workers, _threads) = workers::Workers::start(std::num::NonZeroUsize::new(2).unwrap()).unwrap();
     for number in [0, 1] {
@@ -100,7 +100,7 @@ async fn connections_go_to_all_tunnels_of_a_cluster_whichever_worker_accepts_the
 }
 
 #[tokio::test]
-async fn a_reload_that_takes_a_grant_back_gives_up_its_tunnels() {
+async fn a_reload_that_withdraws_a_grant_returns_the_tunnels() {
     let registry = registry();
     let site = tunnel("site-a").await;
     registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]).unwrap();
@@ -110,7 +110,7 @@ async fn a_reload_that_takes_a_grant_back_gives_up_its_tunnels() {
 }
 
 #[tokio::test]
-async fn other_offers_touch_only_what_differs() {
+async fn new_offers_change_only_what_differs() {
     let mode = Mode::Virtual;
     let registry = Registry::new(Clusters::new(["one", "two", "three"].map(|name| cluster(name, &["site-a"], mode))));
     let site = tunnel("site-a").await;
@@ -130,7 +130,7 @@ async fn other_offers_touch_only_what_differs() {
 }
 
 #[tokio::test]
-async fn a_reload_ends_what_runs_for_clusters_that_are_gone_and_nothing_else() {
+async fn a_reload_ends_only_the_requests_for_removed_clusters() {
     let mode = Mode::Virtual;
     let registry = Registry::new(Clusters::new(["one", "two"].map(|name| cluster(name, &["site-a"], mode))));
     let site = tunnel("site-a").await;
@@ -168,7 +168,7 @@ async fn served_by<F: Future<Output = ()> + Send + 'static>(
 }
 
 #[tokio::test]
-async fn a_closing_tunnel_is_passed_over_and_its_streams_continue() {
+async fn a_closing_tunnel_gets_no_new_streams() {
     let (registry, beijing) = (registry(), offer("ke-beijing", Mode::Virtual));
     let (finish, finished) = tokio::sync::oneshot::channel::<()>();
     let closing = served_by(&registry, |mut agent| async move {
@@ -182,9 +182,9 @@ async fn a_closing_tunnel_is_passed_over_and_its_streams_continue() {
         assert!(none.is_none(), "no stream begins on a closing tunnel");
     })
     .await;
-    let watch = registry.vacancy(&beijing.name, None).await.unwrap().open(http::Request::new(()), true).unwrap();
+    let watch = registry.reserve(&beijing.name, None).await.unwrap().open(http::Request::new(()), true).unwrap();
     let (_body, watch) = watch.split();
-    while closing.vacancy(None).await.is_ok() {
+    while closing.reserve(None).await.is_ok() {
         tokio::task::yield_now().await;
     }
     let other = served_by(&registry, |mut agent| async move {
@@ -194,11 +194,11 @@ async fn a_closing_tunnel_is_passed_over_and_its_streams_continue() {
     })
     .await;
     // It has more streams than the closing one.
-    let _streams = [other.vacancy(None).await.unwrap(), other.vacancy(None).await.unwrap()];
+    let _streams = [other.reserve(None).await.unwrap(), other.reserve(None).await.unwrap()];
     for _ in 0..4 {
-        let vacancy = registry.vacancy(&beijing.name, None).await.unwrap();
-        assert!(Arc::ptr_eq(vacancy.tunnel(), &other));
-        let (_body, answer) = vacancy.open(http::Request::new(()), true).unwrap().split();
+        let reservation = registry.reserve(&beijing.name, None).await.unwrap();
+        assert!(Arc::ptr_eq(reservation.tunnel(), &other));
+        let (_body, answer) = reservation.open(http::Request::new(()), true).unwrap().split();
         assert_eq!(answer.wait().await.unwrap().0.status(), http::StatusCode::OK);
     }
     assert_eq!(registry.tunnels().len(), 1);
@@ -214,6 +214,6 @@ async fn a_cluster_whose_last_tunnel_is_closing_has_no_agent() {
     let (registry, beijing) = (registry(), offer("ke-beijing", Mode::Virtual));
     let site = tunnel("site-a").await;
     registry.renew(&site, std::slice::from_ref(&beijing)).unwrap();
-    let refused = registry.vacancy(&beijing.name, None).await.unwrap_err();
+    let refused = registry.reserve(&beijing.name, None).await.unwrap_err();
     assert!(matches!(refused, OpenError::NoAgent(NoAgent { since: Some(_), .. })), "{refused}");
 }

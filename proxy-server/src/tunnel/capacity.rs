@@ -12,27 +12,27 @@ use protocol::settings::{MAX_STREAMS, STREAM_WINDOW};
 pub(crate) const CLIENT_WINDOW: u32 = 256 * 1024;
 
 /// Streams that are reserved for the proxy-server itself.
-const OWN: usize = 100;
+const OWN_STREAMS: usize = 100;
 
 /// Unproven clients may have one in this many of the streams of a tunnel.
 const UNPROVEN_PART: usize = 10;
 
 /// The maximum of unread request bytes of all clients of a tunnel, at the agent and on the way to it.
-const UPLOADS: usize = 128 * 1024 * 1024;
+const MAX_UNREAD: usize = 128 * 1024 * 1024;
 
-/// The same for all unproven clients. Agents refuse them before they read more.
-const UNPROVEN_UPLOADS: usize = 16 * 1024 * 1024;
+/// The same for all unproven clients. An agent refuses their requests before it reads more.
+const MAX_UNREAD_OF_UNPROVEN: usize = 16 * 1024 * 1024;
 
 /// The maximum of unread bytes of one request: the windows of its stream in the tunnel and of the client's stream.
-pub(crate) const UNREAD: usize = STREAM_WINDOW as usize + CLIENT_WINDOW as usize;
+pub(crate) const MAX_UNREAD_PER_REQUEST: usize = STREAM_WINDOW as usize + CLIENT_WINDOW as usize;
 
 /// The resources that clients share on one tunnel.
 #[derive(Debug)]
 pub(super) struct Capacity {
     streams: FairBudget,
-    unproven: FairBudget,
-    uploads: FairBudget,
-    unproven_uploads: FairBudget,
+    unproven_streams: FairBudget,
+    unread: FairBudget,
+    unproven_unread: FairBudget,
     clusters: Mutex<HashMap<ClusterName, Shares>>,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Capacity {
 #[derive(Clone, Debug)]
 struct Shares {
     streams: Share,
-    unproven: Share,
-    uploads: Share,
-    unproven_uploads: Share,
+    unproven_streams: Share,
+    unread: Share,
+    unproven_unread: Share,
     owner: Owner,
 }
 
@@ -57,9 +57,9 @@ pub struct Demand<'c> {
     pub unread: usize,
 }
 
-/// The resources of a stream, until this is dropped.
+/// The part of a stream in what clients share. Dropping it releases the part.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct StreamResources {
     _stream: Reservation,
     _unread: Reservation,
     /// The additional reservations while the client is unproven.
@@ -71,28 +71,28 @@ pub(super) struct Taken {
 
 impl Capacity {
     pub(super) fn new() -> Self {
-        let streams = MAX_STREAMS as usize - OWN;
+        let streams = MAX_STREAMS as usize - OWN_STREAMS;
         let budget = |limit| FairBudget::new(limit, limit);
         Self {
             streams: budget(streams),
-            unproven: budget(streams / UNPROVEN_PART),
-            uploads: budget(UPLOADS),
-            unproven_uploads: budget(UNPROVEN_UPLOADS),
+            unproven_streams: budget(streams / UNPROVEN_PART),
+            unread: budget(MAX_UNREAD),
+            unproven_unread: budget(MAX_UNREAD_OF_UNPROVEN),
             clusters: Mutex::default(),
         }
     }
 
     /// Reserves the demand of a stream; `None` if the cluster's share has no room for it.
-    pub(super) fn take(&self, demand: Demand<'_>) -> Option<Taken> {
+    pub(super) fn reserve(&self, demand: Demand<'_>) -> Option<StreamResources> {
         let shares = self.shares(demand.cluster);
         let stream = shares.streams.reserve(1)?;
-        let unread = shares.uploads.reserve(demand.unread)?;
+        let unread = shares.unread.reserve(demand.unread)?;
         let unproven = if demand.is_proven {
             None
         } else {
-            Some((shares.unproven.reserve(1)?, shares.unproven_uploads.reserve(demand.unread)?))
+            Some((shares.unproven_streams.reserve(1)?, shares.unproven_unread.reserve(demand.unread)?))
         };
-        Some(Taken { _stream: stream, _unread: unread, unproven, owner: shares.owner })
+        Some(StreamResources { _stream: stream, _unread: unread, unproven, owner: shares.owner })
     }
 
     fn shares(&self, cluster: &ClusterName) -> Shares {
@@ -102,9 +102,9 @@ impl Capacity {
         }
         let shares = Shares {
             streams: self.streams.share(),
-            unproven: self.unproven.share(),
-            uploads: self.uploads.share(),
-            unproven_uploads: self.unproven_uploads.share(),
+            unproven_streams: self.unproven_streams.share(),
+            unread: self.unread.share(),
+            unproven_unread: self.unproven_unread.share(),
             owner: Owner::new(),
         };
         clusters.insert(cluster.clone(), shares.clone());
@@ -112,15 +112,15 @@ impl Capacity {
     }
 }
 
-// === impl Taken ===
+// === impl StreamResources ===
 
-impl Taken {
+impl StreamResources {
     /// Marks the client as proven.
     pub(super) fn prove(&mut self) {
         self.unproven = None;
     }
 
-    /// The cluster, as the owner of unread bytes.
+    /// The owner of the response's unread bytes: the cluster.
     pub(super) fn owner(&self) -> Owner {
         self.owner
     }
@@ -130,13 +130,13 @@ impl Taken {
 mod tests {
     use super::*;
 
-    fn fill(capacity: &Capacity, cluster: &str, is_proven: bool, unread: usize) -> Vec<Taken> {
+    fn fill(capacity: &Capacity, cluster: &str, is_proven: bool, unread: usize) -> Vec<StreamResources> {
         let cluster = cluster.parse().unwrap();
-        std::iter::from_fn(|| capacity.take(Demand { cluster: &cluster, is_proven, unread })).collect()
+        std::iter::from_fn(|| capacity.reserve(Demand { cluster: &cluster, is_proven, unread })).collect()
     }
 
     #[test]
-    fn clusters_leave_places_to_each_other() {
+    fn one_cluster_cannot_take_all_streams() {
         let capacity = Capacity::new();
         let first = fill(&capacity, "a", true, 0);
         let second = fill(&capacity, "b", true, 0);
@@ -145,24 +145,24 @@ mod tests {
     }
 
     #[test]
-    fn unproven_clients_of_all_clusters_leave_most_places_to_others() {
+    fn unproven_clients_of_all_clusters_leave_most_streams_to_proven_ones() {
         let capacity = Capacity::new();
         let crowd: Vec<_> = (0..20).map(|number| fill(&capacity, &format!("c{number}"), false, 0)).collect();
         assert!(crowd.iter().map(Vec::len).sum::<usize>() <= 990);
         assert!(fill(&capacity, "a", true, 0).len() > 4_000);
         let mut crowd: Vec<_> = crowd.into_iter().flatten().collect();
         assert!(fill(&capacity, "c0", false, 0).is_empty());
-        crowd.iter_mut().for_each(Taken::prove);
+        crowd.iter_mut().for_each(StreamResources::prove);
         assert!(fill(&capacity, "c20", false, 0).len() > 400);
     }
 
     #[test]
-    fn what_requests_may_have_unread_is_bounded() {
+    fn unread_request_bytes_are_limited() {
         let capacity = Capacity::new();
-        let unproven = fill(&capacity, "a", false, UNREAD);
-        assert!(unproven.len() * UNREAD <= UNPROVEN_UPLOADS / 2);
-        let proven = fill(&capacity, "a", true, UNREAD);
-        assert!((unproven.len() + proven.len()) * UNREAD <= UPLOADS / 2);
+        let unproven = fill(&capacity, "a", false, MAX_UNREAD_PER_REQUEST);
+        assert!(unproven.len() * MAX_UNREAD_PER_REQUEST <= MAX_UNREAD_OF_UNPROVEN / 2);
+        let proven = fill(&capacity, "a", true, MAX_UNREAD_PER_REQUEST);
+        assert!((unproven.len() + proven.len()) * MAX_UNREAD_PER_REQUEST <= MAX_UNREAD / 2);
         assert!(proven.len() > 40);
     }
 }

@@ -205,7 +205,7 @@ async fn a_response_comes_back_through_the_tunnel() {
     .await;
     let response = stack.oneshot(request("/api", &[("x-remote-user", "root")]).await).await.unwrap();
     assert_eq!((response.status(), response.headers().len()), (StatusCode::OK, 0));
-    assert_eq!(services.limits.streams.count(), 1, "the place is kept until the body has ended");
+    assert_eq!(services.limits.streams.count(), 1, "the stream counts until the body has ended");
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "answer");
     assert_eq!(services.limits.streams.count(), 0);
 }

@@ -25,13 +25,13 @@ use tracing::debug;
 use super::{Route, RouteError, collect};
 
 /// The time limit for TCP, TLS and the HTTP/2 handshake.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum age of a connection. The next one uses changed credentials, and a load balancer may send it elsewhere.
-const LIFETIME: Duration = Duration::from_secs(300);
+const MAX_AGE: Duration = Duration::from_secs(300);
 
-/// Detects a connection that is dead without a message.
-const PING: Duration = Duration::from_secs(30);
+/// The interval of HTTP/2 pings, which detect a dead connection.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reaches the API server of a kubeconfig, which is reloaded.
 pub struct Direct {
@@ -62,7 +62,7 @@ impl Direct {
         let mut held = self.connection.lock().await;
         let client_config = self.client_config.borrow();
         let is_good = |connection: &Connection| {
-            let is_young = connection.since.elapsed() < LIFETIME;
+            let is_young = connection.since.elapsed() < MAX_AGE;
             is_young && !connection.sender.is_closed() && Arc::ptr_eq(&connection.client_config, &client_config)
         };
         if !held.as_ref().is_some_and(is_good) {
@@ -79,7 +79,7 @@ impl Direct {
         let opened = tokio::task::spawn_blocking(move || named.open(&reloader)).await;
         let credentials = opened.map_err(|panic| RouteError::Broken(panic.into()))??;
         let silent = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
-        let connecting = timeout(CONNECT, self.connect(&client_config, &credentials)).await;
+        let connecting = timeout(CONNECT_TIMEOUT, self.connect(&client_config, &credentials)).await;
         let sender = connecting
             .unwrap_or_else(|_| Err(silent()))
             .map_err(|source| RouteError::Connect { address: client_config.server.to_string(), source })?;
@@ -102,15 +102,11 @@ impl Direct {
             return Err(io::Error::other("the server does not support HTTP/2"));
         }
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).keep_alive_interval(PING);
+        builder.timer(TokioTimer::new()).keep_alive_interval(PING_INTERVAL);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        let stop = self.tasks.cancelled();
-        self.tasks.spawn("API connection", async move {
-            tokio::select! {
-                ended = connection => if let Err(error) = ended {
-                    debug!(%error, "the connection to an API server broke");
-                },
-                () = stop => {}
+        self.tasks.spawn_until_cancelled("API connection", async move {
+            if let Err(error) = connection.await {
+                debug!(%error, "the connection to an API server broke");
             }
         });
         Ok(sender)

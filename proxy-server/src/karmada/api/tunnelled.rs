@@ -1,8 +1,8 @@
-//! Requests to a virtual cluster as its administrator, as all requests go: through a tunnel and the agent's checks.
+//! Requests to a virtual cluster as its administrator. Like those of clients, they pass through a tunnel and the checks of
+//! the agent.
 //!
-//! This needs no certificate. The agent trusts the head of a request in a tunnel because only the proxy-server writes
-//! it. A certificate that the proxy-server issues and then verifies would prove nothing more, and would require the key
-//! of the client CA, which may be kept elsewhere.
+//! They need no certificate: the agent trusts the identity headers of a tunnel, because only the proxy-server writes
+//! them. A certificate would require the key of the client CA, which may be kept elsewhere.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tunnel::outbound::send_bytes;
 use super::{Route, RouteError, collect};
 use crate::registry::Registry;
 
-/// The user. In the host's audit log, it is `vc:CLUSTER:atoll-auto-join`.
+/// The user. Its name in the host's audit log is `vc:CLUSTER:atoll-auto-join`.
 const USER: &str = "atoll-auto-join";
 /// The group of administrators of the virtual cluster. It has no rights on the host.
 const GROUP: &str = "system:masters";
@@ -53,14 +53,14 @@ impl Tunnelled {
 
 impl Route for Tunnelled {
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, RouteError> {
-        let vacancy = self.registry.vacancy(&self.cluster, None).await?;
+        let reservation = self.registry.reserve(&self.cluster, None).await?;
         let head = self.head(&request);
         let body = request.into_body();
-        let (mut stream, answer) = vacancy.open(head, body.is_empty())?.split();
+        let (mut stream, pending) = reservation.open(head, body.is_empty())?.split();
         if !body.is_empty() {
             send_bytes(&mut stream, body, true).await.map_err(|error| RouteError::Broken(error.into()))?;
         }
-        let (response, _lease) = answer.wait().await?;
+        let (response, _lease) = pending.wait().await?;
         let (parts, body) = response.into_parts();
         Ok(Response::from_parts(parts, collect(body).await?))
     }

@@ -29,7 +29,7 @@ fn there(pointer: &str, value: Value) -> Value {
 }
 
 fn verdict(cluster: &Value) -> Found {
-    judge(&member(), ID, cluster)
+    compare(&member(), ID, cluster)
 }
 
 #[test]
@@ -43,17 +43,17 @@ fn a_cluster_with_our_id_is_ours_whoever_joined_it() {
 }
 
 #[test]
-fn what_is_not_ours_is_told_and_left_alone() {
-    let taken = |cluster: &Value| match verdict(cluster) {
-        Found::Taken(taken) => taken,
+fn conflicts_are_distinguished() {
+    let conflict = |cluster: &Value| match verdict(cluster) {
+        Found::Conflict(conflict) => conflict,
         found => panic!("{found:?}"),
     };
-    assert!(matches!(taken(&there("/spec/id", "9".into())), Taken::OtherId { theirs, .. } if theirs == "9"));
-    assert!(matches!(taken(&there("/spec/id", Value::Null)), Taken::OtherId { .. }));
-    let keeper = there("/metadata/labels", json!({KEPT_BY: "another"}));
-    assert!(matches!(taken(&keeper), Taken::OtherKeeper { theirs, .. } if theirs == "another"));
-    assert!(matches!(taken(&there("/spec/syncMode", "Pull".into())), Taken::Pull(_)));
-    assert!(matches!(taken(&there("/metadata/deletionTimestamp", "2026".into())), Taken::Leaving(_)));
+    assert!(matches!(conflict(&there("/spec/id", "9".into())), Conflict::OtherId { theirs, .. } if theirs == "9"));
+    assert!(matches!(conflict(&there("/spec/id", Value::Null)), Conflict::OtherId { .. }));
+    let managed = there("/metadata/labels", json!({KEPT_BY: "another"}));
+    assert!(matches!(conflict(&managed), Conflict::OtherManager { theirs, .. } if theirs == "another"));
+    assert!(matches!(conflict(&there("/spec/syncMode", "Pull".into())), Conflict::Pull(_)));
+    assert!(matches!(conflict(&there("/metadata/deletionTimestamp", "2026".into())), Conflict::Leaving(_)));
 }
 
 #[test]
