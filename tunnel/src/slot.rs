@@ -1,19 +1,24 @@
 //! The unread data of one stream.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::{fmt, mem};
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use http_body::Frame;
-use protocol::settings::FRAME_OVERHEAD;
+use protocol::settings::{FRAME_OVERHEAD, MAX_FRAME};
 
 use crate::Owner;
 
 /// A sweep packs frames that are shorter than this, in bytes.
 const SMALL: usize = 4096;
+
+/// The maximum length of packed frames, in bytes. The consumer may hold one chunk that it cannot send, and `hyper` puts a whole
+/// chunk into its send queue as soon as the client's window allows one byte. No budget counts these chunks. So a chunk is never
+/// longer than a frame, and is an allocation of its own.
+const MAX_PACKED: usize = MAX_FRAME as usize;
 
 /// Why a stream ended early.
 #[derive(Debug, thiserror::Error)]
@@ -122,17 +127,13 @@ impl State {
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(Some(Err(InboundError::Evicted)));
         };
-        let taken = match self.taken.pop_front() {
-            Some(bytes) => Some(bytes),
-            None if !self.packed.is_empty() => Some(self.packed.split().freeze()),
-            None => None,
-        };
-        if let Some(bytes) = taken {
-            self.cost = if self.taken.is_empty() && self.packed.is_empty() {
-                0
-            } else {
-                self.cost.saturating_sub(bytes.len() + FRAME_OVERHEAD)
-            };
+        if let Some(bytes) = self.taken.pop_front() {
+            self.cost -= bytes.len() + FRAME_OVERHEAD;
+            return Poll::Ready(Some(release(stream, bytes)));
+        }
+        if !self.packed.is_empty() {
+            let bytes = mem::take(&mut self.packed).freeze();
+            self.cost -= bytes.len();
             return Poll::Ready(Some(release(stream, bytes)));
         }
         if let Some(err) = self.failed.take() {
@@ -193,12 +194,17 @@ impl State {
         loop {
             match stream.poll_data(cx) {
                 Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL => {
+                    if self.packed.len() + bytes.len() > MAX_PACKED {
+                        self.cost += FRAME_OVERHEAD;
+                        self.taken.push_back(mem::take(&mut self.packed).freeze());
+                    }
                     self.cost += bytes.len();
                     self.packed.extend_from_slice(&bytes);
                 }
                 Poll::Ready(Some(Ok(bytes))) => {
                     if !self.packed.is_empty() {
-                        self.taken.push_back(self.packed.split().freeze());
+                        self.cost += FRAME_OVERHEAD;
+                        self.taken.push_back(mem::take(&mut self.packed).freeze());
                     }
                     self.cost += bytes.len() + FRAME_OVERHEAD;
                     self.taken.push_back(bytes);

@@ -14,6 +14,7 @@ use h2::server::SendResponse;
 use h2::{RecvStream, SendStream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use protocol::settings::MAX_FRAME;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
 use tokio::sync::mpsc;
 use tunnel::inbound::InboundError;
@@ -98,6 +99,31 @@ async fn tiny_unread_frames_do_not_end_the_tunnel() {
     let read = slow.collect().await.unwrap().to_bytes();
     assert_eq!(read.len(), 50_001);
     assert!(read.ends_with(b"k!"));
+}
+
+/// The consumer may hold a chunk that no budget counts.
+#[tokio::test(start_paused = true)]
+async fn packed_frames_leave_in_chunks_of_a_frame() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (mut slow, mut sender) = pair.open(&budget).await;
+    for _ in 0..300 {
+        send_bytes(&mut sender, Bytes::from(vec![b'k'; 1_000]), false).await.unwrap();
+    }
+    send_bytes(&mut sender, Bytes::from(vec![b'l'; 50_000]), true).await.unwrap();
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    let mut left = budget.sweep().held;
+    assert!((350_000..351_000).contains(&left), "{left}");
+    let mut read = Vec::new();
+    while let Some(chunk) = poll_fn(|cx| slow.poll_chunk(cx)).await {
+        let chunk = chunk.unwrap();
+        assert!(chunk.len() <= MAX_FRAME as usize, "{}", chunk.len());
+        let held = budget.sweep().held;
+        assert!(held + chunk.len() <= left, "{held} of {left} after {}", chunk.len());
+        left = held;
+        read.extend_from_slice(&chunk);
+    }
+    assert_eq!((left, read.len(), &read[299_999..300_001]), (0, 350_000, &b"kl"[..]));
 }
 
 #[tokio::test(start_paused = true)]
