@@ -1,8 +1,7 @@
 //! The receiving half of a stream.
 //!
 //! Two parties read it: its consumer, which forwards the bytes as fast as its own peer reads them, and the sweep of the
-//! [`Budget`], which skips streams whose consumer waits for data. A mutex separates them. It is almost never contended,
-//! because a sweep happens only four times a second.
+//! [`Budget`]. A mutex separates them. It is almost never contended, because a sweep happens only four times a second.
 
 use std::pin::Pin;
 use std::sync::Arc;

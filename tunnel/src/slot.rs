@@ -41,8 +41,9 @@ struct State {
     owner: Owner,
     /// `None` after an eviction, which frees the memory in `h2`.
     stream: Option<RecvStream>,
-    /// Whether the consumer waits for data, so that `h2` has its waker. A sweep would replace that waker.
-    waiting: bool,
+    /// The waker of the consumer, if it waits for data. A sweep gives it to `h2` again. The consumer may also have been woken and
+    /// not have polled, for example because it sends something else first; then data may wait that only a sweep finds.
+    waiting: Option<Waker>,
     /// Frames that sweeps took out of `h2`, in order. Their flow-control capacity is not released yet.
     taken: VecDeque<Bytes>,
     /// Packed small frames, after those in `taken`.
@@ -61,7 +62,7 @@ impl Slot {
         let state = State {
             owner: Owner::NOBODY,
             stream: Some(stream),
-            waiting: false,
+            waiting: None,
             taken: VecDeque::new(),
             packed: BytesMut::new(),
             cost: 0,
@@ -123,7 +124,7 @@ impl fmt::Debug for Slot {
 
 impl State {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, InboundError>>> {
-        self.waiting = false;
+        self.waiting = None;
         let Some(stream) = &mut self.stream else {
             return Poll::Ready(Some(Err(InboundError::Evicted)));
         };
@@ -155,7 +156,7 @@ impl State {
                     return Poll::Ready(None);
                 }
                 Poll::Pending => {
-                    self.waiting = true;
+                    self.waiting = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
             }
@@ -170,7 +171,7 @@ impl State {
             Poll::Ready(Ok(trailers)) => Poll::Ready(trailers.map(|map| Ok(Frame::trailers(map)))),
             Poll::Ready(Err(err)) => Poll::Ready(Some(Err(InboundError::Stream(err)))),
             Poll::Pending => {
-                self.waiting = true;
+                self.waiting = Some(cx.waker().clone());
                 Poll::Pending
             }
         }
@@ -184,14 +185,22 @@ impl State {
     }
 
     fn absorb(&mut self) -> usize {
-        let Some(stream) = &mut self.stream else {
-            return 0;
-        };
-        if self.waiting || self.ended || self.failed.is_some() {
-            return self.cost;
+        let waker = self.waiting.take();
+        let found = self.take_unread(&mut Context::from_waker(waker.as_ref().unwrap_or(Waker::noop())));
+        match waker {
+            Some(waker) if found => waker.wake(),
+            waker => self.waiting = waker,
         }
-        let cx = &mut Context::from_waker(Waker::noop());
-        loop {
+        self.cost
+    }
+
+    /// Takes frames out of `h2` until there are no more. Returns whether there was anything, or the end.
+    fn take_unread(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(stream) = &mut self.stream else {
+            return false;
+        };
+        let mut found = false;
+        while !self.ended && self.failed.is_none() {
             match stream.poll_data(cx) {
                 Poll::Ready(Some(Ok(bytes))) if bytes.len() < SMALL => {
                     if self.packed.len() + bytes.len() > MAX_PACKED {
@@ -209,17 +218,13 @@ impl State {
                     self.cost += bytes.len() + FRAME_OVERHEAD;
                     self.taken.push_back(bytes);
                 }
-                Poll::Ready(Some(Err(err))) => {
-                    self.failed = Some(err);
-                    return self.cost;
-                }
-                Poll::Ready(None) => {
-                    self.ended = true;
-                    return self.cost;
-                }
-                Poll::Pending => return self.cost,
+                Poll::Ready(Some(Err(err))) => self.failed = Some(err),
+                Poll::Ready(None) => self.ended = true,
+                Poll::Pending => break,
             }
+            found = true;
         }
+        found
     }
 }
 

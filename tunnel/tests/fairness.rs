@@ -6,7 +6,8 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -183,6 +184,46 @@ async fn a_sweep_never_steals_the_wakeup_of_a_waiting_reader() {
     }
     send_bytes(&mut sender, Bytes::new(), true).await.unwrap();
     assert_eq!(reader.await.unwrap(), 500);
+}
+
+/// As a watch whose task was woken, but sends a bookmark of its own before it polls the stream again.
+#[tokio::test(start_paused = true)]
+async fn a_sweep_finds_data_whose_reader_was_woken_and_does_something_else() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(200_000);
+    let (mut inbound, mut sender) = pair.open(&budget).await;
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    assert!(inbound.poll_chunk(&mut Context::from_waker(&waker)).is_pending());
+    assert_eq!((budget.sweep().held, wakes.count()), (0, 0));
+
+    send_bytes(&mut sender, Bytes::from(vec![b'e'; 100_000]), false).await.unwrap();
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    let woken = wakes.count();
+    assert!(woken > 0);
+    assert!((100_000..101_000).contains(&budget.sweep().held), "{:?}", budget.sweep());
+    assert!(wakes.count() > woken, "the sweep has taken what the reader was woken for");
+
+    send_bytes(&mut sender, Bytes::from(vec![b'e'; 150_000]), false).await.unwrap();
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    assert_eq!(budget.sweep().reset, 1);
+    let polled = inbound.poll_chunk(&mut Context::from_waker(&waker));
+    assert!(matches!(polled, Poll::Ready(Some(Err(InboundError::Evicted)))));
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wakes {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[tokio::test(start_paused = true)]
