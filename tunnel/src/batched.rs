@@ -1,4 +1,4 @@
-//! Many frames in one write.
+//! Writes many frames at once.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,9 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection above TLS on which the frames of many streams leave together.
 ///
-/// `h2` flushes behind every DATA frame, and a TLS stream makes a record and a system call of every flush. Within a turn
-/// ([`Turns`]), flushes are put off to its end: thirty small answers that are ready together are one record and one
-/// call. Large writes pass by without a copy, and an idle connection holds nothing. Outside of turns, a flush is a flush.
+/// `h2` flushes after every DATA frame, and a TLS stream makes a record and a system call of every flush. Within a turn
+/// ([`Turns`]), flushes are delayed to its end: thirty small responses that are ready together are one record and one
+/// system call. Large writes are not copied, and an idle connection has no buffer. Outside of turns, flushes are not
+/// delayed.
 #[derive(Debug)]
 pub struct Batched<S>(Arc<Mutex<State<S>>>);
 
@@ -23,27 +24,27 @@ pub struct Turns<S>(Arc<Mutex<State<S>>>);
 #[derive(Debug)]
 struct State<S> {
     io: S,
-    /// Accepted and not written.
+    /// Bytes that were accepted and are not written yet.
     waiting: BytesMut,
-    /// A turn is under way.
+    /// Whether a turn is in progress.
     in_turn: bool,
-    /// What the flush at the end of a turn failed with: for the next turn to know.
+    /// The error of the flush at the end of a turn. The next turn reports it.
     failed: Option<io::ErrorKind>,
 }
 
-/// What is gathered at most: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes of one write,
-/// and which leave in one call. `h2` writes the heads of all responses that are ready before their bodies, so less would often
-/// separate them, and the peer would wake up for both.
+/// The maximum number of bytes that wait: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes
+/// of one write and sends in one system call. `h2` writes the heads of all responses that are ready before their bodies. With
+/// a smaller buffer, they would often be sent separately, and the peer would wake up twice.
 const BATCH: usize = 64 * 1024;
 
-/// A longer write fills records by itself, so it is not copied: the payload of one record. Also the first allocation for what
-/// is gathered.
+/// Longer writes are not copied, because they fill TLS records by themselves: the payload of one record, in bytes. It is also
+/// the initial capacity of the buffer.
 const LARGE: usize = 16 * 1024;
 
 // === impl Batched ===
 
 impl<S> Batched<S> {
-    /// Around a connection, for the writer of frames, and for the task that polls the writer.
+    /// Wraps a connection. The first value is for the writer of frames, and the second one for the task that polls the writer.
     pub fn new(io: S) -> (Self, Turns<S>) {
         let state = Arc::new(Mutex::new(State { io, waiting: BytesMut::new(), in_turn: false, failed: None }));
         (Self(Arc::clone(&state)), Turns(state))
@@ -109,7 +110,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Batched<S> {
 // === impl Turns ===
 
 impl<S: AsyncWrite + Unpin> Turns<S> {
-    /// Polls, and then flushes once.
+    /// Calls `poll` as one turn: delays its flushes, and then flushes once.
     pub fn poll<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         lock(&self.0).in_turn = true;
         let polled = poll(cx);
@@ -128,7 +129,7 @@ impl<S: AsyncWrite + Unpin> Turns<S> {
 // === impl State ===
 
 impl<S: AsyncWrite + Unpin> State<S> {
-    /// Writes what waits.
+    /// Writes all waiting bytes.
     fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.waiting.is_empty() {
             let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.waiting))?;
@@ -137,7 +138,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
             }
             self.waiting.advance(written);
         }
-        // Hundreds of tunnels wait; none of them needs memory for it.
+        // An idle tunnel needs no buffer.
         self.waiting = BytesMut::new();
         Poll::Ready(Ok(()))
     }
@@ -147,7 +148,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
-    /// Makes room for so many bytes; `false` if they are too many to wait.
+    /// Makes room for this many bytes. Returns `false` if they are written without a copy.
     fn poll_room(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<io::Result<bool>> {
         if let Some(kind) = self.failed {
             return Poll::Ready(Err(kind.into()));
@@ -177,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// Keeps what is written, or fails; nothing is ever read.
+    /// Records writes, or fails. Nothing can be read.
     #[derive(Default)]
     struct Written {
         writes: Vec<Vec<u8>>,

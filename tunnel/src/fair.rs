@@ -4,8 +4,8 @@
 //! lists are length-prefixed. The bytes of such bodies are charged to the share of one cluster and to the total. If a
 //! reservation fails, the caller must refuse the request (429 with `Retry-After`).
 //!
-//! After a reservation, a cluster never holds more than is free. So one greedy cluster leaves half of the total to the
-//! others, two leave a third, and a cluster that holds nothing always finds room.
+//! After a reservation, a cluster never holds more than what is still free. So one greedy cluster leaves half of the total
+//! to the others, and two leave a third. A cluster that holds nothing can always reserve something.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ struct Pool {
     held: Mutex<usize>,
 }
 
-/// Bytes with the reservation that pays for them.
+/// Bytes with their reservation.
 struct Charged {
     bytes: Bytes,
     _reservation: Reservation,
@@ -74,7 +74,7 @@ impl fmt::Debug for FairBudget {
 impl Share {
     /// Charges units; `None` if the share or the whole budget has no room for them.
     pub fn reserve(&self, units: usize) -> Option<Reservation> {
-        self.take(units).then(|| Reservation { share: self.clone(), units })
+        self.charge(units).then(|| Reservation { share: self.clone(), units })
     }
 
     /// An empty reservation, which can grow.
@@ -87,11 +87,11 @@ impl Share {
         self.held.load(Ordering::Relaxed)
     }
 
-    fn take(&self, units: usize) -> bool {
+    fn charge(&self, units: usize) -> bool {
         let Pool { limit, share_limit, held: total } = &*self.pool;
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(own), Some(all)) = (self.held().checked_add(units), total.checked_add(units)) else { return false };
-        // Nothing is no burden, whatever others hold.
+        // Zero units always fit.
         let fits = units == 0 || (own <= *share_limit && all <= *limit && own <= *limit - all);
         if fits {
             *total = all;
@@ -100,7 +100,7 @@ impl Share {
         fits
     }
 
-    fn give_back(&self, units: usize) {
+    fn release(&self, units: usize) {
         if units == 0 {
             return;
         }
@@ -122,7 +122,7 @@ impl Reservation {
     /// Charges more units. If there is no room, returns `false` and leaves the charge unchanged.
     #[must_use]
     pub fn grow(&mut self, units: usize) -> bool {
-        let grown = self.share.take(units);
+        let grown = self.share.charge(units);
         if grown {
             self.units += units;
         }
@@ -151,7 +151,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.share.give_back(self.units);
+        self.share.release(self.units);
     }
 }
 

@@ -1,8 +1,8 @@
 //! HTTP/2 streams of a tunnel: as bodies, as byte pipes, and under one memory budget.
 //!
-//! This crate uses `h2` directly and not through a client library, because it decides the settings that make a tunnel
-//! fair ([`protocol::settings`]), and when a frame is read. What is *not* here: dialling, TLS, registration, routing,
-//! Kubernetes. Nothing spawns a task; callers do.
+//! This crate uses `h2` directly and not through a client library, because it must control the HTTP/2 settings
+//! ([`protocol::settings`]) and the time at which a frame is read. What is *not* here: dialling, TLS, registration, routing,
+//! Kubernetes. This crate spawns no tasks.
 //!
 //! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`], [`owner`] and
 //! [`inbound`] (receiving), [`outbound`] (sending), [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead

@@ -1,4 +1,4 @@
-//! The sending half of a stream: capacity first, then bytes.
+//! Sends bodies and bytes on a stream, within its flow-control capacity.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,18 +11,18 @@ use http_body::Body;
 /// Why a body was not sent to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError<E> {
-    /// The peer does not want more (a client went away), or the tunnel ended. Nobody's fault.
+    /// The peer has reset the stream, for example because its client has disconnected, or the tunnel has ended.
     #[error("the tunnel's stream was closed by the peer")]
     Closed(#[source] h2::Error),
-    /// The body failed; the stream was reset so that the peer does not take it for whole.
+    /// The body failed. The stream was reset, so that the peer does not take it for complete.
     #[error("the body ended early")]
     Body(#[source] E),
 }
 
-/// Sends a whole body and ends the stream. Returns the bytes sent.
+/// Sends a whole body and ends the stream. Returns the number of bytes sent.
 ///
-/// A watch may be silent for minutes, so the peer's reset is awaited together with the body's next frame: a client that
-/// leaves ends the upstream request at once.
+/// Waits for a reset by the peer together with the next frame of the body, because a watch may be silent for minutes. So the
+/// caller can end the upstream request as soon as its client resets it.
 pub async fn send_body<B>(body: B, mut stream: SendStream<Bytes>) -> Result<u64, SendError<B::Error>>
 where
     B: Body<Data = Bytes>,
@@ -65,7 +65,7 @@ where
     }
 }
 
-/// Sends bytes as fast as the peer's windows allow. An empty chunk is not sent unless it is the last: `h2` ends a
+/// Sends bytes as fast as the peer's windows allow. An empty chunk is sent only if it is the last one: `h2` ends a
 /// connection after a hundred empty frames.
 pub async fn send_bytes(stream: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> Result<(), h2::Error> {
     while !bytes.is_empty() {
@@ -84,7 +84,7 @@ pub async fn send_bytes(stream: &mut SendStream<Bytes>, mut bytes: Bytes, last: 
     Ok(())
 }
 
-/// Waits until some of the reserved capacity is there.
+/// Waits until a part of the reserved capacity is available, and returns the available capacity.
 pub(crate) async fn capacity(stream: &mut SendStream<Bytes>) -> Result<usize, h2::Error> {
     if stream.capacity() > 0 {
         return Ok(stream.capacity());

@@ -1,4 +1,4 @@
-//! Who is charged for unread bytes.
+//! Owners of unread bytes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

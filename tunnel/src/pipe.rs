@@ -1,5 +1,5 @@
-//! Bytes between a socket and a stream, both ways, each direction ending by itself (RFC 9113 section 8.5: CONNECT keeps
-//! TCP's half-close as END_STREAM).
+//! Copies bytes between a socket and a stream in both directions. Each direction ends separately: the half-close of TCP is
+//! END_STREAM (RFC 9113 section 8.5).
 
 use std::future::poll_fn;
 use std::io;
@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use crate::inbound::{Inbound, InboundError};
 use crate::outbound::capacity;
 
-/// One read from the socket: four TLS records.
+/// The maximum length of one read from the socket, in bytes: four TLS records.
 const CHUNK: usize = 64 * 1024;
 
-/// How long a socket may take for what came before a reset.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// The time limit for the socket to accept the bytes that arrived before a reset.
+const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes that went through a pipe.
+/// The numbers of bytes that a pipe has copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// From the socket into the tunnel.
@@ -30,7 +30,7 @@ pub struct Traffic {
     pub from_tunnel: u64,
 }
 
-/// Why a pipe broke. What the socket said before is delivered; a stream that broke is reset.
+/// Why a pipe broke. The bytes that the socket had sent before are still delivered. A stream that broke is reset.
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
     /// The socket failed.
@@ -46,8 +46,8 @@ pub enum PipeError {
 
 /// Copies until both directions have ended, or one has failed.
 ///
-/// A socket that takes nothing more may still have something to say: an API server closes the connection of an `exec`
-/// when its last words are written, while the client is still taking its leave. So that failure alone cuts nothing.
+/// If the socket accepts no more bytes, its own bytes are still copied to their end: an API server closes the connection
+/// of an `exec` after its last bytes, while the client may still send its closing frames.
 pub async fn pipe<S>(
     socket: S,
     mut inbound: Inbound,
@@ -59,13 +59,13 @@ where
 {
     let (mut reader, mut writer) = tokio::io::split(socket);
     let Traffic { into_tunnel, from_tunnel } = traffic;
-    let (said_all, is_deaf) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (has_sent_all, is_write_closed) = (AtomicBool::new(false), AtomicBool::new(false));
     let result = {
         let mut sending = pin!(send(&mut reader, &mut outbound, into_tunnel));
         let mut receiving = pin!(async {
             match receive(&mut inbound, &mut writer, from_tunnel).await {
-                Err(PipeError::Socket(_)) if !said_all.load(Ordering::Relaxed) => {
-                    is_deaf.store(true, Ordering::Relaxed);
+                Err(PipeError::Socket(_)) if !has_sent_all.load(Ordering::Relaxed) => {
+                    is_write_closed.store(true, Ordering::Relaxed);
                     discard(&mut inbound).await
                 }
                 received => received,
@@ -73,15 +73,15 @@ where
         });
         tokio::select! {
             sent = &mut sending => match sent {
-                Ok(()) if is_deaf.load(Ordering::Relaxed) => Ok(()),
+                Ok(()) if is_write_closed.load(Ordering::Relaxed) => Ok(()),
                 Ok(()) => {
-                    said_all.store(true, Ordering::Relaxed);
+                    has_sent_all.store(true, Ordering::Relaxed);
                     receiving.await
                 }
-                // The other side has reset the stream. What it said before is on its way to the socket.
+                // The other side has reset the stream. The socket still gets the bytes that arrived before.
                 Err(PipeError::Outbound(error)) => {
-                    said_all.store(true, Ordering::Relaxed);
-                    let _ends_too = timeout(LAST_WORDS, receiving).await;
+                    has_sent_all.store(true, Ordering::Relaxed);
+                    let _received = timeout(LAST_BYTES_TIMEOUT, receiving).await;
                     Err(PipeError::Outbound(error))
                 }
                 failed => failed,
@@ -94,8 +94,8 @@ where
     };
     match &result {
         Ok(()) => {}
-        // What the socket said before it failed may still be in the queue, which a reset empties. So the stream ends as
-        // if the socket had; whatever passes through here says itself where it ends.
+        // The last bytes of the socket may still be in the send queue, and a reset would discard them. So the stream ends
+        // normally. The protocol inside shows whether it is complete.
         Err(PipeError::Socket(_)) => drop(outbound.send_data(Bytes::new(), true)),
         Err(PipeError::Inbound(_) | PipeError::Outbound(_)) => outbound.send_reset(Reason::CANCEL),
     }
@@ -108,7 +108,7 @@ where
 {
     let mut buffer = BytesMut::new();
     loop {
-        // Capacity first: what cannot be sent is left in the socket, where TCP holds the sender back.
+        // Capacity first: bytes that cannot be sent stay in the socket, so that TCP slows down the sender.
         outbound.reserve_capacity(CHUNK);
         let granted = capacity(outbound).await.map_err(PipeError::Outbound)?.min(CHUNK);
         buffer.reserve(granted);
@@ -134,19 +134,19 @@ where
 {
     while let Some(chunk) = poll_fn(|cx| inbound.poll_chunk(cx)).await {
         let chunk = match chunk {
-            // This is not an error: the other side has sent everything and reads no more (RFC 9113, section 8.1).
+            // Not an error: the other side has sent everything, and reads no more (RFC 9113 section 8.1).
             Err(InboundError::Stream(error)) if error.reason() == Some(Reason::NO_ERROR) => break,
             chunk => chunk.map_err(PipeError::Inbound)?,
         };
         writer.write_all(&chunk).await.map_err(PipeError::Socket)?;
-        // TLS writers buffer; a keystroke must not wait for the next one.
+        // A TLS writer buffers, and a keystroke must not wait for the next one.
         writer.flush().await.map_err(PipeError::Socket)?;
         *count += chunk.len() as u64;
     }
     writer.shutdown().await.map_err(PipeError::Socket)
 }
 
-/// Takes what nobody will read, so that it does not hold back others.
+/// Reads and drops the rest of a stream, so that it does not use up the memory budget of the tunnel.
 async fn discard(inbound: &mut Inbound) -> Result<(), PipeError> {
     while let Some(chunk) = poll_fn(|cx| inbound.poll_chunk(cx)).await {
         chunk.map_err(PipeError::Inbound)?;

@@ -1,4 +1,4 @@
-//! The builders of both ends, with every number that matters set deliberately.
+//! The HTTP/2 builders of both ends. They set every limit explicitly.
 
 use protocol::settings as agreed;
 
@@ -11,7 +11,7 @@ pub fn client() -> h2::client::Builder {
         .max_frame_size(agreed::MAX_FRAME)
         .max_header_list_size(agreed::MAX_HEADER_LIST)
         .max_send_buffer_size(agreed::MAX_SEND_BUFFER)
-        // Until the agent's SETTINGS arrive; it allows as many.
+        // Until the agent's SETTINGS arrive, which have the same value.
         .initial_max_send_streams(agreed::MAX_STREAMS as usize)
         // The agent never opens streams.
         .max_concurrent_streams(0)
@@ -19,14 +19,14 @@ pub fn client() -> h2::client::Builder {
         // The budget of this crate counts small frames, per stream; h2's counts them per connection and would end all
         // streams for one slow reader of watch events.
         .data_frame_budget(usize::MAX)
-        // An agent that keeps breaking the protocol loses the tunnel, but not for what a thousand clients' early
-        // cancels look like.
+        // An agent that continually violates the protocol loses the tunnel. The limit is high, because the cancelled requests
+        // of a thousand clients can look like violations.
         .max_local_error_reset_streams(Some(100_000));
     builder
 }
 
-/// The agent's end: HTTP/2 server on the connection that it dialled. It trusts the proxy-server's framing, since that is
-/// the only peer and its certificate was checked.
+/// The agent's end: HTTP/2 server on the connection that it dialled. It does not limit the protocol errors of its peer,
+/// because the proxy-server is the only peer, and its certificate was verified.
 pub fn server() -> h2::server::Builder {
     let mut builder = h2::server::Builder::new();
     builder
