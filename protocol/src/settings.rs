@@ -26,9 +26,9 @@ pub const MAX_FRAME: u32 = 64 * 1024;
 /// token, a few hundred groups and a long selector.
 pub const MAX_HEADER_LIST: u32 = 256 * 1024;
 
-/// The bytes that `h2` may buffer for sending on one stream. Senders request capacity first, so this needs to hold only one
-/// more body chunk.
-pub const MAX_SEND_BUFFER: usize = 1024 * 1024;
+/// The bytes that `h2` may buffer for sending on one stream: one frame that is being written, and the next one. What is on its way
+/// over a long distance is not here, but in the buffer of the socket.
+pub const MAX_SEND_BUFFER: usize = 2 * MAX_FRAME as usize;
 
 /// The maximum number of streams that the peer opened and reset before they were accepted. When an API server restarts, many
 /// clients cancel at the same time; the default of 20 would end the connection with GOAWAY.

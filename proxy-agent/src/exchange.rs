@@ -62,8 +62,8 @@ mod write;
 
 use std::sync::Arc;
 
-use ::tunnel::Inbound;
 use ::tunnel::outbound::send_body;
+use ::tunnel::{Inbound, Outbound};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderValue, Method, Request, Response, header};
@@ -146,9 +146,10 @@ impl Exchange {
                 if bodiless {
                     return Ok(());
                 }
+                let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
                 tokio::select! {
                     biased;
-                    sent = send_body(body, stream) => if let Err(error) = sent {
+                    sent = send_body(body, outbound) => if let Err(error) = sent {
                         debug!(error = &error as &dyn std::error::Error, "response ended early");
                     },
                     // Dropping the stream resets it, so that the client does not take the body for complete.
@@ -201,7 +202,7 @@ impl Exchange {
         };
         match exchanged {
             Ok(switched) => tokio::select! {
-                carried = switched.carry(respond, &mut record) => carried,
+                carried = switched.carry(respond, &cluster.lasting.send_queue, &mut record) => carried,
                 () = cluster.lasting.end.cancelled() => Ok(()),
             },
             Err(refusal) => refuse(refusal, &mut record, accept.as_ref(), false, respond),

@@ -2,13 +2,15 @@
 //! must allow both, whatever the proxy-server requests.
 
 mod destination;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
 use ::tunnel::pipe::{Traffic, pipe};
-use ::tunnel::{Inbound, Owner};
+use ::tunnel::{FairBudget, Inbound, Outbound, Owner, Share};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Request, Response, StatusCode};
@@ -19,18 +21,31 @@ use tracing::{info, warn};
 
 pub use destination::{Destination, InvalidDestination};
 
+/// The bytes that may wait for tunnels to send them, for all these streams. Each physical cluster may have half, and so may all
+/// destinations together.
+const SEND_QUEUE: usize = 32 * 1024 * 1024;
+
 /// The timeout of a TCP connection inside the site.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The addresses that the agent may dial.
 #[derive(Debug)]
 pub struct Layer4 {
-    /// The API server of each physical cluster, and the owner of its streams.
-    physical: HashMap<ClusterName, (Authority, Owner)>,
+    /// The API server of each physical cluster, and what its streams are charged to.
+    physical: HashMap<ClusterName, (Authority, Shares)>,
     /// The other destinations.
     destinations: Vec<Destination>,
-    /// The owner of the streams to them.
+    /// What the streams to them are charged to.
+    shares: Shares,
+}
+
+/// What the memory of streams is charged to.
+#[derive(Debug)]
+struct Shares {
+    /// For the bytes that the agent has not read.
     owner: Owner,
+    /// For the bytes that wait for a tunnel.
+    queue: Share,
 }
 
 // === impl Layer4 ===
@@ -41,8 +56,10 @@ impl Layer4 {
         physical: impl IntoIterator<Item = (ClusterName, Authority)>,
         destinations: impl IntoIterator<Item = Destination>,
     ) -> Self {
-        let physical = physical.into_iter().map(|(name, address)| (name, (address, Owner::new())));
-        Self { physical: physical.collect(), destinations: destinations.into_iter().collect(), owner: Owner::new() }
+        let queue = FairBudget::new(SEND_QUEUE, SEND_QUEUE / 2);
+        let shares = || Shares { owner: Owner::new(), queue: queue.share() };
+        let physical = physical.into_iter().map(|(name, address)| (name, (address, shares()))).collect();
+        Self { physical, destinations: destinations.into_iter().collect(), shares: shares() }
     }
 
     /// Serves a stream to a physical cluster. The address comes from the configuration of this agent, not from the
@@ -54,10 +71,7 @@ impl Layer4 {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         match self.physical.get(cluster) {
-            Some((address, owner)) => {
-                request.body().set_owner(*owner);
-                forward(address, request.into_body(), respond).await
-            }
+            Some((address, shares)) => forward(address, shares, request.into_body(), respond).await,
             None => refuse(respond, StatusCode::NOT_FOUND, NotConnected::NotServed),
         }
     }
@@ -67,15 +81,20 @@ impl Layer4 {
         let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
         match authority {
             Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
-                request.body().set_owner(self.owner);
-                forward(&authority, request.into_body(), respond).await
+                forward(&authority, &self.shares, request.into_body(), respond).await
             }
             _ => refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed),
         }
     }
 }
 
-async fn forward(address: &Authority, inbound: Inbound, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+async fn forward(
+    address: &Authority,
+    shares: &Shares,
+    inbound: Inbound,
+    mut respond: SendResponse<Bytes>,
+) -> Result<(), h2::Error> {
+    inbound.set_owner(shares.owner);
     let socket = match dial(address).await {
         Ok(socket) => socket,
         Err(error) => {
@@ -83,7 +102,7 @@ async fn forward(address: &Authority, inbound: Inbound, mut respond: SendRespons
             return refuse(respond, StatusCode::BAD_GATEWAY, reason(&error));
         }
     };
-    let outbound = respond.send_response(Response::new(()), false)?;
+    let outbound = Outbound::charged(respond.send_response(Response::new(()), false)?, shares.queue.clone());
     let mut traffic = Traffic::default();
     let result = pipe(socket, inbound, outbound, &mut traffic).await;
     let Traffic { into_tunnel, from_tunnel } = traffic;

@@ -2,7 +2,8 @@
 //!
 //! Most bodies stream. Some cannot: a request body must be mapped before its first byte may go upstream, and protobuf
 //! lists are length-prefixed. The bytes of such bodies are charged to the share of one cluster and to the total. If a
-//! reservation fails, the caller must refuse the request (429 with `Retry-After`).
+//! reservation fails, the caller must refuse the request (429 with `Retry-After`). Only bytes that are freed without the help
+//! of a client may be [waited](Share::wait) for.
 //!
 //! After a reservation, a cluster never holds more than what is still free. So one greedy cluster leaves half of the total
 //! to the others, and two leave a third. A cluster that holds nothing can always reserve something.
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 /// A number of units, and the limit of each share. Clones are the same budget.
 #[derive(Clone)]
@@ -21,8 +23,16 @@ pub struct FairBudget(Arc<Pool>);
 #[derive(Clone)]
 pub struct Share {
     pool: Arc<Pool>,
+    own: Arc<Own>,
+}
+
+/// What belongs to one share.
+#[derive(Default)]
+struct Own {
     /// Units that this share holds. It changes only under the pool's lock.
-    held: Arc<AtomicUsize>,
+    held: AtomicUsize,
+    /// Whoever waits for room holds it. Others queue for it in order.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// Units that are charged to a share until this is dropped.
@@ -36,6 +46,8 @@ struct Pool {
     share_limit: usize,
     /// Units that all shares hold.
     held: Mutex<usize>,
+    /// Notified whenever units are given back.
+    freed: Notify,
 }
 
 /// Bytes with their reservation.
@@ -49,12 +61,12 @@ struct Charged {
 impl FairBudget {
     /// A budget of `limit` units in all, and of `share_limit` units for each share.
     pub fn new(limit: usize, share_limit: usize) -> Self {
-        Self(Arc::new(Pool { limit, share_limit, held: Mutex::default() }))
+        Self(Arc::new(Pool { limit, share_limit, held: Mutex::default(), freed: Notify::new() }))
     }
 
     /// A share for one more cluster.
     pub fn share(&self) -> Share {
-        Share { pool: Arc::clone(&self.0), held: Arc::default() }
+        Share { pool: Arc::clone(&self.0), own: Arc::default() }
     }
 
     /// Units held by all shares.
@@ -77,6 +89,27 @@ impl Share {
         self.charge(units).then(|| Reservation { share: self.clone(), units })
     }
 
+    /// Charges units as soon as there is room. Callers that wait get it in the order in which they asked. Charges no more than an
+    /// idle budget has room for, so it does not wait for ever.
+    pub async fn wait(&self, units: usize) -> Reservation {
+        let units = units.min(self.pool.share_limit).min(self.pool.limit / 2);
+        let _turn = self.own.turn.lock().await;
+        loop {
+            // Before the attempt, so that it misses nothing that is given back after it.
+            let freed = self.pool.freed.notified();
+            if let Some(reservation) = self.reserve(units) {
+                return reservation;
+            }
+            freed.await;
+        }
+    }
+
+    /// The same, if nobody waits and there is room now.
+    pub fn reserve_in_turn(&self, units: usize) -> Option<Reservation> {
+        let _turn = self.own.turn.try_lock().ok()?;
+        self.reserve(units)
+    }
+
     /// An empty reservation, which can grow.
     pub fn nothing(&self) -> Reservation {
         Reservation { share: self.clone(), units: 0 }
@@ -84,18 +117,18 @@ impl Share {
 
     /// Units that this share holds.
     pub fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.own.held.load(Ordering::Relaxed)
     }
 
     fn charge(&self, units: usize) -> bool {
-        let Pool { limit, share_limit, held: total } = &*self.pool;
+        let Pool { limit, share_limit, held: total, .. } = &*self.pool;
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(own), Some(all)) = (self.held().checked_add(units), total.checked_add(units)) else { return false };
         // Zero units always fit.
         let fits = units == 0 || (own <= *share_limit && all <= *limit && own <= *limit - all);
         if fits {
             *total = all;
-            self.held.store(own, Ordering::Relaxed);
+            self.own.held.store(own, Ordering::Relaxed);
         }
         fits
     }
@@ -106,7 +139,9 @@ impl Share {
         }
         let mut total = self.pool.held.lock().unwrap_or_else(PoisonError::into_inner);
         *total -= units;
-        self.held.fetch_sub(units, Ordering::Relaxed);
+        self.own.held.fetch_sub(units, Ordering::Relaxed);
+        drop(total);
+        self.pool.freed.notify_waiters();
     }
 }
 
@@ -179,6 +214,8 @@ impl AsRef<[u8]> for Charged {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     #[test]
@@ -217,6 +254,48 @@ mod tests {
             assert!(budget.share().reserve(free / 2).is_some());
             held.clear();
         }
+    }
+
+    #[test]
+    fn those_who_wait_for_room_get_it_in_order() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let budget = FairBudget::new(100, 50);
+        let share = budget.share();
+        let held = share.reserve(50).unwrap();
+        let mut first = Box::pin(share.wait(30));
+        let mut second = Box::pin(share.wait(1));
+        assert!(first.as_mut().poll(&mut cx).is_pending() && second.as_mut().poll(&mut cx).is_pending());
+        drop(held);
+        assert!(share.reserve_in_turn(1).is_none() && second.as_mut().poll(&mut cx).is_pending());
+        let Poll::Ready(first) = first.as_mut().poll(&mut cx) else { panic!("there is room") };
+        let Poll::Ready(second) = second.as_mut().poll(&mut cx) else { panic!("there is room") };
+        assert_eq!((first.units(), second.units(), budget.held()), (30, 1, 31));
+        assert!(share.reserve_in_turn(1).is_some());
+    }
+
+    #[test]
+    fn whoever_waits_and_leaves_holds_up_nobody() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let budget = FairBudget::new(100, 50);
+        let share = budget.share();
+        let held = share.reserve(50).unwrap();
+        let mut leaves = Box::pin(share.wait(30));
+        let mut stays = Box::pin(share.wait(30));
+        assert!(leaves.as_mut().poll(&mut cx).is_pending() && stays.as_mut().poll(&mut cx).is_pending());
+        drop(leaves);
+        assert!(stays.as_mut().poll(&mut cx).is_pending());
+        // Another share has room all the time.
+        assert!(budget.share().reserve_in_turn(25).is_some());
+        drop(held);
+        assert!(stays.as_mut().poll(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn more_than_an_idle_budget_has_is_not_waited_for() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let share = FairBudget::new(100, 80).share();
+        let Poll::Ready(reservation) = Box::pin(share.wait(1_000)).as_mut().poll(&mut cx) else { panic!("idle") };
+        assert_eq!(reservation.units(), 50);
     }
 
     #[test]

@@ -23,4 +23,5 @@ pub use batched::{Batched, Turns};
 pub use budget::Budget;
 pub use fair::{FairBudget, Reservation, Share};
 pub use inbound::Inbound;
+pub use outbound::Outbound;
 pub use owner::Owner;

@@ -1,4 +1,8 @@
 //! Sends bodies and bytes on a stream, within its flow-control capacity.
+//!
+//! `h2` grants capacity only within the windows of the peer. So the bytes in its send queue wait only for the connection: if a
+//! client does not read, the window of its stream is empty, and no more of its bytes are queued. But if the connection is slow,
+//! many streams fill the queue. An [`Outbound`] charges its queued bytes to a [`Share`], and waits for room.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,6 +11,14 @@ use std::task::{Poll, ready};
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http_body::Body;
+
+use crate::{Reservation, Share};
+
+/// The first bytes of a stream are not charged, so that short responses need no accounting. With the overhead of their chunks.
+const FREE: usize = 8 * 1024;
+
+/// The memory that a chunk takes in the queue, in addition to its bytes.
+const CHUNK_OVERHEAD: usize = 256;
 
 /// Why a body was not sent to its end.
 #[derive(Debug, thiserror::Error)]
@@ -19,14 +31,25 @@ pub enum SendError<E> {
     Body(#[source] E),
 }
 
+/// The sending half of a stream, with the share to which the bytes in the send queue of `h2` are charged.
+#[derive(Debug)]
+pub struct Outbound {
+    stream: SendStream<Bytes>,
+    /// `None` if the bytes are not charged.
+    share: Option<Share>,
+    /// What may still be sent without a charge.
+    free: usize,
+}
+
 /// Sends a whole body and ends the stream. Returns the number of bytes sent.
 ///
 /// Waits for a reset by the peer together with the next frame of the body, because a watch may be silent for minutes. So the
 /// caller can end the upstream request as soon as its client resets it.
-pub async fn send_body<B>(body: B, mut stream: SendStream<Bytes>) -> Result<u64, SendError<B::Error>>
+pub async fn send_body<B>(body: B, outbound: impl Into<Outbound>) -> Result<u64, SendError<B::Error>>
 where
     B: Body<Data = Bytes>,
 {
+    let mut outbound = outbound.into();
     let mut body = pin!(body);
     let mut sent = 0;
     loop {
@@ -34,30 +57,30 @@ where
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
             }
-            let closed = ready!(stream.poll_reset(cx));
+            let closed = ready!(outbound.stream.poll_reset(cx));
             Poll::Ready(Err(SendError::Closed(closed.map_or_else(|err| err, h2::Error::from))))
         });
         match frame.await? {
             None => {
-                stream.send_data(Bytes::new(), true).map_err(SendError::Closed)?;
+                outbound.stream.send_data(Bytes::new(), true).map_err(SendError::Closed)?;
                 return Ok(sent);
             }
             Some(Err(err)) => {
-                stream.send_reset(Reason::INTERNAL_ERROR);
+                outbound.stream.send_reset(Reason::INTERNAL_ERROR);
                 return Err(SendError::Body(err));
             }
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(bytes) => {
                     let last = body.is_end_stream();
                     sent += bytes.len() as u64;
-                    send_bytes(&mut stream, bytes, last).await.map_err(SendError::Closed)?;
+                    outbound.send(bytes, last).await.map_err(SendError::Closed)?;
                     if last {
                         return Ok(sent);
                     }
                 }
                 Err(frame) => {
                     let trailers = frame.into_trailers().unwrap_or_default();
-                    stream.send_trailers(trailers).map_err(SendError::Closed)?;
+                    outbound.stream.send_trailers(trailers).map_err(SendError::Closed)?;
                     return Ok(sent);
                 }
             },
@@ -69,9 +92,7 @@ where
 /// connection after a hundred empty frames.
 pub async fn send_bytes(stream: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> Result<(), h2::Error> {
     while !bytes.is_empty() {
-        stream.reserve_capacity(bytes.len());
-        let granted = capacity(stream).await?;
-        let chunk = bytes.split_to(granted.min(bytes.len()));
+        let chunk = next_chunk(stream, &mut bytes).await?;
         let end = last && bytes.is_empty();
         stream.send_data(chunk, end)?;
         if end {
@@ -82,6 +103,13 @@ pub async fn send_bytes(stream: &mut SendStream<Bytes>, mut bytes: Bytes, last: 
         stream.send_data(Bytes::new(), true)?;
     }
     Ok(())
+}
+
+/// Waits until `h2` takes some of the bytes, and splits them off.
+async fn next_chunk(stream: &mut SendStream<Bytes>, bytes: &mut Bytes) -> Result<Bytes, h2::Error> {
+    stream.reserve_capacity(bytes.len());
+    let granted = capacity(stream).await?;
+    Ok(bytes.split_to(granted.min(bytes.len())))
 }
 
 /// Waits until a part of the reserved capacity is available, and returns the available capacity.
@@ -97,6 +125,74 @@ pub(crate) async fn capacity(stream: &mut SendStream<Bytes>) -> Result<usize, h2
                 None => Poll::Ready(Err(h2::Error::from(Reason::STREAM_CLOSED))),
             };
         }
+    })
+    .await
+}
+
+// === impl Outbound ===
+
+impl Outbound {
+    /// A stream whose queued bytes are charged to this share.
+    pub fn charged(stream: SendStream<Bytes>, share: Share) -> Self {
+        Self { stream, share: Some(share), free: FREE }
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut SendStream<Bytes> {
+        &mut self.stream
+    }
+
+    /// The same as [`send_bytes`].
+    async fn send(&mut self, mut bytes: Bytes, last: bool) -> Result<(), h2::Error> {
+        while !bytes.is_empty() {
+            let chunk = next_chunk(&mut self.stream, &mut bytes).await?;
+            let end = last && bytes.is_empty();
+            self.queue(chunk, end).await?;
+            if end {
+                return Ok(());
+            }
+        }
+        if last {
+            self.stream.send_data(Bytes::new(), true)?;
+        }
+        Ok(())
+    }
+
+    /// Queues bytes for which there is capacity, as soon as the share has room for them. The charge ends when `h2` drops them,
+    /// which it does when it has written them to the connection.
+    pub(crate) async fn queue(&mut self, bytes: Bytes, end: bool) -> Result<(), h2::Error> {
+        let cost = bytes.len() + CHUNK_OVERHEAD;
+        let Some(share) = &self.share else {
+            return self.stream.send_data(bytes, end);
+        };
+        if let Some(free) = self.free.checked_sub(cost) {
+            self.free = free;
+            return self.stream.send_data(bytes, end);
+        }
+        self.free = 0;
+        let reservation = match share.reserve_in_turn(cost) {
+            Some(reservation) => reservation,
+            None => wait(share, cost, &mut self.stream).await?,
+        };
+        self.stream.send_data(reservation.attach(bytes), end)
+    }
+}
+
+impl From<SendStream<Bytes>> for Outbound {
+    /// A stream whose bytes are not charged.
+    fn from(stream: SendStream<Bytes>) -> Self {
+        Self { stream, share: None, free: 0 }
+    }
+}
+
+/// Waits for room. Fails if the peer resets the stream before.
+async fn wait(share: &Share, cost: usize, stream: &mut SendStream<Bytes>) -> Result<Reservation, h2::Error> {
+    let mut room = pin!(share.wait(cost));
+    poll_fn(|cx| {
+        if let Poll::Ready(reservation) = room.as_mut().poll(cx) {
+            return Poll::Ready(Ok(reservation));
+        }
+        let reset = ready!(stream.poll_reset(cx));
+        Poll::Ready(Err(reset.map_or_else(|err| err, h2::Error::from)))
     })
     .await
 }

@@ -8,15 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use h2::{Reason, SendStream};
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::inbound::{Inbound, InboundError};
-use crate::outbound::capacity;
+use crate::outbound::{Outbound, capacity};
 
 /// The maximum length of one read from the socket, in bytes: four TLS records.
 const CHUNK: usize = 64 * 1024;
+
+/// A shorter read is copied out of the buffer, in bytes.
+const SHORT: usize = CHUNK / 4;
 
 /// The time limit for the socket to accept the bytes that arrived before a reset.
 const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,12 +54,13 @@ pub enum PipeError {
 pub async fn pipe<S>(
     socket: S,
     mut inbound: Inbound,
-    mut outbound: SendStream<Bytes>,
+    outbound: impl Into<Outbound>,
     traffic: &mut Traffic,
 ) -> Result<(), PipeError>
 where
     S: AsyncRead + AsyncWrite,
 {
+    let mut outbound = outbound.into();
     let (mut reader, mut writer) = tokio::io::split(socket);
     let Traffic { into_tunnel, from_tunnel } = traffic;
     let (has_sent_all, is_write_closed) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -96,35 +100,39 @@ where
         Ok(()) => {}
         // The last bytes of the socket may still be in the send queue, and a reset would discard them. So the stream ends
         // normally. The protocol inside shows whether it is complete.
-        Err(PipeError::Socket(_)) => drop(outbound.send_data(Bytes::new(), true)),
-        Err(PipeError::Inbound(_) | PipeError::Outbound(_)) => outbound.send_reset(Reason::CANCEL),
+        Err(PipeError::Socket(_)) => drop(outbound.stream().send_data(Bytes::new(), true)),
+        Err(PipeError::Inbound(_) | PipeError::Outbound(_)) => outbound.stream().send_reset(Reason::CANCEL),
     }
     result
 }
 
-async fn send<R>(reader: &mut R, outbound: &mut SendStream<Bytes>, count: &mut u64) -> Result<(), PipeError>
+async fn send<R>(reader: &mut R, outbound: &mut Outbound, count: &mut u64) -> Result<(), PipeError>
 where
     R: AsyncRead + Unpin,
 {
     let mut buffer = BytesMut::new();
     loop {
         // Capacity first: bytes that cannot be sent stay in the socket, so that TCP slows down the sender.
-        outbound.reserve_capacity(CHUNK);
-        let granted = capacity(outbound).await.map_err(PipeError::Outbound)?.min(CHUNK);
+        let stream = outbound.stream();
+        stream.reserve_capacity(CHUNK);
+        let granted = capacity(stream).await.map_err(PipeError::Outbound)?.min(CHUNK);
         buffer.reserve(granted);
         let mut window = (&mut *reader).take(granted as u64);
         let read = tokio::select! {
             read = window.read_buf(&mut buffer) => read.map_err(PipeError::Socket)?,
-            reset = poll_fn(|cx| outbound.poll_reset(cx)) => {
+            reset = poll_fn(|cx| stream.poll_reset(cx)) => {
                 let err = reset.map_or_else(|err| err, h2::Error::from);
                 return Err(PipeError::Outbound(err));
             }
         };
         if read == 0 {
-            return outbound.send_data(Bytes::new(), true).map_err(PipeError::Outbound);
+            return stream.send_data(Bytes::new(), true).map_err(PipeError::Outbound);
         }
         *count += read as u64;
-        outbound.send_data(buffer.split().freeze(), false).map_err(PipeError::Outbound)?;
+        // A short read must not keep the whole buffer in the queue.
+        let chunk = if read < SHORT { Bytes::copy_from_slice(&buffer) } else { buffer.split().freeze() };
+        buffer.clear();
+        outbound.queue(chunk, false).await.map_err(PipeError::Outbound)?;
     }
 }
 

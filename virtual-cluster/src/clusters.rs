@@ -53,6 +53,10 @@ const WATCHES: usize = 48 * 1024 * 1024;
 /// own budget, because they are charged before the client is authenticated.
 const HEADS: usize = 32 * 1024 * 1024;
 
+/// The bytes of responses and sessions that may wait for tunnels to send them, for all virtual clusters. Each may have half. They
+/// keep the sockets of slow tunnels filled; what is on its way is not here.
+const SEND_QUEUE: usize = 32 * 1024 * 1024;
+
 /// The number of kinds of one virtual cluster whose objects the agent may list at a time in its own name. For the
 /// host's API Priority and Fairness, all requests of the agent are one flow, so one cluster could delay the others.
 const SCANS: usize = 2;
@@ -68,6 +72,7 @@ pub struct VirtualClusters {
     lists: FairBudget,
     watches: FairBudget,
     heads: FairBudget,
+    send_queue: FairBudget,
     in_flight: MaxInFlight,
     parsed: Arc<Semaphore>,
     reserved: Reserved,
@@ -113,6 +118,8 @@ pub struct LastingState {
     pub in_flight: InFlight,
     /// The memory budget of its requests.
     pub memory: Memory,
+    /// Its part of what waits for tunnels to send it.
+    pub send_queue: Share,
     /// The limits for its large objects.
     pub large_objects: Arc<LargeObjectLimits>,
     /// The rate limit for its bodies that cost the host much.
@@ -207,6 +214,7 @@ impl VirtualClusters {
             lists: FairBudget::new(LISTS, DEFAULT_LIST_LIMIT),
             watches: FairBudget::new(WATCHES, WATCHES / 3),
             heads: FairBudget::new(HEADS, HEADS / 2),
+            send_queue: FairBudget::new(SEND_QUEUE, SEND_QUEUE / 2),
             in_flight: MaxInFlight::default(),
             parsed: Arc::new(Semaphore::new(PARSED)),
         };
@@ -244,6 +252,7 @@ impl VirtualClusters {
             end: CancellationToken::new(),
             in_flight: self.in_flight.share(),
             memory,
+            send_queue: self.send_queue.share(),
             large_objects: Arc::new(LargeObjectLimits::new(Arc::clone(&self.parsed))),
             write_rate: Arc::default(),
             seats: Arc::default(),

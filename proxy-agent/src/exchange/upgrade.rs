@@ -5,7 +5,7 @@
 
 use ::tunnel::outbound::send_body;
 use ::tunnel::pipe::{Traffic, pipe};
-use ::tunnel::{Inbound, Reservation};
+use ::tunnel::{Inbound, Outbound, Reservation, Share};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request};
@@ -121,8 +121,13 @@ impl Handshake {
 // === impl Answer ===
 
 impl Answer {
-    /// Sends the response to the client, and then forwards bytes or the body.
-    pub(crate) async fn carry(self, mut respond: SendResponse<Bytes>, record: &mut Record) -> Result<(), h2::Error> {
+    /// Sends the response to the client, and then forwards bytes or the body. What waits for the tunnel is charged to `queue`.
+    pub(crate) async fn carry(
+        self,
+        mut respond: SendResponse<Bytes>,
+        queue: &Share,
+        record: &mut Record,
+    ) -> Result<(), h2::Error> {
         let Self(answer, _in_flight) = self;
         match answer {
             HostAnswer::Upgraded { head, host, client } => {
@@ -134,7 +139,7 @@ impl Answer {
                     response.headers_mut().remove(name);
                 }
                 record.write(StatusCode::SWITCHING_PROTOCOLS, response.headers_mut());
-                let outbound = respond.send_response(response, false)?;
+                let outbound = Outbound::charged(respond.send_response(response, false)?, queue.clone());
                 let mut traffic = Traffic::default();
                 if let Err(error) = pipe(host, client, outbound, &mut traffic).await {
                     debug!(error = &error as &dyn std::error::Error, ?traffic, "upgraded stream ended with an error");
@@ -150,8 +155,8 @@ impl Answer {
                 if head.status() == StatusCode::OK {
                     *head.status_mut() = StatusCode::BAD_REQUEST;
                 }
-                let stream = respond.send_response(head, bodiless)?;
-                if !bodiless && let Err(error) = send_body(body, stream).await {
+                let outbound = Outbound::charged(respond.send_response(head, bodiless)?, queue.clone());
+                if !bodiless && let Err(error) = send_body(body, outbound).await {
                     debug!(error = &error as &dyn std::error::Error, "response ended early");
                 }
                 Ok(())

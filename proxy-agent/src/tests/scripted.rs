@@ -8,6 +8,7 @@ mod order;
 mod refusals;
 mod resets;
 mod retries;
+mod send_queue;
 mod unread;
 mod upgrades;
 mod waits;
