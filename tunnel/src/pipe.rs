@@ -24,6 +24,9 @@ const SHORT: usize = CHUNK / 4;
 /// The time limit for the socket to accept the bytes that arrived before a reset.
 const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The time limit for one direction of a session after the other one has ended.
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The numbers of bytes that a pipe has copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -47,20 +50,56 @@ pub enum PipeError {
     Outbound(#[source] h2::Error),
 }
 
+/// What the end of one direction means for the other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    /// Nothing.
+    Each,
+    /// It ends soon.
+    Both,
+}
+
 /// Copies until both directions have ended, or one has failed.
 ///
 /// If the socket accepts no more bytes, its own bytes are still copied to their end: an API server closes the connection
 /// of an `exec` after its last bytes, while the client may still send its closing frames.
 pub async fn pipe<S>(
     socket: S,
-    mut inbound: Inbound,
+    inbound: Inbound,
     outbound: impl Into<Outbound>,
     traffic: &mut Traffic,
 ) -> Result<(), PipeError>
 where
     S: AsyncRead + AsyncWrite,
 {
-    let mut outbound = outbound.into();
+    copy(socket, inbound, outbound.into(), traffic, Ends::Each).await
+}
+
+/// The same for a connection that has switched protocols. The other direction ends at the latest 5 s after the first one:
+/// otherwise a session whose pod has exited would last until its client disconnects. kube-apiserver ends both as soon as one has
+/// ended (`ServeHTTP` in apimachinery's `pkg/util/proxy/upgradeaware.go`).
+pub async fn pipe_session<S>(
+    socket: S,
+    inbound: Inbound,
+    outbound: impl Into<Outbound>,
+    traffic: &mut Traffic,
+) -> Result<(), PipeError>
+where
+    S: AsyncRead + AsyncWrite,
+{
+    copy(socket, inbound, outbound.into(), traffic, Ends::Both).await
+}
+
+async fn copy<S>(
+    socket: S,
+    mut inbound: Inbound,
+    mut outbound: Outbound,
+    traffic: &mut Traffic,
+    ends: Ends,
+) -> Result<(), PipeError>
+where
+    S: AsyncRead + AsyncWrite,
+{
     let (mut reader, mut writer) = tokio::io::split(socket);
     let Traffic { into_tunnel, from_tunnel } = traffic;
     let (has_sent_all, is_write_closed) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -70,7 +109,7 @@ where
             match receive(&mut inbound, &mut writer, from_tunnel).await {
                 Err(PipeError::Socket(_)) if !has_sent_all.load(Ordering::Relaxed) => {
                     is_write_closed.store(true, Ordering::Relaxed);
-                    discard(&mut inbound).await
+                    ends.after_the_other(discard(&mut inbound)).await
                 }
                 received => received,
             }
@@ -80,7 +119,7 @@ where
                 Ok(()) if is_write_closed.load(Ordering::Relaxed) => Ok(()),
                 Ok(()) => {
                     has_sent_all.store(true, Ordering::Relaxed);
-                    receiving.await
+                    ends.after_the_other(receiving).await
                 }
                 // The other side has reset the stream. The socket still gets the bytes that arrived before.
                 Err(PipeError::Outbound(error)) => {
@@ -91,16 +130,20 @@ where
                 failed => failed,
             },
             received = &mut receiving => match received {
-                Ok(()) => sending.await,
+                Ok(()) => ends.after_the_other(sending).await,
                 failed => failed,
             },
         }
     };
+    let result = match result {
+        // The other side of a session has sent everything and reads no more: it may be the first to end this direction.
+        Err(PipeError::Outbound(error)) if ends == Ends::Both && error.reason() == Some(Reason::NO_ERROR) => Ok(()),
+        result => result,
+    };
     match &result {
-        Ok(()) => {}
         // The last bytes of the socket may still be in the send queue, and a reset would discard them. So the stream ends
-        // normally. The protocol inside shows whether it is complete.
-        Err(PipeError::Socket(_)) => drop(outbound.stream().send_data(Bytes::new(), true)),
+        // normally. The protocol inside shows whether it is complete. This does nothing if the stream has ended.
+        Ok(()) | Err(PipeError::Socket(_)) => drop(outbound.stream().send_data(Bytes::new(), true)),
         Err(PipeError::Inbound(_) | PipeError::Outbound(_)) => outbound.stream().send_reset(Reason::CANCEL),
     }
     result
@@ -160,4 +203,16 @@ async fn discard(inbound: &mut Inbound) -> Result<(), PipeError> {
         chunk.map_err(PipeError::Inbound)?;
     }
     Ok(())
+}
+
+// === impl Ends ===
+
+impl Ends {
+    /// Runs a direction after the other one has ended.
+    async fn after_the_other(self, direction: impl Future<Output = Result<(), PipeError>>) -> Result<(), PipeError> {
+        match self {
+            Self::Each => direction.await,
+            Self::Both => timeout(SESSION_END_TIMEOUT, direction).await.unwrap_or(Ok(())),
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -16,10 +17,12 @@ use h2::{RecvStream, SendStream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use protocol::settings::MAX_FRAME;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tunnel::inbound::InboundError;
 use tunnel::outbound::{SendError, send_body, send_bytes};
+use tunnel::pipe::{PipeError, Traffic, pipe, pipe_session};
 use tunnel::{Budget, Inbound, Owner, settings};
 
 /// Both ends of one tunnel: streams that the client opens come out of `accepted`.
@@ -27,6 +30,8 @@ struct Pair {
     client: SendRequest<Bytes>,
     accepted: mpsc::UnboundedReceiver<(Request<RecvStream>, SendResponse<Bytes>)>,
 }
+
+type Piped = JoinHandle<Result<Traffic, PipeError>>;
 
 impl Pair {
     async fn new() -> Self {
@@ -52,6 +57,25 @@ impl Pair {
         (Inbound::new(body, budget), sender)
     }
 
+    /// Opens a stream that joins two sockets, as the proxy-server and the agent do it for a session. Returns the client and the
+    /// host, and both pipes.
+    async fn session(&mut self, budget: &Arc<Budget>) -> (DuplexStream, DuplexStream, Piped, Piped) {
+        let request = Request::post("https://x/").body(()).unwrap();
+        let (response, from_client) = self.client.send_request(request, false).unwrap();
+        let (request, mut respond) = self.accepted.recv().await.unwrap();
+        let to_client = respond.send_response(Response::new(()), false).unwrap();
+        let from_agent = Inbound::new(response.await.unwrap().into_body(), budget);
+        let from_tunnel = Inbound::new(request.into_body(), budget);
+        let piped = |socket, inbound, outbound| {
+            tokio::spawn(async move {
+                let mut traffic = Traffic::default();
+                pipe_session(socket, inbound, outbound, &mut traffic).await.map(|()| traffic)
+            })
+        };
+        let ((client, near), (host, far)) = (duplex(1024), duplex(1024));
+        (client, host, piped(near, from_agent, from_client), piped(far, from_tunnel, to_client))
+    }
+
     async fn small_get(&mut self, budget: &Arc<Budget>) -> Bytes {
         let (inbound, mut sender) = self.open(budget).await;
         send_bytes(&mut sender, Bytes::from_static(b"hello"), true).await.unwrap();
@@ -63,8 +87,7 @@ async fn fill(sender: &mut SendStream<Bytes>, chunk: usize) {
     // Until the stream's window is full: capacity that is not granted at once will not come without a reader.
     loop {
         sender.reserve_capacity(chunk);
-        let granted =
-            tokio::time::timeout(std::time::Duration::from_millis(50), poll_fn(|cx| sender.poll_capacity(cx)));
+        let granted = tokio::time::timeout(Duration::from_millis(50), poll_fn(|cx| sender.poll_capacity(cx)));
         match granted.await {
             Ok(Some(Ok(granted))) => sender.send_data(Bytes::from(vec![b'x'; granted.min(chunk)]), false).unwrap(),
             _ => return,
@@ -258,8 +281,8 @@ async fn half_close_passes_through_a_pipe() {
 
     let (mut client, socket) = duplex(1024);
     let piped = tokio::spawn(async move {
-        let mut traffic = tunnel::pipe::Traffic::default();
-        tunnel::pipe::pipe(socket, from_agent, request_body, &mut traffic).await.map(|()| traffic)
+        let mut traffic = Traffic::default();
+        pipe(socket, from_agent, request_body, &mut traffic).await.map(|()| traffic)
     });
 
     client.write_all(b"all of the question").await.unwrap();
@@ -273,6 +296,63 @@ async fn half_close_passes_through_a_pipe() {
     assert_eq!(answer, "the answer");
     let traffic = piped.await.unwrap().unwrap();
     assert_eq!((traffic.into_tunnel, traffic.from_tunnel), (19, 10));
+}
+
+/// The pod of a session exits, and its client keeps the connection open.
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_for_a_client_that_stays_when_the_host_has_ended_it() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (mut client, mut host, near, far) = pair.session(&budget).await;
+    host.write_all(b"exited").await.unwrap();
+    host.shutdown().await.unwrap();
+    let mut heard = String::new();
+    client.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "exited");
+
+    // What the client says in the meantime still arrives.
+    client.write_all(b"goodbye").await.unwrap();
+    let mut heard = [0; 7];
+    host.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"goodbye");
+
+    let traffic = tokio::time::timeout(Duration::from_secs(60), near).await.unwrap().unwrap().unwrap();
+    assert_eq!((traffic.into_tunnel, traffic.from_tunnel), (7, 6));
+    tokio::time::timeout(Duration::from_secs(60), far).await.unwrap().unwrap().unwrap();
+    assert!(client.write_all(b"more").await.is_err(), "the proxy-server has closed the connection");
+}
+
+/// The agent ends both directions first: it has sent everything, and resets the one that it does not read.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_the_agent_ends_is_whole() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (response, from_client) =
+        pair.client.send_request(Request::post("https://x/").body(()).unwrap(), false).unwrap();
+    let (request, mut respond) = pair.accepted.recv().await.unwrap();
+    let mut to_client = respond.send_response(Response::new(()), false).unwrap();
+    let from_agent = Inbound::new(response.await.unwrap().into_body(), &budget);
+    send_bytes(&mut to_client, Bytes::from_static(b"exited"), true).await.unwrap();
+    drop((request, respond, to_client));
+
+    let (mut client, near) = duplex(1024);
+    pipe_session(near, from_agent, from_client, &mut Traffic::default()).await.unwrap();
+    let mut heard = String::new();
+    client.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "exited");
+}
+
+/// The other way round: a client that leaves gets no more.
+#[tokio::test(start_paused = true)]
+async fn a_session_ends_for_a_pod_that_stays_when_the_client_has_ended_it() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::new(usize::MAX);
+    let (mut client, mut host, near, far) = pair.session(&budget).await;
+    client.shutdown().await.unwrap();
+    assert_eq!(host.read(&mut [0; 1]).await.unwrap(), 0);
+    tokio::time::timeout(Duration::from_secs(60), near).await.unwrap().unwrap().unwrap();
+    let _either_way = tokio::time::timeout(Duration::from_secs(60), far).await.unwrap().unwrap();
+    assert!(host.write_all(b"more").await.is_err(), "the agent has closed the connection");
 }
 
 /// A socket whose peer has closed it: it takes nothing more, and then its last words are read.
@@ -337,15 +417,11 @@ async fn last_words(is_reset: bool) {
     let from_tunnel = Inbound::new(request.into_body(), &budget);
 
     let socket = Closed { written_to: false, last_words: vec![b"words", b"last "], is_reset, waker: None };
-    let far = tokio::spawn(async move {
-        tunnel::pipe::pipe(socket, from_tunnel, to_client, &mut tunnel::pipe::Traffic::default()).await
-    });
+    let far = tokio::spawn(async move { pipe(socket, from_tunnel, to_client, &mut Traffic::default()).await });
     let (mut client, near) = duplex(1024);
     // The client takes its leave, and keeps its direction open.
     send_bytes(&mut from_client, Bytes::from_static(b"goodbye"), false).await.unwrap();
-    let near = tokio::spawn(async move {
-        tunnel::pipe::pipe(near, from_agent, from_client, &mut tunnel::pipe::Traffic::default()).await
-    });
+    let near = tokio::spawn(async move { pipe(near, from_agent, from_client, &mut Traffic::default()).await });
     let mut heard = [0; 10];
     client.read_exact(&mut heard).await.unwrap();
     assert_eq!(&heard, b"last words", "reset: {is_reset}");

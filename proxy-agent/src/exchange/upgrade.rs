@@ -4,7 +4,7 @@
 //! HTTP/1.1 upgrade on a separate connection. After its response 101, bytes are forwarded in both directions.
 
 use ::tunnel::outbound::send_body;
-use ::tunnel::pipe::{Traffic, pipe};
+use ::tunnel::pipe::{Traffic, pipe_session};
 use ::tunnel::{Inbound, Outbound, Reservation, Share};
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -141,7 +141,7 @@ impl Answer {
                 record.write(StatusCode::SWITCHING_PROTOCOLS, response.headers_mut());
                 let outbound = Outbound::charged(respond.send_response(response, false)?, queue.clone());
                 let mut traffic = Traffic::default();
-                if let Err(error) = pipe(host, client, outbound, &mut traffic).await {
+                if let Err(error) = pipe_session(host, client, outbound, &mut traffic).await {
                     debug!(error = &error as &dyn std::error::Error, ?traffic, "upgraded stream ended with an error");
                 }
                 Ok(())

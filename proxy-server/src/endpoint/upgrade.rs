@@ -89,7 +89,7 @@ impl Upgrade {
             };
             let mut traffic = tunnel::pipe::Traffic::default();
             let is_whole = tokio::select! {
-                piped = tunnel::pipe::pipe(io, inbound, outbound, &mut traffic) => match piped {
+                piped = tunnel::pipe::pipe_session(io, inbound, outbound, &mut traffic) => match piped {
                     Ok(()) => true,
                     Err(error) => {
                         debug!(%error, ?traffic, "upgraded connection broke");
