@@ -15,7 +15,9 @@ pub(crate) use bookmarks::beginning;
 pub(crate) use echo::status;
 pub(crate) use overlaid::{Overlaid, Read};
 pub(crate) use proxied::Proxied;
-pub(crate) use response::{Arrivals, ResponseTransform, ShownBody, Upstream, encoding, transform_response, warnings};
+pub(crate) use response::{
+    Arrivals, ListNamespaces, ResponseTransform, ShownBody, Upstream, encoding, transform_response, warnings,
+};
 pub(crate) use review::{Answer, Ruling};
 pub(crate) use whole::Collector;
 

@@ -113,6 +113,12 @@ impl Mapping {
         self
     }
 
+    /// The `newer` names, for the response to the same request.
+    #[must_use]
+    pub fn renewed(self, newer: Self) -> Self {
+        Self { namespaces: self.namespaces.renewed(newer.namespaces), objects: self.objects, ..newer }
+    }
+
     /// The virtual cluster.
     pub fn cluster(&self) -> &ClusterName {
         self.namespaces.cluster()

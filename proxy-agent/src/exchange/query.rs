@@ -16,7 +16,7 @@ use crate::exchange::call::Call;
 use crate::exchange::kinds::RBAC;
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
-use crate::translate::{Arrivals, ResponseTransform, beginning};
+use crate::translate::{Arrivals, ListNamespaces, ResponseTransform, beginning};
 use virtual_cluster::policy::{self, Class};
 
 /// The label with the name of the Namespace, which every Namespace has.
@@ -76,9 +76,13 @@ pub(crate) fn list_transform(
         ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
     } else {
         let (seal, token) = (Arc::clone(&call.services.seal), list_id(call, request));
-        let (counted, large_objects) =
-            (request.namespace().is_some(), Arc::clone(&call.api.cluster.lasting.large_objects));
-        ResponseTransform::List { program, filter, seal, token, counted, large_objects }
+        let (counted, cluster) = (request.namespace().is_some(), Arc::clone(call.api.cluster));
+        let namespaces = if request.verb().is_read() {
+            ListNamespaces::new(cluster, call.services.host.clone())
+        } else {
+            ListNamespaces::without_waiting(cluster)
+        };
+        ResponseTransform::List { program, filter, seal, token, counted, namespaces }
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod classes;
 mod known;
+mod late;
 mod metrics;
 mod node_ports;
 mod order;
@@ -28,6 +29,7 @@ use crate::config::ProxyAgentConfiguration;
 use crate::exchange::Services;
 use known::Known;
 use virtual_cluster::clusters::VirtualClusters;
+use virtual_cluster::namespaces::Namespaces;
 
 const CONFIG: &str = "\
 apiVersion: atoll.dev/v1alpha1
@@ -50,6 +52,7 @@ pub(super) struct Scripted {
     agent: Agent,
     host: Script,
     clusters: Arc<VirtualClusters>,
+    namespaces: Arc<Namespaces>,
     _tasks: Tasks,
 }
 
@@ -113,10 +116,10 @@ impl Scripted {
         if unknown != Unknown::Roles {
             services.clusters.roles().synced().await;
         }
-        let clusters = Arc::clone(&services.clusters);
+        let (clusters, namespaces) = (Arc::clone(&services.clusters), Arc::clone(&services.namespaces));
         let agent = Agent::serve(services).await;
         host.transcript();
-        Self { agent, host, clusters, _tasks: tasks }
+        Self { agent, host, clusters, namespaces, _tasks: tasks }
     }
 
     /// Makes a request for which the host gets exactly one request, besides reviews and discovery.

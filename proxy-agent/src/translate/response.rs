@@ -4,6 +4,7 @@ mod arrivals;
 mod body;
 mod events;
 mod list;
+mod namespaces;
 mod protobuf;
 mod transform;
 mod upstream;
@@ -28,6 +29,7 @@ pub(crate) use body::ShownBody;
 use body::{Engine, stream};
 use events::Events;
 use list::List;
+pub(crate) use namespaces::ListNamespaces;
 pub(crate) use transform::ResponseTransform;
 pub(crate) use upstream::Upstream;
 use virtual_cluster::share::large_objects::LargeObjectLimits;
@@ -96,10 +98,13 @@ pub(crate) async fn transform_response(
             let shown = whole(&view, &program, filter, not_found, &body)?;
             ShownBody::whole(collector.concat(&shown)?, &mut parts.headers)
         }
-        ResponseTransform::List { program, filter, seal, token, counted, large_objects } => {
-            let list = ListStream::new(view.clone(), program, filter).sealing(move |plain| seal.seal(plain, &token));
-            let list = if counted { list.counted() } else { list };
-            stream(body, Engine::List(List::new(list, large_objects)), &mut parts.headers)?
+        ResponseTransform::List { program, filter, seal, token, counted, namespaces } => {
+            // The request may have waited, so the list may be newer than its names.
+            let view = view.clone().renewed(namespaces.mapping());
+            let list = ListStream::new(view, program, filter).sealing(move |plain| seal.seal(plain, &token));
+            let list = List::new(if counted { list.counted() } else { list }, namespaces.large_objects());
+            let list = if namespaces.are_awaited() { list.awaiting(namespaces) } else { list };
+            stream(body, Engine::List(list), &mut parts.headers)?
         }
         ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));

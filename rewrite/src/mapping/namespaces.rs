@@ -67,6 +67,11 @@ impl Namespaces {
         self.recently_deleted = Some(recently_deleted);
     }
 
+    /// The `newer` namespaces, for the response to the same request.
+    pub(super) fn renewed(self, newer: Self) -> Self {
+        Self { requested: self.requested, unknown: self.unknown, ..newer }
+    }
+
     /// The virtual cluster.
     pub(crate) fn cluster(&self) -> &ClusterName {
         &self.cluster

@@ -9,12 +9,14 @@
 //! be distinguished before the array begins, because custom lists have their `kind` after their `items`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::binding;
 use super::error::StreamError;
 use super::filter::{Filter, Verdict};
+use super::item_waits::{ExistingNamespaces, ItemWaits};
 use super::limit::DEFAULT_ITEM_LIMIT;
 use super::object::Reader;
 use super::seal::Seal;
@@ -24,7 +26,7 @@ use super::value_buffer::ValueBuffer;
 use super::whole::View;
 use crate::json::{Cursor, Defect, Edits, Malformed, Outcome, Text, quoted};
 use crate::program::walk;
-use crate::{Program, Sink};
+use crate::{Mapping, Program, Sink};
 
 mod gap;
 
@@ -46,6 +48,7 @@ pub struct ListStream {
     /// The unit that began in an earlier chunk.
     buffer: Option<ValueBuffer>,
     waiting: Option<Waiting>,
+    waits: ItemWaits,
     gap: Gap,
     columns: Columns,
     edits: Edits,
@@ -53,11 +56,24 @@ pub struct ListStream {
     passed: usize,
 }
 
-/// A long unit, and the rest of the chunk in which it ended.
+/// A unit that waits, and what has arrived after it.
 struct Waiting {
-    unit: Bytes,
+    units: Bytes,
+    /// Whether `units` is the one unit that began in an earlier chunk.
+    is_whole: bool,
     rest: Bytes,
 }
+
+/// Why the units of a window were not all handled.
+enum Stop {
+    /// The unit at this offset is incomplete.
+    Incomplete(usize),
+    /// The namespace of the item at this offset is not known.
+    Unknown(usize),
+}
+
+/// The end of a unit, unless it waits.
+type Handled = Option<usize>;
 
 /// What comes next in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +122,7 @@ impl ListStream {
             state: State::Start,
             buffer: None,
             waiting: None,
+            waits: ItemWaits::default(),
             gap: Gap::default(),
             columns: Columns::default(),
             edits: Edits::new(),
@@ -142,6 +159,13 @@ impl ListStream {
         self
     }
 
+    /// Lets an item [wait](Self::unknown) for its namespace if the mapping does not know it. Otherwise, the item is left out.
+    #[must_use]
+    pub fn awaiting_namespaces(mut self) -> Self {
+        self.waits.begin(&mut self.view);
+        self
+    }
+
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error.
     /// If an object is [`waiting`](Self::waiting) afterwards, call [`resume`](Self::resume) before anything else.
     pub fn push(&mut self, chunk: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
@@ -159,34 +183,57 @@ impl ListStream {
             self.buffer = Some(buffer);
             return Ok(());
         };
-        let (unit, rest) = (buffer.into_bytes(), chunk.slice(end..));
-        if unit.len() > self.at_once {
-            self.waiting = Some(Waiting { unit, rest });
+        let (units, rest) = (buffer.into_bytes(), chunk.slice(end..));
+        let waiting = Waiting { units, is_whole: true, rest };
+        if waiting.units.len() > self.at_once {
+            self.waiting = Some(waiting);
             return Ok(());
         }
-        self.collected(&unit, &rest, sink)
+        self.windows(waiting, sink)
     }
 
-    /// The length of the long item that waits for [`resume`](Self::resume), in bytes.
+    /// The length of what waits for [`resume`](Self::resume), in bytes: a long item, or an item whose namespace is
+    /// [unknown](Self::unknown).
     pub fn waiting(&self) -> Option<usize> {
-        self.waiting.as_ref().map(|waiting| waiting.unit.len())
+        self.waiting.as_ref().map(|waiting| waiting.units.len())
     }
 
-    /// Handles the long item that waits, and the rest of its last chunk.
+    /// The host name of the namespace for which an item waits.
+    pub fn unknown(&self) -> Option<&[u8]> {
+        self.waiting.as_ref().and(self.waits.awaited())
+    }
+
+    /// Items in other namespaces than these do not wait, because no other namespace exists.
+    pub fn await_only(&mut self, existing: Arc<ExistingNamespaces>) {
+        self.waits.limit(existing);
+    }
+
+    /// Uses newer names from the next item on.
+    pub fn remap(&mut self, newer: Mapping) {
+        self.waits.remap(&mut self.view, newer);
+    }
+
+    /// Handles what waits, and the rest of its last chunk. It may wait again.
     pub fn resume(&mut self, sink: &mut impl Sink) -> Result<(), StreamError> {
         match self.waiting.take() {
-            Some(Waiting { unit, rest }) => self.collected(&unit, &rest, sink),
+            Some(waiting) => self.windows(waiting, sink),
             None => Ok(()),
         }
     }
 
-    /// Handles a unit that arrived in several chunks, and the rest of the last chunk.
-    fn collected(&mut self, unit: &Bytes, rest: &Bytes, sink: &mut impl Sink) -> Result<(), StreamError> {
-        self.window(unit, true, sink)?;
-        if self.buffer.is_some() {
-            return Err(Malformed { offset: self.passed, defect: Defect::UnexpectedByte }.into());
+    /// Handles a window, and then the rest of its chunk, unless an item waits.
+    fn windows(&mut self, waiting: Waiting, sink: &mut impl Sink) -> Result<(), StreamError> {
+        let Waiting { units, is_whole, rest } = waiting;
+        self.window(&units, is_whole, sink)?;
+        if let Some(waiting) = &mut self.waiting {
+            waiting.rest = rest;
+            return Ok(());
         }
-        self.window(rest, false, sink)
+        match &self.buffer {
+            Some(_) if is_whole => Err(Malformed { offset: self.passed, defect: Defect::UnexpectedByte }.into()),
+            _ if rest.is_empty() => Ok(()),
+            _ => self.window(&rest, false, sink),
+        }
     }
 
     /// Ends the list: there are no more chunks.
@@ -202,13 +249,23 @@ impl ListStream {
     fn window(&mut self, window: &Bytes, whole: bool, sink: &mut impl Sink) -> Result<(), StreamError> {
         let mut output = Output::new(window, sink);
         self.gap.enter_window();
-        let begun = self.units(window, whole, &mut output).map_err(|malformed| self.located(malformed))?;
-        let end = begun.unwrap_or(window.len());
+        let stop = self.units(window, whole, &mut output).map_err(|malformed| self.located(malformed))?;
+        let end = match stop {
+            Some(Stop::Incomplete(start) | Stop::Unknown(start)) => start,
+            None => window.len(),
+        };
         self.leave(end, output);
-        if self.gap.len() > self.limit || window.len() - end > self.limit {
+        if self.gap.len() > self.limit {
             return Err(self.too_long());
         }
-        self.buffer = begun.map(|start| ValueBuffer::begin(&window[start..]));
+        match stop {
+            Some(Stop::Incomplete(start)) if window.len() - start > self.limit => return Err(self.too_long()),
+            Some(Stop::Incomplete(start)) => self.buffer = Some(ValueBuffer::begin(&window[start..])),
+            Some(Stop::Unknown(start)) => {
+                self.waiting = Some(Waiting { units: window.slice(start..), is_whole: whole, rest: Bytes::new() });
+            }
+            None => {}
+        }
         Ok(())
     }
 
@@ -220,11 +277,12 @@ impl ListStream {
         let mut output = Output::new(window, sink);
         self.gap.enter_window();
         match self.unit(window, 0, &mut output) {
-            Ok(end) => {
+            Ok(Some(end)) => {
                 self.leave(end, output);
                 Ok(Some(end))
             }
-            Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => Ok(None),
+            // An item that waits is collected, as an incomplete one.
+            Ok(None) | Err(Malformed { defect: Defect::UnexpectedEnd, .. }) => Ok(None),
             Err(malformed) => Err(self.located(malformed).into()),
         }
     }
@@ -244,13 +302,13 @@ impl ListStream {
         malformed
     }
 
-    /// Scans the text. Returns the start of an incomplete unit.
+    /// Scans the text, as far as possible.
     fn units(
         &mut self,
         window: &Bytes,
         mut whole: bool,
         output: &mut Output<'_, impl Sink>,
-    ) -> Result<Option<usize>, Malformed> {
+    ) -> Result<Option<Stop>, Malformed> {
         let mut cursor = Cursor::new(window, 0, 0);
         while !cursor.is_at_end() {
             if self.pass_mark(&mut cursor, output)? {
@@ -258,11 +316,14 @@ impl ListStream {
             }
             let start = cursor.at();
             if !whole && cursor.is_cut_scalar() {
-                return Ok(Some(start));
+                return Ok(Some(Stop::Incomplete(start)));
             }
             let end = match self.unit(window, start, output) {
-                Ok(end) => end,
-                Err(Malformed { defect: Defect::UnexpectedEnd, .. }) if !whole => return Ok(Some(start)),
+                Ok(Some(end)) => end,
+                Ok(None) => return Ok(Some(Stop::Unknown(start))),
+                Err(Malformed { defect: Defect::UnexpectedEnd, .. }) if !whole => {
+                    return Ok(Some(Stop::Incomplete(start)));
+                }
                 Err(malformed) => return Err(malformed),
             };
             cursor = Cursor::new(window, end, 0);
@@ -313,8 +374,8 @@ impl ListStream {
         Ok(true)
     }
 
-    /// Handles the unit at `start` and returns its end. Changes nothing if it is incomplete.
-    fn unit(&mut self, window: &Bytes, start: usize, output: &mut Output<'_, impl Sink>) -> Result<usize, Malformed> {
+    /// Handles the unit at `start` and returns its end. Changes nothing if it is incomplete, or if it must wait.
+    fn unit(&mut self, window: &Bytes, start: usize, output: &mut Output<'_, impl Sink>) -> Result<Handled, Malformed> {
         self.edits.clear();
         // Only now are containers open around the unit: the list, and the array that an item is in.
         let depth = usize::from(!matches!(self.state, State::FirstKey | State::Key));
@@ -329,8 +390,12 @@ impl ListStream {
                 let verdict = self.item(member, &mut cursor)?;
                 match verdict {
                     Verdict::Shown => {
+                        self.waits.forget();
                         self.gap.keep(start, cursor.at(), output);
                         output.splice(start..cursor.at(), &mut self.edits);
+                    }
+                    Verdict::Foreign | Verdict::Unselected | Verdict::Left if self.waits.must_wait() => {
+                        return Ok(None);
                     }
                     Verdict::Foreign | Verdict::Unselected | Verdict::Left => {
                         self.gap.leave_out(start, cursor.at(), output);
@@ -340,7 +405,7 @@ impl ListStream {
             }
             _ => self.state = State::Colon(Member::of(&cursor.string()?)),
         }
-        Ok(cursor.at())
+        Ok(Some(cursor.at()))
     }
 
     /// An item of a list, or a row of a Table.

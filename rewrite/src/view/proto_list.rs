@@ -1,12 +1,15 @@
 //! Lists in protobuf, which arrive in chunks.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::error::StreamError;
 use super::filter::Filter;
+use super::item_waits::ExistingNamespaces;
 use super::protobuf::List;
 use super::whole::View;
-use crate::Program;
+use crate::{Mapping, Program};
 
 /// Shows a list that arrives in chunks, once it is complete.
 #[derive(Debug)]
@@ -42,7 +45,35 @@ impl ProtoListStream {
         self
     }
 
-    /// Adds the next chunk, of any length. Do not use the stream after an error.
+    /// Lets an item [wait](Self::unknown) for its namespace if the mapping does not know it. Otherwise, the item is left out.
+    #[must_use]
+    pub fn awaiting_namespaces(mut self) -> Self {
+        self.0.await_namespaces();
+        self
+    }
+
+    /// The host name of the namespace for which an item waits.
+    pub fn unknown(&self) -> Option<&[u8]> {
+        self.0.waits.awaited()
+    }
+
+    /// Items in other namespaces than these do not wait, because no other namespace exists.
+    pub fn await_only(&mut self, existing: Arc<ExistingNamespaces>) {
+        self.0.waits.limit(existing);
+    }
+
+    /// Uses newer names from the next item on.
+    pub fn remap(&mut self, newer: Mapping) {
+        self.0.remap(newer);
+    }
+
+    /// Handles the item that waits, and what has arrived after it. It may wait again.
+    pub fn resume(&mut self) -> Result<(), StreamError> {
+        self.0.resume()
+    }
+
+    /// Adds the next chunk, of any length. Do not use the stream after an error. If a namespace is
+    /// [unknown](Self::unknown) afterwards, call [`resume`](Self::resume) before anything else.
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), StreamError> {
         self.0.push(chunk)
     }

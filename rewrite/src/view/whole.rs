@@ -83,6 +83,13 @@ impl View {
         self
     }
 
+    /// Uses `newer` names for the response to the same request.
+    #[must_use]
+    pub fn renewed(mut self, newer: Mapping) -> Self {
+        self.settings.mapping = self.settings.mapping.renewed(newer);
+        self
+    }
+
     /// The names in use.
     pub fn mapping(&self) -> &Mapping {
         &self.settings.mapping

@@ -151,8 +151,8 @@ async fn decide_about(
     let transform = if listed {
         match list_transform(call, request, program(request), Filter::ByNamespace)? {
             // The host also counts objects that the client does not see.
-            ResponseTransform::List { program, filter, seal, token, large_objects, .. } => {
-                ResponseTransform::List { program, filter, seal, token, counted: false, large_objects }
+            ResponseTransform::List { program, filter, seal, token, namespaces, .. } => {
+                ResponseTransform::List { program, filter, seal, token, counted: false, namespaces }
             }
             watch => watch,
         }

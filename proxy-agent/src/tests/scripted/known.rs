@@ -101,15 +101,17 @@ pub(super) fn rights_of_the_agent(received: &Received) -> Option<Reply> {
 }
 
 pub(super) fn namespaces() -> Vec<Value> {
-    let own = |cluster: &str, name: &str| {
-        let labels = json!({"atoll.dev/virtual-cluster": cluster, "atoll.dev/namespace": name});
-        namespace(&format!("{name}-{cluster}"), &labels)
-    };
     let root = |cluster: &str| namespace(&format!("atoll-root-{cluster}"), &json!({"atoll.dev/root": cluster}));
     let others = ["default", "kube-system", "kube-node-lease", "operators-ke"].map(|name| namespace(name, &json!({})));
     let ke = ["default", "kube-system", "kube-public", "kube-node-lease", "edge"].map(|name| own("ke", name));
     let hz = ["default", "edge"].map(|name| own("hz", name));
     others.into_iter().chain(ke).chain(hz).chain(["ke", "hz"].map(root)).collect()
+}
+
+/// A namespace of a virtual cluster.
+pub(super) fn own(cluster: &str, name: &str) -> Value {
+    let labels = json!({"atoll.dev/virtual-cluster": cluster, "atoll.dev/namespace": name});
+    namespace(&format!("{name}-{cluster}"), &labels)
 }
 
 fn namespace(name: &str, labels: &Value) -> Value {

@@ -14,7 +14,8 @@ use tracing::debug;
 
 use super::arrivals::Arrivals;
 use super::events::Events;
-use super::list::List;
+use super::list::{List, ListError};
+use super::namespaces::NamespaceError;
 use super::upstream::Upstream;
 use super::watch::{Watch, WatchError};
 use crate::refusal::Refusal;
@@ -60,6 +61,9 @@ pub(crate) enum TransformError {
     /// The agent could not parse the host's bytes, and has not forwarded them.
     #[error("the host's response cannot be mapped")]
     Stream(#[source] rewrite::view::StreamError),
+    /// A namespace of a list did not become known.
+    #[error(transparent)]
+    Namespace(NamespaceError),
 }
 
 /// A body that maps what the host sends as it arrives.
@@ -215,7 +219,10 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
                     Poll::Ready(Err(error)) => {
                         self.ended = true;
                         self.ready.clear();
-                        return Poll::Ready(Some(Err(TransformError::Stream(error))));
+                        return Poll::Ready(Some(Err(match error {
+                            ListError::Stream(error) => TransformError::Stream(error),
+                            ListError::Namespace(error) => TransformError::Namespace(error),
+                        })));
                     }
                     Poll::Pending if self.ready.is_empty() => return Poll::Pending,
                     Poll::Ready(Ok(())) | Poll::Pending => continue,

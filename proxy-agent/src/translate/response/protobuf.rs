@@ -14,6 +14,7 @@ use rewrite::{Program, View};
 
 use super::body::{Engine, ShownBody, stream};
 use super::events::Events;
+use super::namespaces::{ListNamespaces, NamespaceError};
 use super::transform::ResponseTransform;
 use super::upstream::Upstream;
 use crate::refusal::Refusal;
@@ -55,8 +56,9 @@ pub(super) async fn transform_response(
             );
             whole(&view.clone().with_original_attributes(answer.about), &program, filter, &body)?
         }
-        ResponseTransform::List { program, filter, seal, token, counted, large_objects: _ } => {
-            let list = ProtoListStream::new(view.clone(), program, filter);
+        ResponseTransform::List { program, filter, seal, token, counted, namespaces } => {
+            let list = ProtoListStream::new(view.clone().renewed(namespaces.mapping()), program, filter);
+            let list = if namespaces.are_awaited() { list.awaiting_namespaces() } else { list };
             let list = list.sealing(move |plain| seal.seal(plain, &token));
             let list = if counted { list.counted() } else { list };
             let upstream = match body {
@@ -64,7 +66,7 @@ pub(super) async fn transform_response(
                 Upstream::Overlaid(upstream) => upstream.into_inner(),
                 Upstream::Whole(_) => return Err(Refusal::Unreadable("a list was read as an object".into())),
             };
-            return Ok(ShownBody::in_pieces(collect(list, upstream, collector).await?, headers));
+            return Ok(ShownBody::in_pieces(collect(list, namespaces, upstream, collector).await?, headers));
         }
         ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
             let watch = ProtoWatchStream::new(view.clone(), &program, filter).map_err(unreadable)?;
@@ -108,6 +110,7 @@ fn whole(view: &View, program: &Program, filter: Filter, body: &Bytes) -> Result
 /// is refused normally. Its charge is released piece by piece, as the client reads.
 async fn collect(
     mut list: ProtoListStream,
+    mut namespaces: ListNamespaces,
     upstream: HostBody,
     collector: Collector<'_>,
 ) -> Result<Vec<Bytes>, Refusal> {
@@ -118,6 +121,12 @@ async fn collect(
         if let Ok(chunk) = frame.into_data() {
             collector.work(list.pending() + chunk.len(), || list.push(&chunk)).map_err(refused)?;
             collector.grow(&mut charge, list.held())?;
+            while let Some(name) = list.unknown() {
+                list.await_only(namespaces.find(name).await.map_err(|error| late(&error))?);
+                list.remap(namespaces.mapping());
+                collector.work(list.pending(), || list.resume()).map_err(refused)?;
+                collector.grow(&mut charge, list.held())?;
+            }
         }
     }
     let pieces = list.finish().map_err(refused)?;
@@ -132,6 +141,11 @@ fn refused(error: StreamError) -> Refusal {
          or accept application/json too"
     );
     Status::failure(406, Reason::NotAcceptable, message).into()
+}
+
+/// The client may list again at once.
+fn late(error: &NamespaceError) -> Refusal {
+    Status::service_unavailable(error.to_string()).with_retry_after(1).into()
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Refusal {

@@ -25,7 +25,7 @@ use caller::testing::ke;
 use host_client::HostBodyError;
 use host_client::api::Change;
 use host_client::api::Following;
-use virtual_cluster::clusters::{Memory, VirtualClusters};
+use virtual_cluster::clusters::{Memory, VirtualCluster, VirtualClusters};
 use virtual_cluster::config;
 use virtual_cluster::namespaces::Namespaces;
 use virtual_cluster::namespaces::annotations::Reserved;
@@ -84,6 +84,21 @@ fn event(namespace: &str, version: &str) -> Bytes {
     Bytes::from(json!({"type": "ADDED", "object": object}).to_string() + "\n")
 }
 
+/// The virtual cluster `ke`.
+fn cluster(namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster> {
+    let config = config::VirtualCluster {
+        name: "ke".parse().unwrap(),
+        node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
+        node_group: None,
+        tolerations: Vec::new(),
+        pod_security: config::PodSecurity::default(),
+        host_tokens: None,
+        external_ips: Vec::new(),
+    };
+    let clusters = VirtualClusters::new([&config], namespaces, Reserved::default()).unwrap();
+    clusters.get(&config.name).unwrap()
+}
+
 impl Watched {
     async fn new(bookmarks: Option<Beginning>) -> Self {
         Self::limited(bookmarks, Encoding::Json).await.0
@@ -97,17 +112,7 @@ impl Watched {
         // The future never ends.
         let _ = timeout(Duration::ZERO, namespaces.follow(Listed(listed))).await;
         assert!(namespaces.is_synced());
-        let config = config::VirtualCluster {
-            name: "ke".parse().unwrap(),
-            node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
-            node_group: None,
-            tolerations: Vec::new(),
-            pod_security: config::PodSecurity::default(),
-            host_tokens: None,
-            external_ips: Vec::new(),
-        };
-        let clusters = VirtualClusters::new([&config], &namespaces, Reserved::default()).unwrap();
-        let cluster = clusters.get(&config.name).unwrap();
+        let cluster = cluster(&namespaces);
         let (view, program) = (View::new(cluster.mapping()), program_for("", "v1", "pods"));
         let events = match encoding {
             Encoding::Protobuf => Events::Protobuf(ProtoWatchStream::new(view, &program, Filter::ByNamespace).unwrap()),
@@ -463,7 +468,7 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
             seal: Arc::clone(&seal),
             token: "pods".into(),
             counted: false,
-            large_objects: Arc::default(),
+            namespaces: ListNamespaces::without_waiting(cluster(&Arc::new(Namespaces::new(["ke".parse().unwrap()])))),
         };
         let view = View::new(ke());
         let shown =

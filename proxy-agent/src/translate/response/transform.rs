@@ -9,10 +9,10 @@ use rewrite::Program;
 use rewrite::view::{Beginning, Filter};
 
 use super::arrivals::Arrivals;
+use super::namespaces::ListNamespaces;
 use crate::seal::Seal;
 use crate::translate::proxied::Proxied;
 use crate::translate::review::Answer;
-use virtual_cluster::share::large_objects::LargeObjectLimits;
 
 /// How to transform a response of the host for the client.
 pub(crate) enum ResponseTransform {
@@ -25,15 +25,8 @@ pub(crate) enum ResponseTransform {
     /// A review with the host's answer.
     Review { program: Program, filter: Filter, answer: Answer },
     /// A list, streamed. Its continue tokens are sealed for `token`. `counted` is whether the client sees all objects
-    /// that the host returns. `large_objects` limits how many large objects are mapped at a time.
-    List {
-        program: Program,
-        filter: Filter,
-        seal: Arc<Seal>,
-        token: String,
-        counted: bool,
-        large_objects: Arc<LargeObjectLimits>,
-    },
+    /// that the host returns.
+    List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool, namespaces: ListNamespaces },
     /// A watch, frame by frame, with bookmarks if the client requests them.
     Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
 }

@@ -239,3 +239,91 @@ proptest! {
         }
     }
 }
+
+/// The host's names of the namespaces that exist: those of `newer`.
+fn existing() -> Arc<ExistingNamespaces> {
+    Arc::new(["edge-ke", "new-ke"].map(|name| name.as_bytes().into()).into())
+}
+
+/// The names of [`mapping`], and the namespace `new-ke`.
+fn newer() -> Mapping {
+    let mut index = crate::mapping::Index::new();
+    for (host, cluster, name) in [("edge-ke", "ke", "edge"), ("new-ke", "ke", "new"), ("edge-hz", "hz", "edge")] {
+        index.insert(host.parse().unwrap(), cluster.parse().unwrap(), name.parse().unwrap()).unwrap();
+    }
+    Mapping::new("ke".parse().unwrap(), Arc::new(index))
+}
+
+fn awaiting(resource: &str) -> ListStream {
+    stream(resource, Filter::ByNamespace).awaiting_namespaces()
+}
+
+/// The output for these chunks, if `new-ke` becomes known as soon as an item waits for it. Also returns the names.
+fn push_awaiting(stream: &mut ListStream, chunks: &[&[u8]]) -> (String, Vec<String>) {
+    let (mut out, mut names): (Vec<Bytes>, _) = (Vec::new(), Vec::new());
+    for chunk in chunks {
+        stream.push(&Bytes::copy_from_slice(chunk), &mut out).unwrap();
+        while stream.waiting().is_some() {
+            if let Some(name) = stream.unknown() {
+                names.push(String::from_utf8(name.to_vec()).unwrap());
+                stream.await_only(existing());
+                stream.remap(newer());
+            }
+            stream.resume(&mut out).unwrap();
+        }
+    }
+    stream.finish().unwrap();
+    (String::from_utf8(out.concat()).unwrap(), names)
+}
+
+proptest! {
+    #[test]
+    fn items_wait_for_their_namespaces_in_any_list(
+        namespaces in proptest::collection::vec(prop_oneof!["edge-ke", "edge-hz", "new-ke", "gone-ke"], 0..8),
+        is_indented: bool,
+        (chunk, at_once) in (1..400_usize, prop_oneof![Just(usize::MAX), Just(400_usize)]),
+    ) {
+        let namespaces: Vec<_> = namespaces.iter().map(String::as_str).collect();
+        let text = |list: &Value| {
+            if is_indented { serde_json::to_string_pretty(list).unwrap() } else { list.to_string() }
+        };
+        let host = text(&list(&namespaces));
+        let chunks: Vec<_> = host.as_bytes().chunks(chunk).collect();
+        let mut stream = awaiting("pods").deferring(at_once);
+        let (shown, names) = push_awaiting(&mut stream, &chunks);
+        let own: Vec<_> = namespaces.iter().map(|name| if *name == "gone-ke" { "edge-hz" } else { name }).collect();
+        prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), expected(&own));
+        // Only the first item of an unknown namespace waits.
+        let unknown: Vec<_> = namespaces.iter().filter(|name| ["new-ke", "gone-ke"].contains(name)).take(1).collect();
+        prop_assert_eq!(names.iter().collect::<Vec<_>>(), unknown);
+    }
+}
+
+#[test]
+fn rows_and_claims_wait_for_their_namespaces() {
+    let row = |namespace: &str| json!({"cells": ["a"], "object": {"metadata": {"namespace": namespace}}});
+    let table = |rows: Value| json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": rows}).to_string();
+    let (shown, names) = push_awaiting(&mut awaiting("pods"), &[table(json!([row("new-ke")])).as_bytes()]);
+    assert_eq!((shown, &*names), (table(json!([row("new")])), &["new-ke".to_owned()][..]));
+    let volumes = |namespace: &str| json!({"items": [{"spec": {"claimRef": {"namespace": namespace}}}]}).to_string();
+    let mut stream =
+        ListStream::new(view(), program_for("", "v1", "persistentvolumes"), Filter::ByClaim).awaiting_namespaces();
+    let (shown, names) = push_awaiting(&mut stream, &[volumes("new-ke").as_bytes()]);
+    assert_eq!((shown, &*names), (volumes("new"), &["new-ke".to_owned()][..]));
+}
+
+#[test]
+fn a_name_that_hides_nothing_is_not_awaited() {
+    // The name in a reference does not decide whether the object is visible, and other clusters have other names.
+    let items = json!({"items": [
+        {"metadata": {"namespace": "edge-ke"}, "subjects": [{"kind": "ServiceAccount", "namespace": "new-ke"}]},
+        {"metadata": {"namespace": "unheard-of-hz"}},
+    ]});
+    let text = items.to_string();
+    let mut out: Vec<Bytes> = Vec::new();
+    let program = program_for("rbac.authorization.k8s.io", "v1", "rolebindings");
+    let mut stream = ListStream::new(view(), program, Filter::ByNamespace).awaiting_namespaces();
+    stream.push(&Bytes::from(text), &mut out).unwrap();
+    assert_eq!(stream.waiting(), None);
+    stream.finish().unwrap();
+}

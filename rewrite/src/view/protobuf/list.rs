@@ -17,6 +17,7 @@ use kube_wire::proto::{Reader, Value, WireError, Writer};
 
 use super::super::error::{StreamError, Unreadable};
 use super::super::filter::{Filter, Verdict};
+use super::super::item_waits::ItemWaits;
 use super::super::limit::DEFAULT_ITEM_LIMIT;
 use super::super::seal::Seal;
 use super::super::settings::Settings;
@@ -24,7 +25,7 @@ use super::envelope::{METADATA, RAW, behind_magic};
 use super::kind::{Content, Kind, Part};
 use super::object::ObjectReader;
 use crate::protobuf::Splice;
-use crate::{Program, Sink};
+use crate::{Mapping, Program, Sink};
 
 /// The size limit of one list. Five thousand pods of 3 KB have half of it. Clients with more request pages of 500
 /// (`defaultPageSize` in client-go's pager.go), or a watch that begins with the state.
@@ -56,6 +57,9 @@ pub(in crate::view) struct List {
     state: State,
     /// The received bytes that were not read.
     pending: BytesMut,
+    pub(in crate::view) waits: ItemWaits,
+    /// An item that waits for its namespace.
+    waiting: Option<(Part, Bytes)>,
     /// The mapped output: the envelope before the list, the list, and the envelope after it.
     head: Vec<u8>,
     output: ListOutput,
@@ -109,6 +113,8 @@ impl List {
             kind: None,
             state: State::Magic,
             pending: BytesMut::new(),
+            waits: ItemWaits::default(),
+            waiting: None,
             head: Vec::new(),
             output: ListOutput::default(),
             tail: Vec::new(),
@@ -118,13 +124,32 @@ impl List {
     /// Adds the next chunk, of any length. Do not use the stream after an error.
     pub(in crate::view) fn push(&mut self, chunk: &[u8]) -> Result<(), StreamError> {
         self.pending.extend_from_slice(chunk);
-        while self.step()? {}
+        self.resume()
+    }
+
+    /// Lets items wait for their namespaces.
+    pub(in crate::view) fn await_namespaces(&mut self) {
+        self.waits.begin(&mut self.view);
+    }
+
+    /// Uses newer names from the next item on.
+    pub(in crate::view) fn remap(&mut self, newer: Mapping) {
+        self.waits.remap(&mut self.view, newer);
+    }
+
+    /// Handles the item that waits, and what has arrived after it.
+    pub(in crate::view) fn resume(&mut self) -> Result<(), StreamError> {
+        if let Some((part, item)) = self.waiting.take() {
+            self.item(part, &item)?;
+            self.check()?;
+        }
+        while self.waiting.is_none() && self.step()? {}
         Ok(())
     }
 
     /// Bytes held now: the output so far, and the received part of the next item.
     pub(in crate::view) fn held(&self) -> usize {
-        self.output.len + self.pending.len()
+        self.output.len + self.pending.len() + self.waiting.as_ref().map_or(0, |(_, item)| item.len())
     }
 
     /// The bytes of an item that has not arrived whole.
@@ -134,7 +159,7 @@ impl List {
 
     /// Ends the input, and returns the list in pieces.
     pub(in crate::view) fn finish(self) -> Result<Vec<Bytes>, StreamError> {
-        let whole = matches!(self.state, State::Tail) && self.pending.is_empty();
+        let whole = matches!(self.state, State::Tail) && self.pending.is_empty() && self.waiting.is_none();
         if !whole {
             return Err(Unreadable::from(WireError::Truncated).into());
         }
@@ -221,6 +246,10 @@ impl List {
             METADATA if begun.is_message => self.metadata(&field[begun.head..])?,
             _ => self.output.push(field.len(), |list| list.extend_from_slice(field)),
         }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), StreamError> {
         if self.output.len > self.limit { Err(StreamError::TooMuch { limit: self.limit }) } else { Ok(()) }
     }
 
@@ -228,8 +257,12 @@ impl List {
         let kind = self.kind.as_ref().ok_or(Unreadable::NoSchema)?;
         let mut reader = ObjectReader::new(&self.view, kind, self.filter, Splice::new(item));
         if reader.object(part, &(0..item.len()))? == Verdict::Foreign {
+            if self.waits.must_wait() {
+                self.waiting = Some((part, item.clone()));
+            }
             return Ok(());
         }
+        self.waits.forget();
         let splice = reader.into_splice();
         let length = item.len().saturating_add_signed(splice.grown());
         // A tag and the maximum size of a length.

@@ -15,7 +15,7 @@ use crate::schema::program_for;
 use crate::view::StreamError;
 use crate::view::tests::{guard, mapping};
 use crate::view::{Beginning, Certificate, Filter, ListStream, ProtoListStream, ProtoWatchStream, Unreadable, Verdict};
-use crate::{Program, View};
+use crate::{Mapping, Program, View};
 
 /// An object of `testdata/shown.json`.
 struct Sample {
@@ -244,7 +244,7 @@ fn a_frame_waits_for_an_unknown_namespace() {
 
     let mut index = crate::Index::new();
     index.insert("new-ke".parse().unwrap(), "ke".parse().unwrap(), "new".parse().unwrap()).unwrap();
-    watch.remap(crate::Mapping::new("ke".parse().unwrap(), Arc::new(index)));
+    watch.remap(Mapping::new("ke".parse().unwrap(), Arc::new(index)));
     let arrived = watch.resume(&mut out).unwrap();
     assert_eq!(out.concat(), [frame("ADDED", &pod(3, "new")), bookmark.clone()].concat());
     let bookmarks = vec![crate::view::Bookmark { resource_version: "9".into(), ends_initial_events: false }];
@@ -330,4 +330,34 @@ proptest! {
             prop_assert!(matches!(&namespaces[..], [one] if one == b"edge" || one == b"default"), "{namespaces:?}");
         }
     }
+}
+
+/// The names become known one by one, as the list needs them.
+#[test]
+fn items_of_a_list_wait_for_their_namespaces() {
+    let lists = SAMPLES.iter().filter(|sample| is_list(sample) && sample.filter == Filter::ByNamespace);
+    let mut waits = 0;
+    for sample in lists {
+        for chunk in [1, 7, usize::MAX] {
+            let known = Mapping::new("ke".parse().unwrap(), Arc::default());
+            let view = view().renewed(known);
+            let list = ProtoListStream::new(view, sample.program.clone(), sample.filter).sealing(seal);
+            let mut list = list.awaiting_namespaces();
+            for chunk in sample.host.1.chunks(chunk) {
+                list.push(chunk).unwrap();
+                while let Some(name) = list.unknown() {
+                    assert!(name.ends_with(b"-ke"), "{name:?}");
+                    let held = list.held();
+                    waits += 1;
+                    list.await_only(Arc::new([name.into()].into()));
+                    list.remap(mapping());
+                    list.resume().unwrap();
+                    assert!(held > 0);
+                }
+            }
+            let shown = list.finish().unwrap().concat();
+            assert_eq!(shown, listed(sample, usize::MAX).unwrap(), "{}", sample.name);
+        }
+    }
+    assert!(waits > 0);
 }
