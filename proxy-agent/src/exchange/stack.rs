@@ -81,6 +81,8 @@ fn upgrade_stack<'a>(
         .layer(phase(limits))
         .layer(phase(identify))
         .layer(phase(authorise))
+        // After `authorise`, because a cluster has few sessions, and others must not use them up.
+        .layer(phase(begin_session))
         .service(service_fn(move |known| upgrade::switch(known, handshake.clone())))
 }
 
@@ -91,7 +93,7 @@ async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
     let info = RequestInfo::parse(method, uri.path(), uri.query());
     let info = info.map_err(|error| Refusal::from(&error))?;
     incoming.record.parsed(&info);
-    let kind = if incoming.is_upgrade { Kind::Session } else { cost::kind_of(&info) };
+    let kind = if incoming.is_upgrade { Kind::Short } else { cost::kind_of(&info) };
     let in_flight = cost::count(cluster, kind)?;
     services.admit(cluster).await?;
     Ok(Limited(incoming, info, Held { in_flight, _charge: charge }))
@@ -109,6 +111,14 @@ async fn authorise<'a>(
 ) -> Result<Known<'a, Box<Call<'a>>, Inbound>, Refusal> {
     let Known { call, body, commitment, record, held } = known;
     Ok(Known { call: call.authorise().await?, body, commitment, record, held })
+}
+
+/// Counts the request as a session instead of a short one.
+async fn begin_session<'a>(
+    mut known: Known<'a, Box<Call<'a>>, Inbound>,
+) -> Result<Known<'a, Box<Call<'a>>, Inbound>, Refusal> {
+    known.held.in_flight = cost::count(known.call.api.cluster, Kind::Session)?;
+    Ok(known)
 }
 
 async fn receive_body<'a>(known: Known<'a, Box<Call<'a>>, Inbound>) -> Result<Known<'a, Box<Call<'a>>, Body>, Refusal> {

@@ -5,6 +5,7 @@ use test_host::{Expected, Reply, expect};
 
 use crate::tests::agent::Ask;
 use crate::tests::scripted::Scripted;
+use virtual_cluster::share::in_flight::Kind;
 
 const EXEC: &str = "/api/v1/namespaces/edge/pods/a/exec?command=sh&stdin=true";
 
@@ -104,5 +105,25 @@ async fn a_long_head_is_refused_while_the_cluster_holds_too_many() {
     let open = agent.agent.upgrade(long(), "websocket").await;
     assert_eq!(open.code, 200);
     assert_eq!(heads.held(), 0, "the charge ends when the host has answered");
+    agent.check();
+}
+
+/// A cluster has few sessions. A client with a made-up token must not use them up.
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_occupies_a_session_once_its_caller_is_authorised() {
+    let agent = Scripted::new().await;
+    let cluster = &agent.clusters.get(&"ke".parse::<ClusterName>().unwrap()).unwrap();
+    let fill = |kind| std::iter::from_fn(move || cluster.lasting.in_flight.admit(kind)).take(10_000);
+    let count = |kind| fill(kind).collect::<Vec<_>>().len();
+    let (sessions, short) = (count(Kind::Session), count(Kind::Short));
+    agent.on(expect("POST", "/apis/authentication.k8s.io/v1/tokenreviews"), Reply::never());
+    let unproven = ask(EXEC).by_nobody().header("authorization", "Bearer made-up");
+    let unproven = agent.agent.begin_upgrade(unproven, "websocket").await;
+    agent.until_unanswered(1).await;
+    assert_eq!((count(Kind::Session), count(Kind::Short)), (sessions, short - 1));
+    agent.on(host(), Reply::switch("websocket"));
+    let open = agent.agent.upgrade(ask(EXEC), "websocket").await;
+    assert_eq!((open.code, count(Kind::Session), count(Kind::Short)), (200, sessions - 1, short - 1));
+    unproven.reset();
     agent.check();
 }
