@@ -25,6 +25,8 @@ const RECENTLY_DELETED: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct AllNodes {
     known: Mutex<Known>,
+    /// Tells of each node that is new or has other labels.
+    changed: watch::Sender<()>,
     synced: watch::Sender<bool>,
 }
 
@@ -95,6 +97,8 @@ impl AllNodes {
         } else if known.labels.get(&name) != Some(&metadata.labels) {
             known.labels.insert(name, metadata.labels);
             known.version += 1;
+            drop(known);
+            self.changed.send_replace(());
         }
     }
 }
@@ -119,6 +123,14 @@ impl OwnNodes {
         Arc::clone(&names.1)
     }
 
+    /// Waits until there is a node that is not one of `before`.
+    pub async fn joined(&self, before: &NodeNames) {
+        let mut changed = self.all.changed.subscribe();
+        while self.names().is_subset(before) {
+            changed.changed().await.expect("the sender is borrowed from self");
+        }
+    }
+
     /// Waits until the first list is complete.
     pub async fn synced(&self) {
         let mut synced = self.all.synced.subscribe();
@@ -133,6 +145,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -166,6 +179,26 @@ mod tests {
         tokio::time::advance(RECENTLY_DELETED).await;
         all.take(&Change::Applied(node("h2", "hangzhou")));
         assert_eq!(own(&nodes), ["h1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_joins_when_it_has_the_labels() {
+        let all = Arc::new(AllNodes::default());
+        let nodes = OwnNodes::new("location=beijing".parse().unwrap(), Arc::clone(&all));
+        all.take(&Change::Applied(node("b1", "beijing")));
+        let before = nodes.names();
+        let mut joined = std::pin::pin!(nodes.joined(&before));
+        for change in [
+            Change::Applied(node("h1", "hangzhou")),
+            Change::Applied(node("b1", "hangzhou")),
+            Change::Applied(node("b1", "beijing")),
+            Change::Deleted(node("b1", "beijing")),
+        ] {
+            all.take(&change);
+            assert!(timeout(Duration::ZERO, joined.as_mut()).await.is_err(), "{change:?}");
+        }
+        all.take(&Change::Applied(node("h1", "beijing")));
+        assert!(timeout(Duration::ZERO, joined).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -73,6 +73,7 @@ pub(crate) fn list_transform(
     Ok(if watch {
         let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
         let arrivals = Arrivals::new(Arc::clone(call.api.cluster), asked);
+        let arrivals = if filter == Filter::ByNode { arrivals.of_nodes() } else { arrivals };
         ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
     } else {
         let (seal, token) = (Arc::clone(&call.services.seal), list_id(call, request));

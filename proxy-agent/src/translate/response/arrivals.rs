@@ -5,6 +5,9 @@
 //! client's cache would lack the object for ever. So an event that names an unknown namespace waits a moment for the
 //! index, and so does everything after it. If a namespace becomes known only after that, the watch ends with 410: the client
 //! lists again, and gets what the watch has left out.
+//!
+//! Objects that belong to a node come into view when the node does: when the operator labels it, which is no event of these
+//! objects. So a watch of such objects ends with 410 when the cluster gets a node.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -35,6 +38,17 @@ pub(crate) struct Arrivals {
     missed: HashSet<Box<[u8]>>,
     /// Completes when the cluster has one of them.
     late: Option<ReusableBoxFuture<'static, ()>>,
+    /// Completes when the cluster has a node that it did not have at first, if the watch is of objects of nodes.
+    joined: Option<ReusableBoxFuture<'static, ()>>,
+}
+
+/// Why a watch has left out events.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LeftOut {
+    /// Their namespace was not known in time.
+    Namespace,
+    /// Their node was not in the cluster.
+    Node,
 }
 
 /// The wait of one event for names.
@@ -49,7 +63,14 @@ pub(super) struct Wait {
 
 impl Arrivals {
     pub(crate) fn new(cluster: Arc<VirtualCluster>, requested: Option<VirtualNamespace>) -> Self {
-        Self { cluster, requested, missed: HashSet::new(), late: None }
+        Self { cluster, requested, missed: HashSet::new(), late: None, joined: None }
+    }
+
+    /// The watch ends when the cluster gets a node.
+    pub(crate) fn of_nodes(mut self) -> Self {
+        let (cluster, before) = (Arc::clone(&self.cluster), self.cluster.nodes.names());
+        self.joined = Some(ReusableBoxFuture::new(async move { cluster.nodes.joined(&before).await }));
+        self
     }
 
     /// The current names.
@@ -88,11 +109,27 @@ impl Arrivals {
         }
     }
 
-    /// Completes when the client has to list again, because a namespace of events that were left out is known now.
-    pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.late {
-            Some(late) => late.poll(cx),
-            None => Poll::Pending,
+    /// Completes when the client has to list again, because it would see objects now that were left out.
+    pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<LeftOut> {
+        for (late, why) in [(&mut self.late, LeftOut::Namespace), (&mut self.joined, LeftOut::Node)] {
+            if let Some(late) = late
+                && late.poll(cx).is_ready()
+            {
+                return Poll::Ready(why);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+// === impl LeftOut ===
+
+impl LeftOut {
+    /// The message for the client.
+    pub(super) fn message(self) -> &'static str {
+        match self {
+            Self::Namespace => "the namespace of some events became known too late: list again",
+            Self::Node => "the cluster has a new node, whose objects were left out: list again",
         }
     }
 }

@@ -180,7 +180,6 @@ impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
             if let Engine::Watch(watch) = &mut self.engine
                 && let Poll::Ready(error) = watch.poll_late(cx)
             {
-                debug!("watch ended: events were left out, because their namespace was not known in time");
                 self.ended = true;
                 self.ready.extend(error);
                 continue;

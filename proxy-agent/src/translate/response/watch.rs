@@ -16,6 +16,7 @@ use rewrite::sink::Coalesce;
 use rewrite::view::{Arrived, Beginning, StreamError};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::PollSemaphore;
+use tracing::debug;
 use tunnel::Reservation;
 
 use super::arrivals::{Arrivals, Wait};
@@ -108,8 +109,9 @@ impl Watch {
     pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         // While another thread works on the events, it is not known where the last one ends.
         let Some(events) = &self.events else { return Poll::Pending };
-        ready!(self.arrivals.poll_late(cx));
-        Poll::Ready(events.error(&Status::expired("the namespace of some events became known too late: list again")))
+        let why = ready!(self.arrivals.poll_late(cx));
+        debug!(?why, "watch ended: events were left out");
+        Poll::Ready(events.error(&Status::expired(why.message())))
     }
 
     /// Maps what is pending, up to an event that waits for names, and in its turn if the event is long.

@@ -1,10 +1,17 @@
 //! Resources without namespaces that clients can only read: the agent reads them, and filters the response.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use test_host::{Reply, expect};
+use tokio::time::timeout;
 
 use crate::tests::agent::{Answer, Ask};
 use crate::tests::scripted::Scripted;
+use crate::tests::scripted::known::Known;
+
+/// Longer than an agent needs for anything here.
+const MINUTE: Duration = Duration::from_secs(60);
 
 fn list(items: &[Value]) -> Reply {
     Reply::json(200, &json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}))
@@ -187,4 +194,32 @@ async fn head_of_a_custom_object_shows_only_own_ones() {
         let answer = agent.ask(Ask::new("HEAD", &format!("{path}/a"))).await.expect(code);
         assert_eq!(answer.body.len(), 0);
     }
+}
+
+/// The host sends no event about an object of a node when the operator labels the node into the cluster.
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_objects_of_nodes_ends_when_the_cluster_gets_a_node() {
+    let agent = Scripted::new().await;
+    let nodes = agent.clusters.nodes();
+    let labelled = async |name: &str, location: &str| {
+        let node = json!({"metadata": {"name": name, "labels": {"location": location}}});
+        // It never ends.
+        let _ = timeout(Duration::ZERO, nodes.follow(Known::all(Some(vec![node])))).await;
+    };
+    let (csi, pods) = ("/apis/storage.k8s.io/v1/csinodes?watch=1", "/api/v1/pods?watch=1");
+    let own = named("beijing-1", json!({"kind": "CSINode", "apiVersion": "storage.k8s.io/v1", "metadata": {}}));
+    agent.on(expect("GET", csi), Reply::watch(&[("ADDED", own)]));
+    agent.on(expect("GET", pods), Reply::watch(&[]));
+    let (mut of_nodes, mut of_pods) = (agent.agent.open(Ask::get(csi)).await, agent.agent.open(Ask::get(pods)).await);
+    assert_eq!(of_nodes.line().await["object"]["metadata"]["name"], "beijing-1");
+    // Neither a node of another cluster nor a change of its own node.
+    labelled("hangzhou-2", "hangzhou").await;
+    labelled("beijing-1", "beijing").await;
+    assert!(timeout(MINUTE, of_nodes.line()).await.is_err());
+    labelled("hangzhou-1", "beijing").await;
+    let last = timeout(MINUTE, of_nodes.line()).await.expect("the watch remains open");
+    assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(410)), "{last}");
+    assert!(of_nodes.rest().await.is_empty());
+    assert!(timeout(MINUTE, of_pods.line()).await.is_err());
+    agent.check();
 }
