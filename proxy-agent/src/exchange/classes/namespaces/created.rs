@@ -3,7 +3,7 @@
 use http::Response;
 use kube_wire::media::Encoding;
 use rewrite::protobuf::ObjectMetadata;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exchange::call::Call;
 use crate::exchange::classes::namespaces::secured::warn_of_pod_security;
@@ -25,7 +25,9 @@ pub(crate) async fn post_create(call: &Call<'_>, response: Response<HostBody>) -
         let metadata = json!({"name": name, "uid": uid, "resourceVersion": resource_version, "labels": labels});
         json!({"metadata": metadata})
     } else {
-        serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?
+        let shown: Value = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        // A Table has the metadata of the object in its only row.
+        if shown["kind"] == "Table" { shown["rows"][0]["object"].clone() } else { shown }
     };
     call.services.provisioner.post_create(&created).await;
     warn_of_pod_security(call, &created["metadata"]["labels"], &mut parts.headers);

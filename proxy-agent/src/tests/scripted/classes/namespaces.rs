@@ -174,3 +174,27 @@ async fn the_configured_pod_security_is_enforced() {
     assert_eq!(answer.json()["metadata"]["labels"][enforce], "privileged");
     assert!(answer.warnings().iter().any(|said| said.contains("baseline")), "{:?}", answer.warnings());
 }
+
+/// The index must know a new namespace before the client gets the response, in any form.
+#[tokio::test]
+async fn a_namespace_that_is_created_as_a_table_is_known_at_once() {
+    const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let agent = Scripted::new().await;
+    let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "new"});
+    let object = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"name": "new-ke", "uid": "n", "resourceVersion": "5", "labels": labels}});
+    let table = json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+        "columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["new-ke"], "object": object}]});
+    let new = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "new"}});
+    agent.always(|received| {
+        let is_mirror = received.method == "POST" && received.path().ends_with("/new-ke/rolebindings");
+        is_mirror.then(|| Reply::json(201, &received.json()))
+    });
+    let created = expect("POST", PATH).with_header("accept", TABLE);
+    let answer = agent
+        .exchange(Ask::post(PATH, &new).header("accept", TABLE), created, Reply::json(201, &table))
+        .await
+        .expect(201);
+    assert_eq!(answer.json()["rows"][0]["object"]["metadata"]["name"], "new");
+    assert!(agent.namespaces.member(&"new-ke".parse().unwrap()).is_some());
+}
