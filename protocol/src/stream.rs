@@ -9,7 +9,7 @@
 //! | any method but CONNECT, [`OFFERS`] header | [`StreamKind::Offers`] | sends its offers ([`crate::offers`]) |
 
 use http::header::HeaderMap;
-use http::{HeaderName, Method};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::ClusterName;
 use crate::name::InvalidName;
@@ -24,6 +24,9 @@ pub const OFFERS: HeaderName = HeaderName::from_static("x-atoll-offers");
 pub const FAULT: HeaderName = HeaderName::from_static("x-atoll-fault");
 /// Why the agent does not connect a CONNECT stream ([`NotConnected`](crate::NotConnected)).
 pub const REASON: HeaderName = HeaderName::from_static("x-atoll-reason");
+/// The real status of the response to an upgrade, if it is a success and the protocol is not switched: see
+/// [`write_unswitched`].
+pub const STATUS: HeaderName = HeaderName::from_static("x-atoll-status");
 /// The prefix of all headers of this contract. The proxy-server strips such headers from requests of clients.
 pub const PREFIX: &str = "x-atoll-";
 
@@ -51,6 +54,22 @@ pub enum UnknownStream {
     /// The cluster is not a name.
     #[error("the cluster name of the stream is invalid")]
     Cluster(#[source] InvalidName),
+}
+
+/// Makes the status of a response to an upgrade that does not switch the protocol. A success would mean that it does (RFC
+/// 8441 section 5), so the stream has another status, and a header has the real one. Only the agent may set this header.
+pub fn write_unswitched(status: &mut StatusCode, headers: &mut HeaderMap) {
+    headers.remove(STATUS);
+    if status.is_success() {
+        headers.insert(STATUS, HeaderValue::from(status.as_u16()));
+        *status = StatusCode::BAD_REQUEST;
+    }
+}
+
+/// The real status of a response to an upgrade that did not switch the protocol.
+pub fn unswitched(status: StatusCode, headers: &HeaderMap) -> StatusCode {
+    let written = headers.get(STATUS).and_then(|value| StatusCode::from_bytes(value.as_bytes()).ok());
+    written.filter(|written| written.is_success() && status == StatusCode::BAD_REQUEST).unwrap_or(status)
 }
 
 // === impl StreamKind ===
@@ -89,6 +108,22 @@ mod tests {
     }
 
     #[test]
+    fn the_status_of_an_upgrade_that_does_not_switch_survives() {
+        for (code, sent) in [(200, 400), (204, 400), (400, 400), (403, 403)] {
+            let (mut status, real) = (StatusCode::from_u16(code).unwrap(), StatusCode::from_u16(code).unwrap());
+            let mut headers = HeaderMap::from_iter([(STATUS, HeaderValue::from_static("299"))]);
+            write_unswitched(&mut status, &mut headers);
+            assert_eq!((status.as_u16(), unswitched(status, &headers)), (sent, real));
+        }
+        // No other status is accepted, and not with a status that the agent does not combine with it.
+        for (status, written) in [(400, "101"), (400, "302"), (400, "2000"), (400, "x"), (403, "200")] {
+            let headers = HeaderMap::from_iter([(STATUS, HeaderValue::from_static(written))]);
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(unswitched(status, &headers), status, "{written}");
+        }
+    }
+
+    #[test]
     fn the_table_of_the_module() {
         let beijing: ClusterName = "ke-beijing".parse().unwrap();
         let name = Some("ke-beijing");
@@ -99,7 +134,7 @@ mod tests {
         assert_eq!(kind(&Method::GET, false, None), Err(UnknownStream::NoCluster));
         assert_eq!(kind(&Method::CONNECT, true, None), Err(UnknownStream::NoCluster));
         assert!(matches!(kind(&Method::GET, false, Some("../x")), Err(UnknownStream::Cluster(_))));
-        let offers = HeaderMap::from_iter([(OFFERS, http::HeaderValue::from_static("1"))]);
+        let offers = HeaderMap::from_iter([(OFFERS, HeaderValue::from_static("1"))]);
         assert_eq!(StreamKind::of(&Method::GET, false, &offers), Ok(StreamKind::Offers));
     }
 }

@@ -11,7 +11,7 @@ use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request};
 use http_body::Body as _;
 use kube_wire::{Status, Target};
-use protocol::stream::METHOD;
+use protocol::stream::{METHOD, write_unswitched};
 use tracing::debug;
 
 use crate::exchange::body::Body;
@@ -147,15 +147,12 @@ impl Answer {
                 Ok(())
             }
             HostAnswer::Response(response) => {
-                let (parts, body) = response.into_parts();
+                let (mut parts, body) = response.into_parts();
                 let bodiless = body.is_end_stream();
-                // 200 would mean that the protocol was switched.
-                let mut head = Response::from_parts(parts, ());
-                record.write(head.status(), head.headers_mut());
-                if head.status() == StatusCode::OK {
-                    *head.status_mut() = StatusCode::BAD_REQUEST;
-                }
-                let outbound = Outbound::charged(respond.send_response(head, bodiless)?, queue.clone());
+                record.write(parts.status, &mut parts.headers);
+                write_unswitched(&mut parts.status, &mut parts.headers);
+                let sent = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
+                let outbound = Outbound::charged(sent, queue.clone());
                 if !bodiless && let Err(error) = send_body(body, outbound).await {
                     debug!(error = &error as &dyn std::error::Error, "response ended early");
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use protocol::ClusterName;
-use protocol::stream::CLUSTER;
+use protocol::stream::{CLUSTER, unswitched};
 use tokio_util::sync::CancellationToken;
 
 use super::admit::{Admitted, Charge};
@@ -85,10 +85,14 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
     record.responded(response.headers());
     charge.learn(&connection, &cluster.name, &response, &mut lease);
     let length = content_length(response.headers());
+    let is_switched = response.status() == StatusCode::OK;
     let (mut parts, inbound) = response.into_parts();
+    if upgrade.is_some() {
+        parts.status = unswitched(parts.status, &parts.headers);
+    }
     head::response(&mut parts.headers);
     let response = match (upgrade, sending) {
-        (Some(upgrade), Sending::Upgrade(outbound)) if parts.status == StatusCode::OK => {
+        (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {
             let guard = charge.into_guard(&connection, lease, None);
             upgrade.switch(parts, (inbound, outbound), (guard, connection, end), record.entry.take())
         }

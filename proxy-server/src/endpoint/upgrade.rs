@@ -2,7 +2,7 @@
 //!
 //! In the tunnel, they are extended CONNECT (RFC 8441): `:protocol` is the `Upgrade` token, and a header has the real
 //! method. A 200 means that the API server has responded with 101, and has the headers of that response. Then bytes are
-//! forwarded in both directions.
+//! forwarded in both directions. If the API server has responded with another success instead, a header has its status.
 
 use std::sync::Arc;
 

@@ -65,6 +65,22 @@ async fn a_refusal_of_the_host_is_in_virtual_names() {
     agent.check();
 }
 
+/// The stream has another status, because 200 would mean that the protocol was switched.
+#[tokio::test]
+async fn an_upgrade_that_is_ignored_keeps_its_status() {
+    let agent = Scripted::new().await;
+    let path = "/api/v1/namespaces/edge/services/web/proxy/x";
+    for (code, sent, written) in [(200, 400, Some("200")), (404, 404, None)] {
+        let reply = Reply::empty(code).with_header("x-atoll-status", "299").with_body("plain");
+        agent.on(expect("GET", "/api/v1/namespaces/edge-ke/services/web/proxy/x"), reply);
+        let mut plain = agent.agent.upgrade(ask(path), "websocket").await;
+        let status = plain.headers.get("x-atoll-status").map(|value| value.to_str().unwrap().to_owned());
+        assert_eq!((plain.code, status.as_deref()), (sent, written));
+        assert_eq!(plain.rest().await, "plain");
+    }
+    agent.check();
+}
+
 /// Only some requests switch protocols, and only for callers that the agent knows.
 #[tokio::test(start_paused = true)]
 async fn other_upgrades_are_refused() {

@@ -236,6 +236,28 @@ async fn bytes_follow_a_response_that_switches_the_protocol() {
     assert!(read.contains("upgrade: SPDY/3.1\r\n"), "{read}");
 }
 
+/// A server behind `proxy` that ignores the header `Upgrade`.
+#[tokio::test]
+async fn an_upgrade_that_is_ignored_has_the_status_of_the_host() {
+    const UPGRADE: &[(&str, &str)] = &[("connection", "Upgrade"), ("upgrade", "websocket")];
+    for (headers, sent, written, expected) in
+        [(UPGRADE, 400, "200", 200), (UPGRADE, 400, "101", 400), (UPGRADE, 403, "200", 403), (&[], 400, "200", 400)]
+    {
+        let connection = fixture::connection(Some("ke-beijing"));
+        let services = Arc::clone(&connection.services);
+        fixture::agent(&services, move |_| {
+            let response = Response::builder().status(sent).header(protocol::stream::STATUS, written);
+            response.header("x-own", "1").body("answer").unwrap()
+        })
+        .await;
+        let stack = stack(connection, send(services));
+        let response = stack.oneshot(request("/api/v1/namespaces/a/pods/b/proxy/", headers).await).await.unwrap();
+        assert_eq!(response.status().as_u16(), expected, "{sent} {written}");
+        assert_eq!(response.headers().keys().collect::<Vec<_>>(), ["x-own"]);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "answer");
+    }
+}
+
 #[tokio::test]
 async fn an_upgrade_has_a_status_in_the_access_log_even_if_its_client_disconnects() {
     tracing::subscriber::set_global_default(Collector).unwrap();
