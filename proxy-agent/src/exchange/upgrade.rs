@@ -1,4 +1,4 @@
-//! Requests that switch protocols: exec, attach, port-forward, and requests to the servers of pods.
+//! Requests that switch protocols: exec, attach, port-forward, logs, and requests to the servers of pods.
 //!
 //! The tunnel carries them as extended CONNECT, with the method of the client in a header. The API server gets an
 //! HTTP/1.1 upgrade on a separate connection. After its response 101, bytes are forwarded in both directions.
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request};
 use http_body::Body as _;
-use kube_wire::{Status, Target};
+use kube_wire::{Status, Target, Verb};
 use protocol::stream::{METHOD, write_unswitched};
 use tracing::debug;
 
@@ -18,6 +18,7 @@ use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::decide::decide;
 use crate::exchange::incoming::{Held, Known};
+use crate::exchange::kinds::is_opaque;
 use crate::exchange::plan::Plan;
 use crate::exchange::record::Record;
 use crate::refusal::Refusal;
@@ -61,9 +62,12 @@ pub(super) async fn switch(
 ) -> Result<Answer, Refusal> {
     // The charge for the head is held until the host has answered, which a pod can delay for long.
     let Known { call, body: client, held: Held { in_flight, _charge }, .. } = known;
-    let connects = matches!(call.api.info.target(), Target::Resource(request) if request.is_connect());
-    if !connects {
-        return Err(bad_request("only exec, attach, portforward and proxy switch protocols"));
+    match call.api.info.target() {
+        Target::Resource(request) if is_opaque(request) => {}
+        Target::Resource(request) if request.verb() == Verb::Watch => {
+            return Err(bad_request("a watch is not served over WebSocket: request it without the header Upgrade"));
+        }
+        _ => return Err(bad_request("only exec, attach, portforward, proxy and log switch protocols")),
     }
     let Plan { mut request, transform, mapping, not_found, .. } = *decide(&call, &Body::Whole(Bytes::new())).await?;
     let headers = request.headers_mut();

@@ -65,6 +65,29 @@ async fn a_refusal_of_the_host_is_in_virtual_names() {
     agent.check();
 }
 
+/// `StreamObject` in apiserver's `endpoints/handlers/responsewriters/writers.go`. The host reviews the right to read the log.
+#[tokio::test]
+async fn a_log_is_read_over_a_websocket() {
+    let agent = Scripted::new().await;
+    let log = || ask("/api/v1/namespaces/edge/pods/a/log?follow=1");
+    let host = || {
+        let host = expect("GET", "/api/v1/namespaces/edge-ke/pods/a/log?follow=1").as_user("vc:ke:admin");
+        host.with_header("upgrade", "websocket").with_header("sec-websocket-key", "a2V5")
+    };
+    agent.on(host(), Reply::switch("websocket"));
+    let mut open = agent.agent.upgrade(log(), "websocket").await;
+    assert_eq!(open.code, 200);
+    assert_eq!(open.echoed(b"edge-ke\n").await, "edge-ke\n", "it is not mapped");
+    agent.on(host(), Reply::status(403, "Forbidden", "pods \"a\" is forbidden in the namespace \"edge-ke\""));
+    let mut refused = agent.agent.upgrade(log(), "websocket").await;
+    assert_eq!(refused.code, 403);
+    assert!(!String::from_utf8_lossy(&refused.rest().await).contains("edge-ke"));
+    agent.check();
+    let mut watch = agent.agent.upgrade(ask("/api/v1/pods?watch=1"), "websocket").await;
+    let message = String::from_utf8(watch.rest().await.to_vec()).unwrap();
+    assert!(watch.code == 400 && message.contains("a watch is not served over WebSocket"), "{message}");
+}
+
 /// The stream has another status, because 200 would mean that the protocol was switched.
 #[tokio::test]
 async fn an_upgrade_that_is_ignored_keeps_its_status() {
