@@ -107,6 +107,6 @@ impl AsyncWrite for UpgradedStream {
 
 impl fmt::Debug for UpgradedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conversation").finish_non_exhaustive()
+        f.debug_struct("UpgradedStream").finish_non_exhaustive()
     }
 }

@@ -94,10 +94,10 @@ fn check_reports_mistakes(host: &HostCluster) -> anyhow::Result<()> {
     // Writes the configuration file.
     drop(start_agent(&site, host)?);
     for (name, warnings) in [("server.yaml", "no warnings"), ("site-o.yaml", "1 warning")] {
-        let said = site::atoll(&["check", path(&site.file(name))?])?;
-        ensure!(said.ends_with(&format!("{name}: no mistakes, {warnings}\n")), "{said}");
+        let output = site::atoll(&["check", path(&site.file(name))?])?;
+        ensure!(output.ends_with(&format!("{name}: no mistakes, {warnings}\n")), "{output}");
         // A kubelet may set the label that selects the nodes in these suites.
-        ensure!(warnings == "no warnings" || said.contains("node-restriction.kubernetes.io/"), "{said}");
+        ensure!(warnings == "no warnings" || output.contains("node-restriction.kubernetes.io/"), "{output}");
     }
 
     // The configurations in `configs`, with the files that they name.
@@ -117,12 +117,12 @@ fn check_reports_mistakes(host: &HostCluster) -> anyhow::Result<()> {
     let good = std::fs::read_to_string(site.file("server.yaml"))?;
     let bad = good.replace("key: serving-ca.key", "key: agent-ca.key").replace("drain: 2s", "drain: soon");
     std::fs::write(site.file("bad.yaml"), bad.replace("drain: soon", "drain: 2s"))?;
-    let said = atoll(&["check", path(&site.file("bad.yaml"))?])?;
-    let text = String::from_utf8_lossy(&said.stdout);
-    ensure!(said.status.code() == Some(1) && text.contains("bad.yaml:4:") && text.contains("1 mistake"), "{text}");
+    let output = atoll(&["check", path(&site.file("bad.yaml"))?])?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.code() == Some(1) && text.contains("bad.yaml:4:") && text.contains("1 mistake"), "{text}");
     std::fs::write(site.file("bad.yaml"), &bad)?;
-    let said = atoll(&["check", path(&site.file("bad.yaml"))?])?;
-    let text = String::from_utf8_lossy(&said.stdout);
+    let output = atoll(&["check", path(&site.file("bad.yaml"))?])?;
+    let text = String::from_utf8_lossy(&output.stdout);
     let refused =
         Command::new(paths::binary("proxy-server")).args(["--config", path(&site.file("bad.yaml"))?]).output()?;
     let refused = String::from_utf8_lossy(&refused.stderr);
@@ -137,8 +137,8 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     let file = site.file("site-o.yaml");
     // Other tests on this host can cause weaknesses. `isolation` tests a host without weaknesses.
     let asked = || anyhow::Ok(String::from_utf8(atoll(&["check", "--host", path(&file)?])?.stdout)?);
-    let said = asked()?;
-    ensure!(said.contains(": no mistakes, no warnings, "), "{said}");
+    let output = asked()?;
+    ensure!(output.contains(": no mistakes, no warnings, "), "{output}");
 
     // A virtual cluster without nodes, one that shares nodes, and a binding for all users.
     let text = std::fs::read_to_string(&file)?;
@@ -148,15 +148,15 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     let binding = ["operated-open", "--clusterrole=view", "--group=system:authenticated"];
     let kubectl = host.kubectl();
     kubectl.ok(&[&["create", "clusterrolebinding"], &binding[..]].concat())?;
-    let said = asked();
+    let output = asked();
     kubectl.ok(&["delete", "clusterrolebinding", "operated-open"])?;
-    let said = said?;
+    let output = output?;
     for warning in [
         "virtual cluster empty: no node of the host has the labels location=nowhere",
         "virtual cluster twice shares nodes with operated",
         "ClusterRoleBinding operated-open grants view to system:authenticated",
     ] {
-        ensure!(said.contains(warning), "{warning}\n{said}");
+        ensure!(output.contains(warning), "{warning}\n{output}");
     }
 
     // A user with fewer rights than the agent needs.
@@ -170,9 +170,9 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     weak_kubectl.ok(&["config", "set-credentials", &user, &format!("--token={}", token.trim())])?;
     let text = std::fs::read_to_string(&file)?.replace(path(&host.agent_kubeconfig())?, path(&weak)?);
     std::fs::write(&file, text)?;
-    let said = atoll(&["check", "--host", path(&file)?])?;
-    let text = String::from_utf8_lossy(&said.stdout);
-    ensure!(said.status.code() == Some(1) && text.contains("the agent lacks"), "{text}");
+    let output = atoll(&["check", "--host", path(&file)?])?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.code() == Some(1) && text.contains("the agent lacks"), "{text}");
     ensure!(text.contains("impersonate users"), "{text}");
     Ok(())
 }
@@ -193,9 +193,9 @@ fn explain_equals_the_audit_log(host: &HostCluster) -> anyhow::Result<()> {
         let fixed = ["explain", "--config", path(&file)?, "--cluster", CLUSTER];
         site::atoll(&[&fixed[..], more].concat())
     };
-    let sends = |said: &str| {
-        let line = said.lines().find_map(|line| line.trim_start().strip_prefix("sends:"));
-        let (method, target) = line.map(str::trim).and_then(|line| line.split_once(' ')).context(said.to_owned())?;
+    let sends = |output: &str| {
+        let line = output.lines().find_map(|line| line.trim_start().strip_prefix("sends:"));
+        let (method, target) = line.map(str::trim).and_then(|line| line.split_once(' ')).context(output.to_owned())?;
         anyhow::Ok((method.to_lowercase(), target.to_owned()))
     };
     for target in [
@@ -215,24 +215,24 @@ fn explain_equals_the_audit_log(host: &HostCluster) -> anyhow::Result<()> {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: explained, namespace: edge}\n\
                spec: {containers: [{name: c, image: nginx}]}\n";
     std::fs::write(site.file("pod.yaml"), pod)?;
-    let said = explain(&["-f", path(&site.file("pod.yaml"))?])?;
-    let (method, expected) = sends(&said)?;
-    ensure!((&*method, &*expected) == ("post", "/api/v1/namespaces/edge-operated/pods"), "{said}");
+    let output = explain(&["-f", path(&site.file("pod.yaml"))?])?;
+    let (method, expected) = sends(&output)?;
+    ensure!((&*method, &*expected) == ("post", "/api/v1/namespaces/edge-operated/pods"), "{output}");
     kubectl.ok_with(&["create", "-f", "-"], pod)?;
     in_audit(host, &format!("{expected}?"), "vc:operated:admin", true)?;
     let stored = ["get", "pod", "explained", "-n", "edge-operated", "-o", "jsonpath={.spec.nodeSelector}"];
     let stored: Value = serde_json::from_str(&host.kubectl().ok(&stored)?)?;
     ensure!(stored == serde_json::to_value(NODES.selector())?, "{stored}");
-    ensure!(said.contains("metadata.namespace: edge -> edge-operated"), "{said}");
-    ensure!(said.contains("spec.nodeSelector.location: + beijing"), "{said}");
+    ensure!(output.contains("metadata.namespace: edge -> edge-operated"), "{output}");
+    ensure!(output.contains("spec.nodeSelector.location: + beijing"), "{output}");
 
     // The refusal is the same as that of the agent.
     let refused =
         atoll(&["explain", "--config", path(&file)?, "--cluster", CLUSTER, "DELETE", "/api/v1/nodes/beijing-1"])?;
-    let said = String::from_utf8_lossy(&refused.stdout);
+    let output = String::from_utf8_lossy(&refused.stdout);
     let shown = kubectl.fails(&["delete", "node", "beijing-1"])?;
     let why = "nodes belong to the operator of the host cluster";
-    ensure!(refused.status.code() == Some(1) && said.contains(why) && shown.contains(why), "{said}\n{shown}");
+    ensure!(refused.status.code() == Some(1) && output.contains(why) && shown.contains(why), "{output}\n{shown}");
     kubectl.ok(&["delete", "namespace", "edge", "--wait=false"])?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! All tests share one site, and each has its own namespaces. The first test starts the site.
 
+pub(crate) mod admission_policies;
 mod affinity;
 mod apply;
 mod bounds;
@@ -17,7 +18,6 @@ mod endpoints;
 mod errors;
 mod escape;
 mod first_use;
-pub(crate) mod gate;
 mod guard;
 mod host_tokens;
 mod hostile;
@@ -84,10 +84,13 @@ pub(crate) fn trials() -> Vec<Trial> {
     };
     let own = |name: &str, run: fn() -> anyhow::Result<()>| trial(format!("virtual::{name}"), run);
     let mut trials = vec![
-        own("the_gate_needs_no_mutation", gate::shut_where_the_host_only_refuses),
-        own("a_host_without_a_gate_is_refused", gate::a_host_without_one_is_refused),
-        own("a_host_with_an_open_gate_is_refused", gate::a_host_that_enforces_none_is_refused),
-        own("a_host_with_an_unverified_gate_is_refused", gate::a_host_that_does_not_say_is_refused),
+        own("the_gate_needs_no_mutation", admission_policies::direct_requests_are_refused_without_mutating_policies),
+        own("a_host_without_a_gate_is_refused", admission_policies::a_host_without_one_is_refused),
+        own("a_host_with_an_open_gate_is_refused", admission_policies::a_host_that_enforces_none_is_refused),
+        own(
+            "a_host_with_an_unverified_gate_is_refused",
+            admission_policies::a_host_with_an_unreachable_webhook_is_refused,
+        ),
         own("control_plane_where_no_policy_holds", control_plane::where_no_policy_holds),
         own("policies_replace_those_of_an_earlier_version", policies::replace_those_of_an_earlier_version),
         own("roles_a_first_use_is_never_refused", first_use::is_never_refused),
@@ -116,7 +119,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("policies_ignore_cluster_scoped_objects", Welcome, policies::leave_what_is_in_no_namespace),
         case("policies_read_the_namespace", Welcome, policies::read_the_namespace),
         case("policies_protect_what_the_operator_lists", Welcome, policies::protect_what_the_operator_lists),
-        case("the_host_enforces_the_policies", Welcome, gate::shut_where_the_host_guards),
+        case(
+            "the_host_enforces_the_policies",
+            Welcome,
+            admission_policies::direct_requests_are_refused_with_mutating_policies,
+        ),
         case("rights_end_with_their_namespace", Welcome, rights::end_with_their_namespace),
         case("the_administrator_keeps_all_rights", Welcome, rights::the_administrator_keeps_all_rights),
         case("a_stuck_namespace_can_be_repaired", Welcome, rights::a_stuck_namespace_can_be_repaired),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::pair::Pair;
 use super::{BEIJING, HANGZHOU, SETTLED};
-use crate::virtual_clusters::{gate, roles};
+use crate::virtual_clusters::{admission_policies, roles};
 
 /// ClusterRoles for both members. If they aggregated on the host, its `view` would have their rules within a second.
 const AGGREGATED: &str = r#"
@@ -60,8 +60,8 @@ pub(super) fn ends_at_its_cluster(site: &VirtualSite, pair: &Pair, namespace: &s
         let refused = holder.fails(args)?;
         ensure!(refused.contains("orbidden"), "{args:?}: {refused}");
     }
-    gate::refused(&holder, namespace).context("in its own namespaces")?;
-    gate::guarded(&holder, &own)
+    admission_policies::refused(&holder, namespace).context("in its own namespaces")?;
+    admission_policies::guarded(&holder, &own)
 }
 
 /// Both members aggregate the ClusterRoles. The rights on the host are the same as before the members joined.

@@ -28,15 +28,15 @@ pub(super) fn that_meet_are_refused(host: &HostCluster) -> anyhow::Result<()> {
     let line = format!("{AGENT}.yaml:{}:", line_of(&site)?);
     let mistake = format!("the name of virtual cluster {LONG} ends with `-{SHORT}`");
     let checked = Command::new(paths::binary("atoll")).args(["check", text(&file)?]).output()?;
-    let said = String::from_utf8_lossy(&checked.stdout);
-    ensure!(checked.status.code() == Some(1) && said.contains(&line) && said.contains(&mistake), "{said}");
+    let output = String::from_utf8_lossy(&checked.stdout);
+    ensure!(checked.status.code() == Some(1) && output.contains(&line) && output.contains(&mistake), "{output}");
     agent.printed(&mistake)?;
     kubectl.ok(&["get", "nodes"])?;
     ensure!(host.kubectl().fails(&["get", "namespace", &format!("atoll-root-{SHORT}")])?.contains("NotFound"));
 
     let refused = Command::new(paths::binary("proxy-agent")).args(["--config", text(&file)?]).output()?;
-    let said = String::from_utf8_lossy(&refused.stderr);
-    ensure!(!refused.status.success() && said.contains(&line) && said.contains(&mistake), "{said}");
+    let output = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && output.contains(&line) && output.contains(&mistake), "{output}");
     Ok(())
 }
 

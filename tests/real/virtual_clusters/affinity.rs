@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::{Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
-use super::gate::{pod, says, thief};
+use super::admission_policies::{direct_user, pod, says};
 use super::{BEIJING, HANGZHOU, Listed};
 
 pub(super) const TRIALS: [Listed; 1] = [("affinity_selects_the_own_pods", selects_the_own_pods)];
@@ -14,7 +14,7 @@ const NAME: &str = "affinity";
 const LABEL: &str = "atoll.dev/virtual-cluster";
 
 fn selects_the_own_pods(site: &VirtualSite) -> anyhow::Result<()> {
-    let thief = thief(site, NAME)?;
+    let direct = direct_user(site, NAME)?;
     let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let host = format!("{NAME}-{BEIJING}");
     let own = json!(Nodes::Location("beijing").selector());
@@ -31,14 +31,14 @@ fn selects_the_own_pods(site: &VirtualSite) -> anyhow::Result<()> {
     ];
     for (number, term) in foreign.iter().enumerate() {
         for affinity in everywhere(term) {
-            let output = thief.run_with(&["create", "-f", "-"], &pod(&host, number, &affinity))?;
+            let output = direct.run_with(&["create", "-f", "-"], &pod(&host, number, &affinity))?;
             says(&output, POLICY).with_context(|| affinity.to_string())?;
         }
     }
     let confined = [json!({}), requires("In", &[BEIJING]), json!({"namespaces": [host, format!("default-{BEIJING}")]})];
     for (number, term) in confined.iter().enumerate() {
         for affinity in everywhere(term) {
-            thief.ok_with(&["create", "--dry-run=server", "-f", "-"], &pod(&host, number, &affinity))?;
+            direct.ok_with(&["create", "--dry-run=server", "-f", "-"], &pod(&host, number, &affinity))?;
         }
     }
     // The agent restricts the term to the virtual cluster.
@@ -50,9 +50,9 @@ fn selects_the_own_pods(site: &VirtualSite) -> anyhow::Result<()> {
 
     // The host accepts the template, and refuses the pods that the controller creates.
     let [.., hard] = everywhere(&foreign[0]);
-    thief.ok_with(&["create", "-f", "-"], &deployment("foreign", &host, &hard))?;
+    direct.ok_with(&["create", "-f", "-"], &deployment("foreign", &host, &hard))?;
     eventually(CONDITION_TIMEOUT, || {
-        let events = thief.ok(&["get", "events", "-n", &host, "-o", "jsonpath={.items[*].message}"])?;
+        let events = direct.ok(&["get", "events", "-n", &host, "-o", "jsonpath={.items[*].message}"])?;
         ensure!(events.contains(POLICY), "{events}");
         Ok(())
     })?;

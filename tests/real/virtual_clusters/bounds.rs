@@ -9,7 +9,7 @@ use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
-use super::gate::thief;
+use super::admission_policies::direct_user;
 use super::{BEIJING, HANGZHOU, namespace};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1";
@@ -215,13 +215,13 @@ pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<
     if everywhere_kubeedge() {
         return Ok(());
     }
-    let thief = thief(site, NAME)?;
+    let direct = direct_user(site, NAME)?;
     let host = format!("{NAME}-{BEIJING}");
     let metadata = json!({"name": "many", "namespace": host});
     let create = |metadata: &Value, rules: &Value| {
         let role =
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": rules});
-        thief.run_with(&["create", "-f", "-"], &role.to_string())
+        direct.run_with(&["create", "-f", "-"], &role.to_string())
     };
     let many = |resources: usize| json!([{"verbs": texts("v", 10), "apiGroups": texts("g", 10), "resources": texts("r", resources)}]);
     for rules in [many(101), json!([many(100)[0], {"verbs": ["get"], "nonResourceURLs": ["/a"]}])] {
@@ -237,7 +237,7 @@ pub(super) fn what_a_role_grants_directly(site: &VirtualSite) -> anyhow::Result<
         create(&json!({"name": "no-verbs", "namespace": host}), &json!([{"apiGroups": [""], "resources": ["a"]}]))?;
     ensure!(output.stderr.contains("is invalid: rules[0].verbs: Required value"), "{output:?}");
     let patch = json!({"rules": many(101)}).to_string();
-    let output = thief.run(&["patch", "role", "many", "-n", &host, "--type=merge", "-p", &patch])?;
+    let output = direct.run(&["patch", "role", "many", "-n", &host, "--type=merge", "-p", &patch])?;
     ensure!(output.code != 0 && output.stderr.contains("must grant at most 10000 combinations"), "{output:?}");
     site.administrator(BEIJING, Route::Proxy)?.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())

@@ -5,7 +5,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
-use super::gate::{pod, says, thief, thief_in};
+use super::admission_policies::{direct_user, direct_user_in, pod, says};
 use super::{BEIJING, CLUSTERS};
 
 /// All clients that try, with the name of the namespace on their side.
@@ -20,10 +20,10 @@ struct Attackers {
 impl Attackers {
     /// Creates a namespace with the virtual name `name`.
     fn in_namespace(site: &VirtualSite, name: &str) -> anyhow::Result<Self> {
-        let thief = thief(site, name)?;
+        let direct = direct_user(site, name)?;
         let administrator = site.administrator(BEIJING, Route::Proxy)?;
         let namespace = format!("{name}-{BEIJING}");
-        let all = [("directly", thief, namespace.clone()), ("through the endpoint", administrator, name.to_owned())];
+        let all = [("directly", direct, namespace.clone()), ("through the endpoint", administrator, name.to_owned())];
         Ok(Self { all, host: site.host().kubectl(), namespace })
     }
 
@@ -82,10 +82,10 @@ pub(super) fn statuses_of_pods(site: &VirtualSite) -> anyhow::Result<()> {
     // A status in a new pod has no effect.
     waiting["status"] =
         json!({"nominatedNodeName": "hangzhou-1", "podIP": "192.0.2.13", "podIPs": [{"ip": "192.0.2.13"}]});
-    let [(_, thief, _), _] = &attackers.all;
-    thief.ok_with(&["create", "-f", "-"], &waiting.to_string())?;
+    let [(_, direct, _), _] = &attackers.all;
+    direct.ok_with(&["create", "-f", "-"], &waiting.to_string())?;
     let path = "jsonpath={.status.nominatedNodeName}{.status.podIP}{.status.podIPs}{.status.hostIP}";
-    let told = thief.ok(&["get", "pod", "waiting", "-n", &attackers.namespace, "-o", path])?;
+    let told = direct.ok(&["get", "pod", "waiting", "-n", &attackers.namespace, "-o", path])?;
     ensure!(told.is_empty(), "{told}");
 
     let patch = |status: &Value| json!({"status": status}).to_string();
@@ -176,10 +176,10 @@ pub(super) fn addresses_of_services(site: &VirtualSite) -> anyhow::Result<()> {
     });
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
     attackers.host.ok_with(&["create", "-f", "-"], &namespace.to_string())?;
-    let thief = thief_in(site, name)?;
+    let direct = direct_user_in(site, name)?;
     let create = |more: &Value| {
         let object = service("external", more).to_string();
-        thief.run_with(&["create", "--dry-run=server", "-f", "-", "-n", name], &object)
+        direct.run_with(&["create", "--dry-run=server", "-f", "-", "-n", name], &object)
     };
     for inside in [json!(["203.0.113.7"]), json!(["203.0.113.7", "2001:db8::7"])] {
         let output = create(&json!({"externalIPs": inside}))?;
@@ -223,7 +223,7 @@ pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
     attackers.refused(policy, &["patch", "pvc", "claim", "-p", r#"{"spec": {"volumeName": "foreign"}}"#])?;
     attackers.allowed(&["label", "pvc", "claim", "--overwrite", "mine=yes"])?;
 
-    let [(_, thief, _), _] = &attackers.all;
+    let [(_, direct, _), _] = &attackers.all;
     let mut template = claim("data", &chosen, &Value::Null);
     template.as_object_mut().context("not an object")?.remove("kind");
     let pods = json!({"metadata": {"labels": {"app": "set"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
@@ -234,15 +234,15 @@ pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
             "volumeClaimTemplates": [{"metadata": template["metadata"], "spec": template["spec"]}],
         },
     });
-    thief.ok_with(&["create", "-f", "-"], &set.to_string())?;
+    direct.ok_with(&["create", "-f", "-"], &set.to_string())?;
     let volume = json!({"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim("", &Value::Null, &json!("foreign"))["spec"]}}});
     let ephemeral =
         pod(&attackers.namespace, "ephemeral", &json!({"nodeSelector": own_selector(), "volumes": [volume]}));
-    thief.ok_with(&["create", "-f", "-"], &ephemeral)?;
+    direct.ok_with(&["create", "-f", "-"], &ephemeral)?;
     for made in ["data-set-0", "ephemeral-data"] {
         eventually(CONDITION_TIMEOUT, || {
             let path = "jsonpath={.items[*].message}";
-            let events = thief.ok(&["get", "events", "-n", &attackers.namespace, "-o", path])?;
+            let events = direct.ok(&["get", "events", "-n", &attackers.namespace, "-o", path])?;
             ensure!(
                 events.contains(&format!("\"{made}\" is forbidden: ValidatingAdmissionPolicy '{policy}'")),
                 "{events}"

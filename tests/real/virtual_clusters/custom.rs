@@ -124,8 +124,8 @@ pub(super) fn the_same_goes_to_all(site: &VirtualSite) -> anyhow::Result<()> {
     ensure!(role.contains("custom.example.com") && !role.contains('*'), "{role}");
     let agent = "--as=system:serviceaccount:atoll-system:proxy-agent";
     for (kind, wanted) in [("sprockets.custom.example.com", "yes"), ("configmaps", "no"), ("nodes", "no")] {
-        let said = host.run(&["auth", "can-i", "update", kind, agent])?;
-        ensure!(said.stdout.trim() == wanted, "update {kind}: {}", said.stdout);
+        let output = host.run(&["auth", "can-i", "update", kind, agent])?;
+        ensure!(output.stdout.trim() == wanted, "update {kind}: {}", output.stdout);
     }
     hangzhou.ok(&["delete", "--raw", "/apis/custom.example.com/v1/sprockets?labelSelector=tier%3Dfront"])?;
     let left = host.ok(&["get", "sprockets", "-o", "name"])?;
@@ -209,30 +209,30 @@ pub(super) fn keeps_its_name(site: &VirtualSite) -> anyhow::Result<()> {
     for kubectl in [beijing, hangzhou] {
         ensure!(kubectl.ok(&["get", "levers", "-o=name"])? == "lever.custom.example.com/plain\n");
         ensure!(read(kubectl, "lever", "plain")?["spec"]["size"] == 7);
-        let said = kubectl.run_with(&["create", "-f", "-"], &object("Lever", "own", 1))?;
+        let output = kubectl.run_with(&["create", "-f", "-"], &object("Lever", "own", 1))?;
         ensure!(
-            said.stderr.contains("(Forbidden)") && said.stderr.contains("whose operator can change it"),
-            "{said:?}"
+            output.stderr.contains("(Forbidden)") && output.stderr.contains("whose operator can change it"),
+            "{output:?}"
         );
-        let said = kubectl.fails(&["delete", "lever", "plain"])?;
-        ensure!(said.contains("(Forbidden)"), "{said}");
+        let output = kubectl.fails(&["delete", "lever", "plain"])?;
+        ensure!(output.contains("(Forbidden)"), "{output}");
         ensure!(kubectl.run(&["auth", "can-i", "create", "levers.custom.example.com"])?.stdout.starts_with("no"));
         ensure!(kubectl.run(&["auth", "can-i", "list", "levers.custom.example.com"])?.stdout.starts_with("yes"));
     }
 
     let [beijing, hangzhou] = &both(site, "pulley")?;
     host.ok_with(&["create", "-f", "-"], &object("Pulley", "plain", 7))?;
-    let said = beijing.run_with(&["apply", "-f", "-"], &object("Pulley", "plain", 8))?;
-    ensure!(said.code != 0 && said.stderr.contains("only its labels and annotations"), "{said:?}");
-    let said = beijing.fails(&["delete", "pulley", "plain"])?;
-    ensure!(said.contains("created it for all virtual clusters"), "{said}");
+    let output = beijing.run_with(&["apply", "-f", "-"], &object("Pulley", "plain", 8))?;
+    ensure!(output.code != 0 && output.stderr.contains("only its labels and annotations"), "{output:?}");
+    let output = beijing.fails(&["delete", "pulley", "plain"])?;
+    ensure!(output.contains("created it for all virtual clusters"), "{output}");
     beijing.ok_with(&["apply", "-f", "-"], &object("Pulley", "own", 1))?;
     ensure!(
         hangzhou.fails(&["get", "pulley", "own"])?.contains("(NotFound)"),
         "the cluster can read an object of another cluster"
     );
-    let said = hangzhou.run_with(&["create", "-f", "-"], &object("Pulley", "own", 2))?;
-    ensure!(said.stderr.contains("created it with a different specification"), "{said:?}");
+    let output = hangzhou.run_with(&["create", "-f", "-"], &object("Pulley", "own", 2))?;
+    ensure!(output.stderr.contains("created it with a different specification"), "{output:?}");
     hangzhou.ok_with(&["apply", "--server-side", "-f", "-"], &object("Pulley", "own", 1))?;
     hangzhou.ok(&["label", "pulley", "own", "of=hangzhou"])?;
     ensure!(beijing.ok(&["get", "pulleys", "-o=name", "-lof=hangzhou"])?.is_empty(), "the clusters share labels");

@@ -76,8 +76,8 @@ impl Sides {
                 side.send_as(bad.method, &bad.path, bad.media, &bad.body)
             };
             let (host, cluster) = (ask(&self.host)?, ask(&self.cluster)?);
-            let said_there = said(&in_our_words(&host.body));
-            let alike = host.code == cluster.code && (host.code < 400 || said_there == said(&cluster.body));
+            let said_there = output(&in_our_words(&host.body));
+            let alike = host.code == cluster.code && (host.code < 400 || said_there == output(&cluster.body));
             if !alike {
                 let Bad { method, path, media, body, .. } = bad;
                 differences.push(format!(
@@ -103,7 +103,7 @@ fn in_our_words(body: &str) -> String {
 }
 
 /// A Status as JSON, or any other body as text.
-fn said(body: &str) -> Value {
+fn output(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|_| Value::from(body))
 }
 
@@ -519,12 +519,12 @@ pub(super) fn a_stuck_namespace_counts_what_is_the_clients(site: &VirtualSite) -
     kubectl.ok(&["delete", "namespace", "counted", "--wait=false"])?;
     let conditions = "jsonpath={range .status.conditions[*]}{.type}: {.message}{\"\\n\"}{end}";
     eventually(2 * CONDITION_TIMEOUT, || {
-        let said = kubectl.ok(&["get", "namespace", "counted", "-o", conditions])?;
+        let output = kubectl.ok(&["get", "namespace", "counted", "-o", conditions])?;
         ensure!(
-            said.contains(
+            output.contains(
                 "NamespaceContentRemaining: Some resources are remaining: configmaps. has 1 resource instances\n"
-            ) && said.contains("finalizers remaining: example.com/hold in 1 resource instances\n"),
-            "{said}"
+            ) && output.contains("finalizers remaining: example.com/hold in 1 resource instances\n"),
+            "{output}"
         );
         Ok(())
     })?;

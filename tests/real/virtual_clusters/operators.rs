@@ -7,7 +7,7 @@ use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::{Kubectl, Route, VirtualSite, eventually};
 use serde_json::{Value, json};
 
-use super::gate::thief;
+use super::admission_policies::direct_user;
 use super::{BEIJING, HANGZHOU, Listed};
 
 pub(super) const TRIALS: [Listed; 6] = [
@@ -101,10 +101,10 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     });
-    let said = administrator.ok_with(&["create", "-f", "-", "-o=jsonpath={.status.allowed}"], &review.to_string())?;
-    ensure!(said == "false", "a review allows a refused request");
-    let said = administrator.run_with(&["create", "-f", "-"], &pwn)?;
-    ensure!(said.code != 0 && said.stderr.contains("no matches for kind"), "{said:?}");
+    let output = administrator.ok_with(&["create", "-f", "-", "-o=jsonpath={.status.allowed}"], &review.to_string())?;
+    ensure!(output == "false", "a review allows a refused request");
+    let output = administrator.run_with(&["create", "-f", "-"], &pwn)?;
+    ensure!(output.code != 0 && output.stderr.contains("no matches for kind"), "{output:?}");
     host.ok(&["delete", "crd", &name])?;
     Ok(())
 }
@@ -114,7 +114,7 @@ fn kinds_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
 fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "operators";
     let (host, administrator) = (site.host().kubectl(), site.administrator(BEIJING, Route::Proxy)?);
-    let thief = thief(site, NAME)?;
+    let direct = direct_user(site, NAME)?;
     let host_name = format!("{NAME}-{BEIJING}");
     let group = "custom.example.com";
     for plural in ["devices", "gadgets"] {
@@ -125,7 +125,7 @@ fn kinds_in_namespaces_are_not_written(site: &VirtualSite) -> anyhow::Result<()>
         host.ok_with(&["create", "-f", "-", "-n", &host_name], &object(plural, group, &json!({"name": "real"})))?;
     }
     let why = "the operator of the host cluster does not offer this resource to virtual clusters";
-    for (kubectl, namespace) in [(&thief, &host_name[..]), (&administrator, NAME)] {
+    for (kubectl, namespace) in [(&direct, &host_name[..]), (&administrator, NAME)] {
         let mine =
             |plural| object(plural, group, &json!({"name": format!("mine-{namespace}"), "namespace": namespace}));
         ensure!(kubectl.ok(&["get", &format!("devices.{group}"), "-n", namespace])?.contains("real"));
@@ -178,8 +178,8 @@ fn survives(site: &VirtualSite, how: &[&str], group: &str, differs: bool) -> any
     eventually(CONDITION_TIMEOUT, || hangzhou.ok(&["get", &crd]))?;
 
     let patch = r#"{"spec": {"names": {"shortNames": ["mine"]}}}"#;
-    let said = beijing.fails(&["patch", &crd, "--type=merge", "-p", patch])?;
-    ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
+    let output = beijing.fails(&["patch", &crd, "--type=merge", "-p", patch])?;
+    ensure!(output.contains("(Forbidden)") && output.contains("only its labels and annotations"), "{output}");
     stays(&beijing, &host, &name)?;
     // This includes definitions that only the operator uses.
     ensure!(beijing.fails(&["delete", &crd])?.contains("created it for all virtual clusters"));
@@ -221,8 +221,11 @@ fn definitions_survive_with_objects(site: &VirtualSite) -> anyhow::Result<()> {
             beijing.ok(&["patch", &crd, "--type=merge", "-p", &short("one")])?;
             host.ok_with(&["create", "-f", "-"], &object(plural, &group, &metadata("real")))?;
             if changes {
-                let said = beijing.fails(&["patch", &crd, "--type=merge", "-p", &short("two")])?;
-                ensure!(said.contains("(Forbidden)") && said.contains("only its labels and annotations"), "{said}");
+                let output = beijing.fails(&["patch", &crd, "--type=merge", "-p", &short("two")])?;
+                ensure!(
+                    output.contains("(Forbidden)") && output.contains("only its labels and annotations"),
+                    "{output}"
+                );
                 eventually(CONDITION_TIMEOUT, || hangzhou.ok(&["get", &crd]))?;
             }
             stays(&beijing, &host, &name)?;
@@ -291,18 +294,18 @@ fn who_may_not_create_applies_to_what_is_there(site: &VirtualSite) -> anyhow::Re
     let pump = object(plural, group, &json!({"name": "own", "labels": {"by": "mender"}}));
     for (object, resource) in [(&new, "customresourcedefinitions"), (&pump, plural)] {
         for more in [&[][..], &["--dry-run=server"], &["--force-conflicts"]] {
-            let said = applied(object, more)?;
+            let output = applied(object, more)?;
             let refused = format!("User \"mender\" cannot create resource \"{resource}\"");
-            ensure!(said.code != 0 && said.stderr.contains(&refused), "{more:?}: {said:?}");
+            ensure!(output.code != 0 && output.stderr.contains(&refused), "{more:?}: {output:?}");
         }
     }
     administrator.ok_with(&["create", "-f", "-"], &object(plural, group, &json!({"name": "own"})))?;
-    let said = applied(&pump, &["--force-conflicts"])?;
-    ensure!(said.code == 0, "{said:?}");
+    let output = applied(&pump, &["--force-conflicts"])?;
+    ensure!(output.code == 0, "{output:?}");
     let by = "-o=jsonpath={.metadata.labels.by}";
     ensure!(administrator.ok(&["get", plural, "own", by])? == "mender");
-    let said = applied(&definition(plural, group, "Cluster", "mender").to_string(), &["--force-conflicts"])?;
-    ensure!(said.code == 0, "{said:?}");
+    let output = applied(&definition(plural, group, "Cluster", "mender").to_string(), &["--force-conflicts"])?;
+    ensure!(output.code == 0, "{output:?}");
     administrator.ok(&["delete", &format!("crd/{plural}.{group}")])?;
     administrator.ok(&["delete", "clusterrolebinding/mender", "clusterrole/mender"])?;
     Ok(())

@@ -8,7 +8,7 @@ use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, kubectl::CONDITION_TIMEOUT};
 use serde_json::{Value, json};
 
-use super::gate::{pod, says, thief};
+use super::admission_policies::{direct_user, pod, says};
 use super::{BEIJING, CLUSTERS, namespace};
 
 /// All policies of Atoll, for any number of virtual clusters.
@@ -41,7 +41,7 @@ pub(super) fn are_one_set(site: &VirtualSite) -> anyhow::Result<()> {
 /// Clients cannot create RoleBindings like mirrors, neither through the endpoint nor at the host.
 pub(super) fn refuse_bindings_like_mirrors(site: &VirtualSite) -> anyhow::Result<()> {
     const NAME: &str = "policies-bindings";
-    let (thief, host) = (thief(site, NAME)?, format!("{NAME}-{BEIJING}"));
+    let (direct, host) = (direct_user(site, NAME)?, format!("{NAME}-{BEIJING}"));
     let admin = site.administrator(BEIJING, Route::Path)?;
     let binding = |name: &str, labels: Value| {
         let role_ref = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
@@ -50,7 +50,7 @@ pub(super) fn refuse_bindings_like_mirrors(site: &VirtualSite) -> anyhow::Result
         .to_string()
     };
     let create = ["create", "-f", "-", "-n"];
-    for (who, namespace) in [(&admin, NAME), (&thief, &*host)] {
+    for (who, namespace) in [(&admin, NAME), (&direct, &*host)] {
         let create = [&create[..], &[namespace]].concat();
         for value in ["true", ""] {
             let refused = who.run_with(&create, &binding("mirror", json!({"atoll.dev/mirror": value})))?;
@@ -62,21 +62,21 @@ pub(super) fn refuse_bindings_like_mirrors(site: &VirtualSite) -> anyhow::Result
         ensure!(refused.contains("are reserved"), "{refused}");
         who.ok(&["label", "rolebinding", &name, "a=b", "-n", namespace])?;
     }
-    let refused = thief.run_with(&[&create[..], &[&host]].concat(), &binding("atoll:crb:x", json!({})))?;
+    let refused = direct.run_with(&[&create[..], &[&host]].concat(), &binding("atoll:crb:x", json!({})))?;
     ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
     // A RoleBinding that had such a name before the policy can be deleted, but cannot become a mirror. A mirror stays
     // one.
     let mut old: Value = serde_json::from_str(&binding("atoll:crb:old", json!({})))?;
-    old["metadata"]["finalizers"] = json!(["example.com/thief"]);
+    old["metadata"]["finalizers"] = json!(["example.com/direct"]);
     site.host().kubectl().ok_with(&[&create[..], &[&host]].concat(), &old.to_string())?;
     admin.ok(&["create", "clusterrolebinding", NAME, "--clusterrole=view", "--user=nobody"])?;
     let copy = format!("atoll:crb:{NAME}");
     for (name, change) in [("atoll:crb:old", "atoll.dev/mirror=true"), (&copy, "atoll.dev/mirror-"), (&copy, "a=b")] {
-        let refused = thief.fails(&["label", "rolebinding", name, change, "-n", &host])?;
+        let refused = direct.fails(&["label", "rolebinding", name, change, "-n", &host])?;
         ensure!(refused.contains("are reserved"), "{name} {change}: {refused}");
     }
     let released = r#"{"metadata":{"finalizers":null}}"#;
-    thief.ok(&["patch", "rolebinding", "atoll:crb:old", "-p", released, "-n", &host])?;
+    direct.ok(&["patch", "rolebinding", "atoll:crb:old", "-p", released, "-n", &host])?;
     admin.ok(&["delete", "clusterrolebinding", NAME])?;
     admin.ok(&["delete", "namespace", NAME, "--wait=false"])?;
     Ok(())
@@ -200,11 +200,12 @@ pub(super) fn read_the_namespace(site: &VirtualSite) -> anyhow::Result<()> {
             Ok(())
         })?;
     }
-    let thief = thief(site, "policies-thief")?;
+    let direct = direct_user(site, "policies-direct")?;
     let change = format!("{SELECTOR}=location=hangzhou");
-    let output = thief.run(&["annotate", "namespace", &format!("policies-thief-{BEIJING}"), "--overwrite", &change])?;
+    let output =
+        direct.run(&["annotate", "namespace", &format!("policies-direct-{BEIJING}"), "--overwrite", &change])?;
     says(&output, "namespaces.atoll.dev")?;
-    for name in ["policies", "policies-thief"] {
+    for name in ["policies", "policies-direct"] {
         administrator.ok(&["delete", "namespace", name, "--wait=false"])?;
     }
     foreign(&host, !everywhere_kubeedge())

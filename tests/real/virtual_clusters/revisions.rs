@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::{Route, VirtualSite};
 use serde_json::{Value, json};
 
-use super::gate::{says, thief};
+use super::admission_policies::{direct_user, says};
 use super::{BEIJING, Listed};
 
 pub(super) const TRIALS: [Listed; 1] = [("revisions_are_of_their_namespace", are_of_their_namespace)];
@@ -13,7 +13,7 @@ const POLICY: &str = "revisions.atoll.dev";
 const NAME: &str = "revisions";
 
 fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
-    let thief = thief(site, NAME)?;
+    let direct = direct_user(site, NAME)?;
     let administrator = site.administrator(BEIJING, Route::Proxy)?;
     let host = format!("{NAME}-{BEIJING}");
     for (key, data) in [
@@ -26,7 +26,7 @@ fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
         ("spec.template.spec.NodeName", json!({"spec": {"template": {"spec": {"NodeName": "hangzhou-1"}}}})),
     ] {
         let create = ["create", "-f", "-"];
-        says(&thief.run_with(&create, &revision(&host, key, &data))?, POLICY).context(key)?;
+        says(&direct.run_with(&create, &revision(&host, key, &data))?, POLICY).context(key)?;
         let output = administrator.run_with(&create, &revision(NAME, key, &data))?;
         if key == "metadata.namespace" {
             // The agent maps the name of the namespace, which would be another one on the host.
@@ -43,7 +43,7 @@ fn are_of_their_namespace(site: &VirtualSite) -> anyhow::Result<()> {
     let template = json!({"metadata": {"labels": {"app": "a"}, "creationTimestamp": null}, "spec": {"containers": []}});
     let of_controller = json!({"spec": {"template": template}});
     let of_another = |namespace: &str| json!({"kind": "Widget", "metadata": {"name": "a", "namespace": namespace}});
-    for (kubectl, namespace) in [(&thief, &host[..]), (&administrator, NAME)] {
+    for (kubectl, namespace) in [(&direct, &host[..]), (&administrator, NAME)] {
         let of_none = json!({"metadata": null, "spec": "a"});
         for (name, data) in [("set", of_controller.clone()), ("widget", of_another(namespace)), ("none", of_none)] {
             let name = format!("{name}-{namespace}");

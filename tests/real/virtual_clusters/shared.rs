@@ -105,8 +105,8 @@ fn had_twice(three: &Three, how: &[&str], group: &str) -> anyhow::Result<()> {
     let apply = |kubectl: &Kubectl, owner: &str| {
         kubectl.ok_with(&[how, &["-f", "-"]].concat(), &gears(group, owner, "integer"))
     };
-    let said = apply(beijing, "beijing")?;
-    ensure!(said.contains("created") || said.contains("serverside-applied"), "{said}");
+    let output = apply(beijing, "beijing")?;
+    ensure!(output.contains("created") || output.contains("serverside-applied"), "{output}");
     beijing.ok(&["wait", "--for=condition=Established", &crd])?;
     eventually(CONDITION_TIMEOUT, || beijing.ok_with(&["create", "-f", "-"], &gear(group, "own-beijing")))?;
 
@@ -128,8 +128,8 @@ fn had_twice(three: &Three, how: &[&str], group: &str) -> anyhow::Result<()> {
         ensure!(beijing.ok(&["get", "--raw", path])?.contains(group), "{path} does not contain {group}");
     }
 
-    let said = apply(hangzhou, "hangzhou")?;
-    ensure!(said.contains("created") || said.contains("serverside-applied"), "{said}");
+    let output = apply(hangzhou, "hangzhou")?;
+    ensure!(output.contains("created") || output.contains("serverside-applied"), "{output}");
     eventually(CONDITION_TIMEOUT, || hangzhou.ok_with(&["create", "-f", "-"], &gear(group, "own-hangzhou")))?;
     for (kubectl, owner) in three.both() {
         let neighbour = if owner == "beijing" { "hangzhou" } else { "beijing" };
@@ -258,13 +258,13 @@ pub(super) fn classes_take_every_write(site: &VirtualSite) -> anyhow::Result<()>
             (r#"{"metadata": {"finalizers": ["example.com/x"]}}"#, "shared by virtual clusters"),
             (r#"{"metadata": {"labels": {"not a label": "x"}}}"#, "Invalid value"),
         ] {
-            let said = kubectl.fails(&["patch", "priorityclass/urgent", "--type=merge", "-p", refused])?;
-            ensure!(said.contains(why), "{refused}: {said}");
+            let output = kubectl.fails(&["patch", "priorityclass/urgent", "--type=merge", "-p", refused])?;
+            ensure!(output.contains(why), "{refused}: {output}");
         }
     }
-    let said =
+    let output =
         three.beijing.fails(&["patch", "priorityclass/urgent", "--type=merge", "-p", r#"{"description": "x"}"#])?;
-    ensure!(said.contains("others use it as it is"), "{said}");
+    ensure!(output.contains("others use it as it is"), "{output}");
     let dry = three.beijing.ok(&["delete", "priorityclass/urgent", "--dry-run=server"])?;
     ensure!(dry.contains("server dry run"), "{dry}");
     for (kubectl, _) in three.both() {
@@ -299,21 +299,22 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
         (guarded.to_string(), "reserves API group"),
         (default.to_string(), "globalDefault would give"),
     ] {
-        let said = beijing.run_with(&["create", "-f", "-"], &refused)?;
-        ensure!(said.code != 0 && said.stderr.contains(why), "{refused}: {said:?}");
+        let output = beijing.run_with(&["create", "-f", "-"], &refused)?;
+        ensure!(output.code != 0 && output.stderr.contains(why), "{refused}: {output:?}");
     }
     // Only the operator writes other kinds.
     let runtime = r#"{"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"x"},"handler":"runc"}"#;
-    let said = beijing.run_with(&["create", "-f", "-"], runtime)?;
-    ensure!(said.stderr.contains("whose operator can change it"), "{said:?}");
+    let output = beijing.run_with(&["create", "-f", "-"], runtime)?;
+    ensure!(output.stderr.contains("whose operator can change it"), "{output:?}");
     // Objects of the operator.
     host.ok_with(&["create", "-f", "-"], &class("operators", "operator", 3))?;
-    let said = beijing.fails(&["delete", "priorityclass/operators"])?;
-    ensure!(said.contains("created it for all virtual clusters"), "{said}");
-    let said = beijing.run_with(&["replace", "-f", "-"], &class("operators", "operator", 4))?;
-    ensure!(said.code != 0, "{said:?}");
-    let said = beijing.fails(&["patch", "priorityclass/operators", "--type=merge", "-p", r#"{"description": "x"}"#])?;
-    ensure!(said.contains("only its labels and annotations"), "{said}");
+    let output = beijing.fails(&["delete", "priorityclass/operators"])?;
+    ensure!(output.contains("created it for all virtual clusters"), "{output}");
+    let output = beijing.run_with(&["replace", "-f", "-"], &class("operators", "operator", 4))?;
+    ensure!(output.code != 0, "{output:?}");
+    let output =
+        beijing.fails(&["patch", "priorityclass/operators", "--type=merge", "-p", r#"{"description": "x"}"#])?;
+    ensure!(output.contains("only its labels and annotations"), "{output}");
     beijing.ok(&["label", "priorityclass/operators", "mine=yes"])?;
     let labels =
         |kubectl: &Kubectl| anyhow::Ok(read(kubectl, "priorityclass/operators")?["metadata"]["labels"].clone());
@@ -326,13 +327,13 @@ pub(super) fn power_over_the_host_is_not_given(site: &VirtualSite) -> anyhow::Re
     }
     // The roles of the cluster authorize writes.
     let jane = site.user(BEIJING, "jane")?;
-    let said = jane.run_with(&["create", "-f", "-"], &class("janes", "jane", 1))?;
-    ensure!(said.stderr.contains("User \"jane\" cannot create resource \"priorityclasses\""), "{said:?}");
+    let output = jane.run_with(&["create", "-f", "-"], &class("janes", "jane", 1))?;
+    ensure!(output.stderr.contains("User \"jane\" cannot create resource \"priorityclasses\""), "{output:?}");
     for (verb, resource, expected) in
         [("create", "priorityclasses.scheduling.k8s.io", "yes"), ("create", "runtimeclasses.node.k8s.io", "no")]
     {
-        let said = beijing.run(&["auth", "can-i", verb, resource])?;
-        ensure!(said.stdout.starts_with(expected), "{verb} {resource}: {said:?}");
+        let output = beijing.run(&["auth", "can-i", verb, resource])?;
+        ensure!(output.stdout.starts_with(expected), "{verb} {resource}: {output:?}");
     }
     Ok(())
 }

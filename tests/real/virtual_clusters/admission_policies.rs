@@ -11,14 +11,14 @@ use super::{BEIJING, CLUSTERS, HANGZHOU, control_plane, namespace, policies};
 const WORDS: [&str; 4] = ["namespaces.atoll.dev", "nodes.atoll.dev", "pods.atoll.dev", "roots.atoll.dev"];
 const GROUP: &str = "admissionregistration.k8s.io/v1";
 
-pub(super) fn shut_where_the_host_guards(site: &VirtualSite) -> anyhow::Result<()> {
-    let thief = thief(site, "gate")?;
-    refused(&thief, "gate").context("forbidden requests with a token")?;
-    guarded(&thief, "gate-ke-beijing")?;
-    allowed(site, &thief, "gate").context("allowed requests")
+pub(super) fn direct_requests_are_refused_with_mutating_policies(site: &VirtualSite) -> anyhow::Result<()> {
+    let direct = direct_user(site, "direct")?;
+    refused(&direct, "direct").context("forbidden requests with a token")?;
+    guarded(&direct, "direct-ke-beijing")?;
+    allowed(site, &direct, "direct").context("allowed requests")
 }
 
-pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
+pub(super) fn direct_requests_are_refused_without_mutating_policies() -> anyhow::Result<()> {
     let kinds = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
     let mut flags = without(&["MutatingAdmissionPolicy"], &kinds).to_vec();
     if !everywhere_kubeedge() {
@@ -26,14 +26,14 @@ pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
         flags.push("--feature-gates=DRAResourceClaimGranularStatusAuthorization=false".to_owned());
     }
     let site = VirtualSite::on(up(&flags)?, &CLUSTERS)?;
-    let thief = thief(&site, "gate")?;
-    refused(&thief, "gate").context("forbidden requests with a token")?;
-    unguarded(&thief, "gate-ke-beijing")?;
+    let direct = direct_user(&site, "direct")?;
+    refused(&direct, "direct").context("forbidden requests with a token")?;
+    unguarded(&direct, "direct-ke-beijing")?;
     // The host accepts the template, and refuses its pods.
-    let bare = ["create", "deployment", "bare", "--image=image:1", "-n", "gate-ke-beijing"];
-    thief.ok(&bare)?;
+    let bare = ["create", "deployment", "bare", "--image=image:1", "-n", "direct-ke-beijing"];
+    direct.ok(&bare)?;
     eventually(CONDITION_TIMEOUT, || {
-        let events = thief.ok(&["get", "events", "-n", "gate-ke-beijing", "-o", "jsonpath={.items[*].message}"])?;
+        let events = direct.ok(&["get", "events", "-n", "direct-ke-beijing", "-o", "jsonpath={.items[*].message}"])?;
         ensure!(events.contains(WORDS[2]), "{events}");
         Ok(())
     })?;
@@ -41,7 +41,7 @@ pub(super) fn shut_where_the_host_only_refuses() -> anyhow::Result<()> {
         control_plane::statuses_of_resource_claims(&site).context("devices")?;
     }
     policies::foreign(&site.host().kubectl(), false).context("settings of namespaces")?;
-    allowed(&site, &thief, "gate").context("allowed requests")
+    allowed(&site, &direct, "direct").context("allowed requests")
 }
 
 pub(super) fn a_host_without_one_is_refused() -> anyhow::Result<()> {
@@ -67,7 +67,7 @@ pub(super) fn a_host_that_enforces_none_is_refused() -> anyhow::Result<()> {
 }
 
 /// An unreachable webhook refuses the dry run with which the agent verifies the policies.
-pub(super) fn a_host_that_does_not_say_is_refused() -> anyhow::Result<()> {
+pub(super) fn a_host_with_an_unreachable_webhook_is_refused() -> anyhow::Result<()> {
     let host = HostCluster::up(1)?;
     // Only the Namespace of the dry run is both a root namespace and a member.
     let is_probe = "has(object.metadata.labels) && 'atoll.dev/root' in object.metadata.labels \
@@ -107,102 +107,103 @@ fn up(flags: &[String]) -> anyhow::Result<HostCluster> {
 
 /// A service account of a virtual cluster with all rights in its namespace and in the virtual cluster. The test uses
 /// its token directly at the host.
-pub(super) fn thief(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
+pub(super) fn direct_user(site: &VirtualSite, name: &str) -> anyhow::Result<Kubectl> {
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok_with(&["create", "-f", "-"], &namespace(name))?;
-    kubectl.ok(&["create", "serviceaccount", "thief", "-n", name])?;
-    let binding = format!("thief-{name}");
+    kubectl.ok(&["create", "serviceaccount", "direct", "-n", name])?;
+    let binding = format!("direct-{name}");
     let bind = ["create", "rolebinding", &binding, "--clusterrole=cluster-admin"];
-    kubectl.ok(&[&bind, &[&format!("--serviceaccount={name}:thief"), "-n", name][..]].concat())?;
+    kubectl.ok(&[&bind, &[&format!("--serviceaccount={name}:direct"), "-n", name][..]].concat())?;
     // A ClusterRoleBinding would have the same effect.
-    let account = format!("--serviceaccount={name}-{BEIJING}:thief");
+    let account = format!("--serviceaccount={name}-{BEIJING}:direct");
     let root = format!("atoll-root-{BEIJING}");
     site.host().kubectl().ok(&[&bind, &[&account[..], "-n", &root][..]].concat())?;
-    let token = kubectl.ok(&["create", "token", "thief", "-n", name])?;
+    let token = kubectl.ok(&["create", "token", "direct", "-n", name])?;
     site.host().with_token(token.trim())
 }
 
 /// The same in a namespace of the host, also if no agent serves its virtual cluster.
-pub(super) fn thief_in(site: &VirtualSite, host: &str) -> anyhow::Result<Kubectl> {
+pub(super) fn direct_user_in(site: &VirtualSite, host: &str) -> anyhow::Result<Kubectl> {
     let kubectl = site.host().kubectl();
-    kubectl.ok(&["create", "serviceaccount", "thief", "-n", host])?;
-    let account = format!("--serviceaccount={host}:thief");
-    kubectl.ok(&["create", "rolebinding", "thief", "--clusterrole=cluster-admin", &account, "-n", host])?;
-    let token = kubectl.ok(&["create", "token", "thief", "-n", host])?;
+    kubectl.ok(&["create", "serviceaccount", "direct", "-n", host])?;
+    let account = format!("--serviceaccount={host}:direct");
+    kubectl.ok(&["create", "rolebinding", "direct", "--clusterrole=cluster-admin", &account, "-n", host])?;
+    let token = kubectl.ok(&["create", "token", "direct", "-n", host])?;
     site.host().with_token(token.trim())
 }
 
 /// Requests that the policies refuse in this namespace of Beijing, even for clients with all rights there.
-pub(crate) fn refused(thief: &Kubectl, name: &str) -> anyhow::Result<()> {
+pub(crate) fn refused(direct: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
     let label = format!("atoll.dev/virtual-cluster={HANGZHOU}");
     let own = json!(Nodes::Location("beijing").selector());
     let named = pod(&host, "named", &json!({"nodeName": "hangzhou-1", "nodeSelector": own}));
-    says(&thief.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
-    says(&thief.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;
-    says(&thief.run(&["delete", "namespace", &host, "--wait=false"])?, WORDS[0])?;
-    let mut finalized: Value = serde_json::from_str(&thief.ok(&["get", "namespace", &host, "-o", "json"])?)?;
+    says(&direct.run(&["label", "namespace", &host, "--overwrite", &label])?, WORDS[0])?;
+    says(&direct.run(&["label", "namespace", &host, "mine=yes"])?, WORDS[0])?;
+    says(&direct.run(&["delete", "namespace", &host, "--wait=false"])?, WORDS[0])?;
+    let mut finalized: Value = serde_json::from_str(&direct.ok(&["get", "namespace", &host, "-o", "json"])?)?;
     finalized["spec"]["finalizers"] = json!([]);
     let finalize = format!("/api/v1/namespaces/{host}/finalize");
-    says(&thief.run_with(&["replace", "--raw", &finalize, "-f", "-"], &finalized.to_string())?, WORDS[0])?;
+    says(&direct.run_with(&["replace", "--raw", &finalize, "-f", "-"], &finalized.to_string())?, WORDS[0])?;
 
-    says(&thief.run_with(&["create", "-f", "-"], &named)?, WORDS[1])?;
+    says(&direct.run_with(&["create", "-f", "-"], &named)?, WORDS[1])?;
     let waiting = pod(&host, "waiting", &json!({"schedulerName": "nobody", "nodeSelector": own}));
-    thief.ok_with(&["create", "-f", "-"], &waiting)?;
+    direct.ok_with(&["create", "-f", "-"], &waiting)?;
     let target = json!({"kind": "Node", "name": "hangzhou-1"});
     let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "waiting"}, "target": target});
     for path in ["pods/waiting/binding", "bindings"] {
         let path = format!("/api/v1/namespaces/{host}/{path}");
-        says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &binding.to_string())?, WORDS[1])?;
+        says(&direct.run_with(&["create", "--raw", &path, "-f", "-"], &binding.to_string())?, WORDS[1])?;
     }
     for (group, kind) in [("apps/v1", "Deployment"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")] {
-        says(&thief.run_with(&["create", "-f", "-"], &workload(group, kind, &host))?, WORDS[1]).context(kind)?;
+        says(&direct.run_with(&["create", "-f", "-"], &workload(group, kind, &host))?, WORDS[1]).context(kind)?;
     }
     let bound = json!({"kind": "Node", "apiVersion": "v1", "name": "hangzhou-1"});
     let token =
         json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}});
     let path = format!("/api/v1/namespaces/{host}/serviceaccounts/default/token");
-    says(&thief.run_with(&["create", "--raw", &path, "-f", "-"], &token.to_string())?, WORDS[1]).context("no token")?;
+    says(&direct.run_with(&["create", "--raw", &path, "-f", "-"], &token.to_string())?, WORDS[1])
+        .context("no token")?;
     // The StatefulSet controller creates pods from the data of a revision.
     let template = json!({"spec": {"template": {"spec": {"nodeName": "hangzhou-1"}}}});
     let revision = json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "named", "namespace": host},
         "revision": 1, "data": template,
     });
-    says(&thief.run_with(&["create", "-f", "-"], &revision.to_string())?, WORDS[1]).context("ControllerRevision")?;
+    says(&direct.run_with(&["create", "-f", "-"], &revision.to_string())?, WORDS[1]).context("ControllerRevision")?;
     let root = format!("atoll-root-{BEIJING}");
-    says(&thief.run(&["create", "configmap", "mine", "-n", &root])?, WORDS[3])?;
-    says(&thief.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
+    says(&direct.run(&["create", "configmap", "mine", "-n", &root])?, WORDS[3])?;
+    says(&direct.run(&["delete", "rolebinding", "cluster-admin", "-n", &root])?, WORDS[3])
 }
 
 /// Pods run only on the nodes of Beijing. Since Kubernetes 1.36, a `MutatingAdmissionPolicy` adds the node selector.
 /// Older hosts refuse pods without it.
-pub(crate) fn guarded(thief: &Kubectl, host: &str) -> anyhow::Result<()> {
+pub(crate) fn guarded(direct: &Kubectl, host: &str) -> anyhow::Result<()> {
     if everywhere_kubeedge() {
-        return unguarded(thief, host);
+        return unguarded(direct, host);
     }
     for (name, selector) in [("bare", Value::Null), ("elsewhere", json!({"location": "hangzhou", "disk": "ssd"}))] {
-        thief.ok_with(&["create", "-f", "-"], &pod(host, name, &json!({"nodeSelector": selector})))?;
+        direct.ok_with(&["create", "-f", "-"], &pod(host, name, &json!({"nodeSelector": selector})))?;
         let path = "jsonpath={.spec.nodeSelector.location}";
-        let location = thief.ok(&["get", "pod", name, "-n", host, "-o", path])?;
+        let location = direct.ok(&["get", "pod", name, "-n", host, "-o", path])?;
         ensure!(location == "beijing", "{name} is for {location:?}");
     }
     Ok(())
 }
 
 /// A pod without the guard is refused.
-fn unguarded(thief: &Kubectl, host: &str) -> anyhow::Result<()> {
+fn unguarded(direct: &Kubectl, host: &str) -> anyhow::Result<()> {
     for selector in [Value::Null, json!({"location": "hangzhou"})] {
         let pod = pod(host, "elsewhere", &json!({"nodeSelector": selector}));
-        says(&thief.run_with(&["create", "-f", "-"], &pod)?, WORDS[2])?;
+        says(&direct.run_with(&["create", "-f", "-"], &pod)?, WORDS[2])?;
     }
     Ok(())
 }
 
-fn allowed(site: &VirtualSite, thief: &Kubectl, name: &str) -> anyhow::Result<()> {
+fn allowed(site: &VirtualSite, direct: &Kubectl, name: &str) -> anyhow::Result<()> {
     let host = format!("{name}-{BEIJING}");
-    thief.ok(&["create", "configmap", "mine", "-n", &host])?;
-    thief.ok(&["label", "pod", "waiting", "mine=yes", "-n", &host])?;
+    direct.ok(&["create", "configmap", "mine", "-n", &host])?;
+    direct.ok(&["label", "pod", "waiting", "mine=yes", "-n", &host])?;
     site.host().kubectl().ok(&["label", "namespace", &host, "operator=yes"])?;
     let kubectl = site.administrator(BEIJING, Route::Proxy)?;
     kubectl.ok(&["label", "namespace", name, "client=yes"])?;
