@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = protocol::Refusal::decode(http::StatusCode::FORBIDDEN, data);
     let mut headers = HeaderMap::new();
-    for (line, name) in data.split(|byte| *byte == b'\n').zip(["x-atoll-user", "x-atoll-group", "x-atoll-uid"]) {
+    for (line, name) in data.split(|byte| *byte == b'\n').zip(["x-atoll-user", "x-atoll-groups", "x-atoll-uid"]) {
         if let Ok(value) = http::HeaderValue::from_bytes(line) {
             headers.insert(name, value);
         }

@@ -7,8 +7,9 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// The user's name.
 pub const USER: HeaderName = HeaderName::from_static("x-atoll-user");
-/// One group. The header is repeated for each group.
-pub const GROUP: HeaderName = HeaderName::from_static("x-atoll-group");
+/// All groups, separated by commas. They are in one value, because `h2` indexes only the first of several values of a name,
+/// and encodes the others anew in each request (RFC 7541 section 6.2).
+pub const GROUPS: HeaderName = HeaderName::from_static("x-atoll-groups");
 /// The uid of the user, if the certificate has one.
 pub const UID: HeaderName = HeaderName::from_static("x-atoll-uid");
 
@@ -33,7 +34,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdentityHeaders {
     user: HeaderValue,
-    groups: Vec<HeaderValue>,
+    groups: Option<HeaderValue>,
     uid: Option<HeaderValue>,
     credential: Option<HeaderValue>,
 }
@@ -56,7 +57,7 @@ impl Identity {
     pub fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         let Self { user, groups, uid, credential } = self;
         let user = [(USER, encode(user))].into_iter();
-        let groups = groups.iter().map(|group| (GROUP, encode(group)));
+        let groups = (!groups.is_empty()).then(|| (GROUPS, encode_list(groups)));
         let uid = uid.iter().map(|uid| (UID, encode(uid)));
         user.chain(groups)
             .chain(uid)
@@ -70,7 +71,7 @@ impl Identity {
     }
 
     fn strip(headers: &mut HeaderMap) {
-        for name in [USER, GROUP, UID, CREDENTIAL] {
+        for name in [USER, GROUPS, UID, CREDENTIAL] {
             headers.remove(name);
         }
     }
@@ -81,12 +82,10 @@ impl Identity {
 impl IdentityHeaders {
     /// Removes the headers of the identity and returns them. `None` if the client has no certificate.
     pub fn take(headers: &mut HeaderMap) -> Result<Option<Self>, MalformedIdentity> {
-        // All values of a name go with the first one.
-        let groups = headers.get_all(GROUP).iter().cloned().collect::<Vec<_>>();
-        let [user, _, uid, credential] = [USER, GROUP, UID, CREDENTIAL].map(|name| headers.remove(name));
+        let [user, groups, uid, credential] = [USER, GROUPS, UID, CREDENTIAL].map(|name| headers.remove(name));
         match user {
             Some(user) => Ok(Some(Self { user, groups, uid, credential })),
-            None if groups.is_empty() && uid.is_none() && credential.is_none() => Ok(None),
+            None if groups.is_none() && uid.is_none() && credential.is_none() => Ok(None),
             None => Err(MalformedIdentity),
         }
     }
@@ -95,7 +94,7 @@ impl IdentityHeaders {
     pub fn decode(&self) -> Result<Identity, MalformedIdentity> {
         Ok(Identity {
             user: decode(&self.user)?,
-            groups: self.groups.iter().map(decode).collect::<Result<_, _>>()?,
+            groups: self.groups.as_ref().map(decode_list).transpose()?.unwrap_or_default(),
             uid: self.uid.as_ref().map(decode).transpose()?,
             credential: self.credential.as_ref().map(decode).transpose()?,
         })
@@ -106,9 +105,11 @@ impl IdentityHeaders {
         self.user.is_empty()
     }
 
-    /// The lengths of all values.
+    /// The lengths of all names, as they are encoded.
     pub fn lengths(&self) -> impl Iterator<Item = usize> {
-        self.groups.iter().chain(&self.uid).chain(&self.credential).chain([&self.user]).map(HeaderValue::len)
+        let groups =
+            self.groups.iter().flat_map(|groups| groups.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::len);
+        groups.chain(self.uid.iter().chain(&self.credential).chain([&self.user]).map(HeaderValue::len))
     }
 }
 
@@ -123,21 +124,49 @@ pub fn caller(headers: &HeaderMap) -> Option<String> {
 }
 
 fn encode(text: &str) -> HeaderValue {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(text.len());
+    encode_into(&mut out, text);
+    value(&out)
+}
+
+fn encode_list(texts: &[String]) -> HeaderValue {
+    let mut out = Vec::with_capacity(texts.iter().map(|text| text.len() + 1).sum());
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        encode_into(&mut out, text);
+    }
+    value(&out)
+}
+
+/// Appends the text. A comma is escaped, because it separates the elements of a list.
+fn encode_into(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text.as_bytes() {
-        if byte.is_ascii_graphic() && byte != b'%' {
+        if byte.is_ascii_graphic() && !matches!(byte, b'%' | b',') {
             out.push(byte);
         } else {
             out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         }
     }
-    HeaderValue::from_bytes(&out).expect("only visible ASCII is written")
+}
+
+fn value(encoded: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(encoded).expect("only visible ASCII is written")
 }
 
 fn decode(value: &HeaderValue) -> Result<String, MalformedIdentity> {
-    let mut bytes = value.as_bytes().iter();
-    let mut out = Vec::with_capacity(value.len());
+    decode_bytes(value.as_bytes())
+}
+
+fn decode_list(value: &HeaderValue) -> Result<Vec<String>, MalformedIdentity> {
+    value.as_bytes().split(|byte| *byte == b',').map(decode_bytes).collect()
+}
+
+fn decode_bytes(encoded: &[u8]) -> Result<String, MalformedIdentity> {
+    let mut bytes = encoded.iter();
+    let mut out = Vec::with_capacity(encoded.len());
     while let Some(&byte) = bytes.next() {
         if byte != b'%' {
             out.push(byte);
@@ -162,13 +191,13 @@ mod tests {
         #[test]
         fn any_identity_survives_the_headers(
             user in ".{0,40}",
-            groups in proptest::collection::vec(".{0,40}", 0..5),
+            groups in proptest::collection::vec(".{0,40}|[a-z,%]{0,3}", 0..5),
             uid in proptest::option::of(".{1,40}"),
             credential in proptest::option::of("X509SHA256=[0-9a-f]{64}"),
         ) {
             let identity = Identity { user, groups, uid, credential };
             let mut headers = HeaderMap::new();
-            headers.append(GROUP, HeaderValue::from_static("smuggled"));
+            headers.append(GROUPS, HeaderValue::from_static("smuggled"));
             identity.write(&mut headers);
             prop_assert_eq!(Identity::take(&mut headers), Ok(Some(identity)));
             prop_assert!(headers.is_empty());
@@ -184,9 +213,19 @@ mod tests {
     }
 
     #[test]
+    fn a_comma_in_a_name_does_not_make_two_groups() {
+        let groups = vec!["a,system:masters".to_owned(), String::new()];
+        let identity = Identity { user: "jane".to_owned(), groups, uid: None, credential: None };
+        let mut headers = HeaderMap::new();
+        identity.write(&mut headers);
+        assert_eq!(headers[GROUPS], "a%2Csystem:masters,");
+        assert_eq!(Identity::take(&mut headers), Ok(Some(identity)));
+    }
+
+    #[test]
     fn groups_without_a_user_are_malformed() {
         let mut headers = HeaderMap::new();
-        headers.insert(GROUP, HeaderValue::from_static("system:masters"));
+        headers.insert(GROUPS, HeaderValue::from_static("system:masters"));
         assert_eq!(Identity::take(&mut headers), Err(MalformedIdentity));
     }
 

@@ -61,7 +61,7 @@ proptest! {
     ) {
         let mut headers = HeaderMap::new();
         for (name, value) in &values {
-            let name = ["authorization", "sec-websocket-protocol", "x-atoll-group"][*name];
+            let name = ["authorization", "sec-websocket-protocol", "x-atoll-groups"][*name];
             headers.append(name, value.parse().unwrap());
         }
         headers.append(SEC_WEBSOCKET_PROTOCOL, format!("x, {TOKEN_PROTOCOL}{token}").parse().unwrap());
