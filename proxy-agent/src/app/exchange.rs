@@ -94,9 +94,9 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     tasks.spawn_until_cancelled("aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), names));
     let kept = Arc::clone(&services.discovery);
     tasks.spawn_until_cancelled("discovery", async move { kept.keep().await });
-    tasks.spawn_until_cancelled("root", provisioner.clone().run());
+    tasks.spawn_until_cancelled("provisioner", provisioner.clone().run());
     let (annotating, kept) = (provisioner.clone(), services.admission_policies.clone());
-    tasks.spawn_until_cancelled("gate", async move {
+    tasks.spawn_until_cancelled("admission policies", async move {
         // The policies refuse pods in namespaces without annotations, and namespaces of an earlier version have none. A
         // namespace that cannot be annotated must not delay the policies for long.
         let _ = timeout(ANNOTATION_TIMEOUT, annotating.annotated()).await;

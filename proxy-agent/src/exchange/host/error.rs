@@ -26,7 +26,7 @@ use virtual_cluster::share::large_objects::Size;
 /// `EnsureObjectNamespaceMatchesRequestNamespace` in apiserver's `registry/rest/meta.go`.
 const MISMATCH: &str = "the namespace of the provided object does not match the namespace sent on the request";
 
-/// Where a request goes destination.
+/// Where a request goes.
 pub(crate) struct Destination<'u> {
     /// In host names.
     pub(crate) path: &'u str,
