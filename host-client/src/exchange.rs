@@ -10,7 +10,7 @@ use super::BoxError;
 use super::connection::Permit;
 use super::counters::Counted;
 use super::error::{HostError, InvalidRequest};
-use super::host_body::{Held, HostBody};
+use super::host_body::{Guards, HostBody};
 use super::request_body::{Kind, RequestBody};
 use super::upload::Upload;
 use kubeconfig::Address;
@@ -76,11 +76,11 @@ pub(super) async fn exchange(
         }
     };
     let counted = counted.take().expect("a request is answered once");
-    let held = Held::new(counted, Some(permit), upload.map(Upload::into_guard));
+    let held = Guards::new(counted, Some(permit), upload.map(Upload::into_guard));
     Ok(deliver(response, is_head, budget, held))
 }
 
-fn deliver(response: Response<RecvStream>, is_head: bool, budget: &Budget, held: Held) -> Response<HostBody> {
+fn deliver(response: Response<RecvStream>, is_head: bool, budget: &Budget, held: Guards) -> Response<HostBody> {
     let length = response.headers().get(CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok()).filter(|_| !is_head);
     response.map(|stream| HostBody::http2(Inbound::new(stream, budget).with_length(length), held))

@@ -29,9 +29,9 @@ use super::{config, limits};
 /// The host's API server, with all its addresses. Clones share their state. After the last clone is dropped, each
 /// connection closes when its streams have ended.
 #[derive(Clone)]
-pub struct Host(Arc<Held>);
+pub struct Host(Arc<Inner>);
 
-struct Held {
+struct Inner {
     core: Arc<Core>,
     /// Ends the upkeep when it is dropped.
     _gone: DropGuard,
@@ -124,7 +124,7 @@ impl Host {
         });
         let gone = CancellationToken::new();
         core.tasks.spawn("host upkeep", upkeep(Arc::clone(&core), gone.clone()));
-        let held = Held { core: Arc::clone(&core), _gone: gone.clone().drop_guard() };
+        let held = Inner { core: Arc::clone(&core), _gone: gone.clone().drop_guard() };
         (Self(Arc::new(held)), core, gone)
     }
 }

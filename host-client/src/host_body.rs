@@ -20,7 +20,7 @@ use super::counters::Counted;
 pub struct HostBody {
     /// It is dropped first, so that the permit is free when the reset has been sent.
     bytes: Source,
-    held: Option<Held>,
+    held: Option<Guards>,
 }
 
 /// Why a body ended early.
@@ -43,7 +43,7 @@ enum Source {
 }
 
 /// The resources that are released when the body ends or is dropped.
-pub(super) struct Held {
+pub(super) struct Guards {
     _counted: Counted,
     /// The permit for a stream of an HTTP/2 connection.
     _permit: Option<Permit>,
@@ -54,11 +54,11 @@ pub(super) struct Held {
 // === impl HostBody ===
 
 impl HostBody {
-    pub(super) fn http2(bytes: Inbound, held: Held) -> Self {
+    pub(super) fn http2(bytes: Inbound, held: Guards) -> Self {
         Self::new(Source::Http2(bytes), held)
     }
 
-    pub(super) fn http1(bytes: Incoming, held: Held) -> Self {
+    pub(super) fn http1(bytes: Incoming, held: Guards) -> Self {
         Self::new(Source::Http1(bytes), held)
     }
 
@@ -75,7 +75,7 @@ impl HostBody {
         }
     }
 
-    fn new(bytes: Source, held: Held) -> Self {
+    fn new(bytes: Source, held: Guards) -> Self {
         let mut body = Self { bytes, held: None };
         if !body.is_end_stream() {
             body.held = Some(held);
@@ -84,7 +84,7 @@ impl HostBody {
     }
 }
 
-impl Held {
+impl Guards {
     pub(super) fn new(counted: Counted, permit: Option<Permit>, upload: Option<DropGuard>) -> Self {
         Self { _counted: counted, _permit: permit, _upload: upload }
     }

@@ -20,7 +20,7 @@ use tracing::{Instrument, debug, debug_span};
 use super::counters::Counted;
 use super::dial::BoxIo;
 use super::error::{ConnectError, ConnectReason, HostError, Stage, Unreachable};
-use super::host_body::{Held, HostBody};
+use super::host_body::{Guards, HostBody};
 use super::limits::HANDSHAKE_TIMEOUT;
 use super::request_body::RequestBody;
 use kubeconfig::Address;
@@ -63,7 +63,7 @@ pub(super) async fn switch(
     let broken = |error: hyper::Error| HostError::Broken { address: address.clone(), source: error.into() };
     let mut response = sender.send_request(request).await.map_err(broken)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let held = Held::new(counted, None, None);
+        let held = Guards::new(counted, None, None);
         return Ok(Switched::Refused(response.map(|body| HostBody::http1(body, held))));
     }
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;

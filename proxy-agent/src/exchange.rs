@@ -80,7 +80,7 @@ use commitment::Commitment;
 use incoming::Incoming;
 use record::Record;
 pub(crate) use services::Services;
-use stack::Answer;
+use stack::ExchangeResponse;
 use upgrade::Handshake;
 
 /// Serves API requests. Cheap to clone.
@@ -138,7 +138,7 @@ impl Exchange {
             () = commitment.reset(&mut respond) => return Ok(()),
         };
         match exchanged {
-            Ok(Answer { response, in_flight: _in_flight }) => {
+            Ok(ExchangeResponse { response, in_flight: _in_flight }) => {
                 let (mut parts, body) = response.into_parts();
                 record.write(parts.status, &mut parts.headers);
                 let (bodiless, overdue) = (body.is_end_stream(), body.overdue());

@@ -18,7 +18,7 @@ pub(crate) use proxied::Proxied;
 pub(crate) use response::{
     Arrivals, ListNamespaces, ResponseTransform, ShownBody, Upstream, encoding, transform_response, warnings,
 };
-pub(crate) use review::{Answer, Ruling};
+pub(crate) use review::{ReviewAnswer, Ruling};
 pub(crate) use whole::Collector;
 
 /// The maximum length of a request body, in bytes (`MaxRequestBodyBytes` in apiserver's `server/config.go`).

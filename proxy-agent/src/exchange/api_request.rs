@@ -52,7 +52,7 @@ pub(crate) enum BodyUse {
 }
 
 /// The place on the host to which a request for a namespace goes.
-pub(super) enum Place {
+pub(super) enum NamespaceLocation {
     /// The namespace belongs to the virtual cluster.
     Member(HostNamespace),
     /// The index has no such namespace. Another agent may have just created it.
@@ -147,15 +147,15 @@ impl ApiRequest<'_> {
     }
 
     /// Where a namespace of this name is on the host.
-    pub(super) fn place(&self, name: &str) -> Place {
+    pub(super) fn place(&self, name: &str) -> NamespaceLocation {
         let host = VirtualNamespace::new(name).ok().and_then(|name| self.mapping.host(&name).ok());
         match host {
             Some(host) if self.mapping.knows(host.as_ref()) => match self.mapping.member(host.as_ref()) {
-                Some(_) => Place::Member(host),
-                None => Place::Nowhere,
+                Some(_) => NamespaceLocation::Member(host),
+                None => NamespaceLocation::Nowhere,
             },
-            Some(host) => Place::Unknown(host),
-            None => Place::Nowhere,
+            Some(host) => NamespaceLocation::Unknown(host),
+            None => NamespaceLocation::Nowhere,
         }
     }
 

@@ -19,7 +19,7 @@
 use kube_wire::Target;
 use rewrite::HostNamespace;
 
-use crate::exchange::api_request::Place;
+use crate::exchange::api_request::NamespaceLocation;
 use crate::exchange::call::Call;
 use crate::exchange::classes::control_plane::demand_undirected;
 use crate::exchange::custom::learn_custom;
@@ -69,9 +69,9 @@ async fn authorise_resource(call: &mut Call<'_>) -> Result<(), Refusal> {
     }
     let Some(name) = request.namespace() else { return authorise_cluster_scoped(call).await };
     match call.api.place(name) {
-        Place::Member(host) => authorise_in(call, &host).await,
-        Place::Unknown(host) => Box::pin(authorise_in_unknown(call, &host)).await,
-        Place::Nowhere => allowed_everywhere(call, request).await,
+        NamespaceLocation::Member(host) => authorise_in(call, &host).await,
+        NamespaceLocation::Unknown(host) => Box::pin(authorise_in_unknown(call, &host)).await,
+        NamespaceLocation::Nowhere => allowed_everywhere(call, request).await,
     }
 }
 

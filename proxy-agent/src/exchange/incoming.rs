@@ -26,17 +26,17 @@ pub(super) struct Incoming<'a> {
 }
 
 /// What a request holds from the phase `limits` on.
-pub(super) struct Held {
+pub(super) struct RequestGuards {
     pub(super) in_flight: Reservation,
     /// The charge for a long head.
     pub(super) _charge: Option<Reservation>,
 }
 
 /// A request in the phases after `limits`: `C` is what is known about it, and `B` its body.
-pub(super) struct Known<'a, C, B> {
+pub(super) struct Admitted<'a, C, B> {
     pub(super) call: C,
     pub(super) body: B,
     pub(super) commitment: &'a Commitment,
     pub(super) record: &'a mut Record,
-    pub(super) held: Held,
+    pub(super) held: RequestGuards,
 }

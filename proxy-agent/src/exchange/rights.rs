@@ -3,7 +3,7 @@
 use kube_wire::{ResourceRequest, Verb};
 use rewrite::HostNamespace;
 
-use crate::exchange::api_request::Place;
+use crate::exchange::api_request::NamespaceLocation;
 use crate::exchange::call::Call;
 use crate::exchange::kinds::RBAC;
 use crate::exchange::refusals::forbidden;
@@ -14,7 +14,7 @@ use virtual_cluster::provisioner::Growth;
 /// Whether the caller may make the request, even if the host would decide this later.
 pub(crate) async fn allowed(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
     match request.namespace().map(|name| call.api.place(name)) {
-        Some(Place::Member(host)) => allowed_in(call, request, &host).await,
+        Some(NamespaceLocation::Member(host)) => allowed_in(call, request, &host).await,
         _ => allowed_everywhere(call, request).await,
     }
 }

@@ -13,7 +13,7 @@ use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
 use crate::exchange::cost;
-use crate::exchange::incoming::{Held, Incoming, Known};
+use crate::exchange::incoming::{Admitted, Incoming, RequestGuards};
 use crate::exchange::phase::phase;
 use crate::exchange::upgrade::{self, Handshake};
 use crate::refusal::{Exhausted, Refusal};
@@ -22,20 +22,20 @@ use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::seats::{Occupied, Seated};
 
 /// The response for the client.
-pub(super) struct Answer {
+pub(super) struct ExchangeResponse {
     pub(super) response: Response<Seated<ShownBody>>,
     /// Keep it until the response has ended.
     pub(super) in_flight: Reservation,
 }
 
 /// A request within the limits.
-struct Limited<'a>(Incoming<'a>, RequestInfo<'a>, Held);
+struct Limited<'a>(Incoming<'a>, RequestInfo<'a>, RequestGuards);
 
 /// A request that holds the permits for its response.
-struct Ready<'a>(Known<'a, Box<Call<'a>>, Body>, Option<Occupied>);
+struct WithSeats<'a>(Admitted<'a, Box<Call<'a>>, Body>, Option<Occupied>);
 
 /// The last service at work.
-type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>>;
+type Responding<'a> = Pin<Box<dyn Future<Output = Result<ExchangeResponse, Refusal>> + Send + 'a>>;
 
 /// Passes a request that switches protocols through its stack.
 ///
@@ -43,19 +43,21 @@ type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Sen
 pub(super) fn serve_upgrade<'a>(
     incoming: Incoming<'a>,
     handshake: Handshake,
-) -> Pin<Box<dyn Future<Output = Result<upgrade::Answer, Refusal>> + Send + 'a>> {
+) -> Pin<Box<dyn Future<Output = Result<upgrade::UpgradeResponse, Refusal>> + Send + 'a>> {
     Box::pin(upgrade_stack(handshake).oneshot(incoming))
 }
 
 /// Passes a request through the stack.
 ///
 /// Boxed, because otherwise the compiler cannot prove that the future is `Send` (rust-lang/rust#110338).
-pub(super) fn serve<'a>(incoming: Incoming<'a>) -> Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>> {
+pub(super) fn serve<'a>(
+    incoming: Incoming<'a>,
+) -> Pin<Box<dyn Future<Output = Result<ExchangeResponse, Refusal>> + Send + 'a>> {
     Box::pin(stack().oneshot(incoming))
 }
 
 /// All phases, in the order in which a request passes through them.
-fn stack<'a>() -> impl Service<Incoming<'a>, Response = Answer, Error = Refusal, Future: Send> {
+fn stack<'a>() -> impl Service<Incoming<'a>, Response = ExchangeResponse, Error = Refusal, Future: Send> {
     ServiceBuilder::new()
         // First, because a client needs no credentials to use up what all clients share. It knows only the head.
         .layer(phase(limits))
@@ -76,7 +78,7 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = Answer, Error = Refusal,
 /// request has no body, and its response occupies no seats.
 fn upgrade_stack<'a>(
     handshake: Handshake,
-) -> impl Service<Incoming<'a>, Response = upgrade::Answer, Error = Refusal, Future: Send> {
+) -> impl Service<Incoming<'a>, Response = upgrade::UpgradeResponse, Error = Refusal, Future: Send> {
     ServiceBuilder::new()
         .layer(phase(limits))
         .layer(phase(identify))
@@ -96,46 +98,48 @@ async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
     let kind = if incoming.is_upgrade { Kind::Short } else { cost::kind_of(&info) };
     let in_flight = cost::count(cluster, kind)?;
     services.admit(cluster).await?;
-    Ok(Limited(incoming, info, Held { in_flight, _charge: charge }))
+    Ok(Limited(incoming, info, RequestGuards { in_flight, _charge: charge }))
 }
 
-async fn identify(limited: Limited<'_>) -> Result<Known<'_, Authenticated<'_>, Inbound>, Refusal> {
+async fn identify(limited: Limited<'_>) -> Result<Admitted<'_, Authenticated<'_>, Inbound>, Refusal> {
     let Limited(Incoming { services, cluster, headers, body, commitment, record, .. }, info, held) = limited;
     let call = authenticate(services, cluster, info, headers).await?;
     record.identified(call.caller());
-    Ok(Known { call, body, commitment, record, held })
+    Ok(Admitted { call, body, commitment, record, held })
 }
 
 async fn authorise<'a>(
-    known: Known<'a, Authenticated<'a>, Inbound>,
-) -> Result<Known<'a, Box<Call<'a>>, Inbound>, Refusal> {
-    let Known { call, body, commitment, record, held } = known;
-    Ok(Known { call: call.authorise().await?, body, commitment, record, held })
+    known: Admitted<'a, Authenticated<'a>, Inbound>,
+) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
+    let Admitted { call, body, commitment, record, held } = known;
+    Ok(Admitted { call: call.authorise().await?, body, commitment, record, held })
 }
 
 /// Counts the request as a session instead of a short one.
 async fn begin_session<'a>(
-    mut known: Known<'a, Box<Call<'a>>, Inbound>,
-) -> Result<Known<'a, Box<Call<'a>>, Inbound>, Refusal> {
+    mut known: Admitted<'a, Box<Call<'a>>, Inbound>,
+) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
     known.held.in_flight = cost::count(known.call.api.cluster, Kind::Session)?;
     Ok(known)
 }
 
-async fn receive_body<'a>(known: Known<'a, Box<Call<'a>>, Inbound>) -> Result<Known<'a, Box<Call<'a>>, Body>, Refusal> {
-    let Known { call, body, commitment, record, held } = known;
+async fn receive_body<'a>(
+    known: Admitted<'a, Box<Call<'a>>, Inbound>,
+) -> Result<Admitted<'a, Box<Call<'a>>, Body>, Refusal> {
+    let Admitted { call, body, commitment, record, held } = known;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
-    Ok(Known { call, body, commitment, record, held })
+    Ok(Admitted { call, body, commitment, record, held })
 }
 
 /// Waits for the seats of a response that occupies the host while it streams.
-async fn take_seats<'a>(known: Known<'a, Box<Call<'a>>, Body>) -> Result<Ready<'a>, Refusal> {
-    let Some(load) = cost::load_of(&known.call.api) else { return Ok(Ready(known, None)) };
+async fn take_seats<'a>(known: Admitted<'a, Box<Call<'a>>, Body>) -> Result<WithSeats<'a>, Refusal> {
+    let Some(load) = cost::load_of(&known.call.api) else { return Ok(WithSeats(known, None)) };
     let occupied = known.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
-    Ok(Ready(known, Some(occupied)))
+    Ok(WithSeats(known, Some(occupied)))
 }
 
-async fn respond(ready: Ready<'_>) -> Result<Answer, Refusal> {
-    let Ready(Known { mut call, body, commitment, record, held }, occupied) = ready;
+async fn respond(ready: WithSeats<'_>) -> Result<ExchangeResponse, Refusal> {
+    let WithSeats(Admitted { mut call, body, commitment, record, held }, occupied) = ready;
     let response = carry_out(&mut call, &body, commitment).await;
     let response = response.inspect_err(|_| record.warned(call.shown_warnings()))?;
     let response = response.map(|body| match body.read_timeout() {
@@ -143,5 +147,5 @@ async fn respond(ready: Ready<'_>) -> Result<Answer, Refusal> {
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, occupied),
     });
-    Ok(Answer { response, in_flight: held.in_flight })
+    Ok(ExchangeResponse { response, in_flight: held.in_flight })
 }

@@ -14,11 +14,11 @@ use virtual_cluster::share::large_objects::Size;
 pub(super) struct Turn {
     /// Whether its plan now works in its turn, and does not wait for responses.
     pub(super) is_working: AtomicBool,
-    held: Mutex<Held>,
+    held: Mutex<Permits>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct Permits {
     pub(super) at_host: Option<(Size, OwnedSemaphorePermit)>,
     /// The permit for the parsed form of a large object.
     pub(super) parsed: Option<OwnedSemaphorePermit>,
@@ -46,13 +46,13 @@ impl Turn {
     }
 
     /// What the request holds.
-    pub(super) fn held(&self) -> MutexGuard<'_, Held> {
+    pub(super) fn held(&self) -> MutexGuard<'_, Permits> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Releases the permits and the memory.
     pub(super) fn end(&self) {
         self.is_working.store(false, Ordering::Relaxed);
-        *self.held() = Held::default();
+        *self.held() = Permits::default();
     }
 }

@@ -17,7 +17,7 @@ use tracing::debug;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::decide::decide;
-use crate::exchange::incoming::{Held, Known};
+use crate::exchange::incoming::{Admitted, RequestGuards};
 use crate::exchange::kinds::is_opaque;
 use crate::exchange::plan::Plan;
 use crate::exchange::record::Record;
@@ -36,10 +36,10 @@ const HANDSHAKE: [HeaderName; 6] = [
 ];
 
 /// The response for the client, with the place of the request among those in flight.
-pub(crate) struct Answer(HostAnswer, Reservation);
+pub(crate) struct UpgradeResponse(HostResponse, Reservation);
 
 /// The host's response.
-enum HostAnswer {
+enum HostResponse {
     /// The host has switched protocols (101).
     Upgraded { head: Response<()>, host: UpgradedStream, client: Inbound },
     /// Any other response.
@@ -57,11 +57,11 @@ pub(super) struct Handshake {
 
 /// The phase `decide` and `send`: asks the host to switch protocols.
 pub(super) async fn switch(
-    known: Known<'_, Box<Call<'_>>, Inbound>,
+    known: Admitted<'_, Box<Call<'_>>, Inbound>,
     Handshake { token, headers: handshake }: Handshake,
-) -> Result<Answer, Refusal> {
+) -> Result<UpgradeResponse, Refusal> {
     // The charge for the head is held until the host has answered, which a pod can delay for long.
-    let Known { call, body: client, held: Held { in_flight, _charge }, .. } = known;
+    let Admitted { call, body: client, held: RequestGuards { in_flight, _charge }, .. } = known;
     match call.api.info.target() {
         Target::Resource(request) if is_opaque(request) => {}
         Target::Resource(request) if request.verb() == Verb::Watch => {
@@ -86,13 +86,13 @@ pub(super) async fn switch(
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
     match call.services.host.switch(request).await? {
-        Switched::Upgraded(head, host) => Ok(Answer(HostAnswer::Upgraded { head, host, client }, in_flight)),
+        Switched::Upgraded(head, host) => Ok(UpgradeResponse(HostResponse::Upgraded { head, host, client }, in_flight)),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
             let (view, collector) = (call.view(mapping), call.answer_collector());
             let shown =
                 transform_response(&view, transform, || not_found.status(&call.api), response, collector).await?;
-            Ok(Answer(HostAnswer::Response(shown), in_flight))
+            Ok(UpgradeResponse(HostResponse::Response(shown), in_flight))
         }
     }
 }
@@ -122,9 +122,9 @@ impl Handshake {
     }
 }
 
-// === impl Answer ===
+// === impl UpgradeResponse ===
 
-impl Answer {
+impl UpgradeResponse {
     /// Sends the response to the client, and then forwards bytes or the body. What waits for the tunnel is charged to `queue`.
     pub(crate) async fn carry(
         self,
@@ -134,7 +134,7 @@ impl Answer {
     ) -> Result<(), h2::Error> {
         let Self(answer, _in_flight) = self;
         match answer {
-            HostAnswer::Upgraded { head, host, client } => {
+            HostResponse::Upgraded { head, host, client } => {
                 let mut response = Response::new(());
                 // HTTP/2 has no status 101. The response to an accepted extended CONNECT is 200 (RFC 8441 section 5).
                 *response.status_mut() = StatusCode::OK;
@@ -150,7 +150,7 @@ impl Answer {
                 }
                 Ok(())
             }
-            HostAnswer::Response(response) => {
+            HostResponse::Response(response) => {
                 let (mut parts, body) = response.into_parts();
                 let bodiless = body.is_end_stream();
                 record.write(parts.status, &mut parts.headers);

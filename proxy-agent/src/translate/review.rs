@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) use answer::{Answer, Ruling};
+pub(crate) use answer::{ReviewAnswer, Ruling};
 
 /// Every review, with its fields in Go's order. Fields that the agent does not need pass unchanged.
 #[derive(Deserialize, Serialize)]
@@ -29,7 +29,7 @@ struct Review<'a> {
 
 /// The host's answer with the `status` for the virtual cluster. Its names are still those of the host, except for the user
 /// of a token.
-pub(crate) fn apply(answer: &Answer, mapping: &Mapping, body: &[u8]) -> serde_json::Result<Bytes> {
+pub(crate) fn apply(answer: &ReviewAnswer, mapping: &Mapping, body: &[u8]) -> serde_json::Result<Bytes> {
     let mut review: Review<'_> = serde_json::from_slice(body)?;
     answer.judge(mapping, &mut review.status)?;
     serde_json::to_vec(&review).map(Bytes::from)

@@ -7,7 +7,7 @@
 //! | SubjectAccessReview, TokenReview | in host names, if the caller may create it here | the agent |
 //!
 //! The host answers every review, so that the response has the form of its version. The agent puts into `status` what
-//! only it knows ([`Answer`]): the answer for paths that are no resources, the virtual cluster of a token, and refusals
+//! only it knows ([`ReviewAnswer`]): the answer for paths that are no resources, the virtual cluster of a token, and refusals
 //! regardless of roles.
 
 mod question;
@@ -26,7 +26,7 @@ use crate::exchange::upstream;
 use crate::exchange::write::mapper::mapper;
 use crate::exchange::write::object::received;
 use crate::refusal::Refusal;
-use crate::translate::{Answer, ResponseTransform, Ruling};
+use crate::translate::{ResponseTransform, ReviewAnswer, Ruling};
 use caller::HostUser;
 use caller::authz::paths::PathClass;
 use caller::identity::host_user::{ACCOUNTS, AUTHENTICATED, UNAUTHENTICATED};
@@ -122,7 +122,7 @@ async fn reviewed(
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, identity, full(mapped))?;
     upstream::readable(&call.api, &mut upstream)?;
     let (root, host_tokens) = (call.api.cluster.root.clone(), call.api.cluster.host_tokens.clone());
-    let answer = Answer { ruling, root, about: report.about, host_tokens };
+    let answer = ReviewAnswer { ruling, root, about: report.about, host_tokens };
     // The answer about a token already has the user in virtual names.
     let program = if kind == Kind::Token { rewrite::schema::program_of_any() } else { program(request) };
     let transform = ResponseTransform::Review { program, filter: Filter::Everything, answer };

@@ -12,7 +12,7 @@ use super::arrivals::Arrivals;
 use super::namespaces::ListNamespaces;
 use crate::seal::Seal;
 use crate::translate::proxied::Proxied;
-use crate::translate::review::Answer;
+use crate::translate::review::ReviewAnswer;
 
 /// How to transform a response of the host for the client.
 pub(crate) enum ResponseTransform {
@@ -23,7 +23,7 @@ pub(crate) enum ResponseTransform {
     /// One object. The cluster sees it only if the selector `only` matches its labels.
     Object { program: Program, filter: Filter, only: Option<LabelSelector> },
     /// A review with the host's answer.
-    Review { program: Program, filter: Filter, answer: Answer },
+    Review { program: Program, filter: Filter, answer: ReviewAnswer },
     /// A list, streamed. Its continue tokens are sealed for `token`. `counted` is whether the client sees all objects
     /// that the host returns.
     List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool, namespaces: ListNamespaces },

@@ -11,7 +11,7 @@ use virtual_cluster::provisioner::MIRROR_PREFIX;
 
 /// How to answer a review.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ReviewAnswer {
     pub(crate) ruling: Ruling,
     /// The namespace in which questions about the whole cluster were asked.
     pub(crate) root: HostNamespace,
@@ -43,9 +43,9 @@ const BY_BINDING: &str = "allowed by RoleBinding \"";
 /// The message of an API server for an unknown token (`apiserver/pkg/authentication/request/bearertoken`).
 const INVALID_TOKEN: &str = "invalid bearer token";
 
-// === impl Answer ===
+// === impl ReviewAnswer ===
 
-impl Answer {
+impl ReviewAnswer {
     /// Turns the host's `status` into that of the virtual cluster.
     pub(super) fn judge(&self, mapping: &Mapping, status: &mut Value) -> serde_json::Result<()> {
         match self.ruling {

@@ -7,7 +7,7 @@ use kube_wire::proto::{Field, Reader, WireError, Writer};
 use rewrite::Mapping;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Answer, Ruling};
+use super::answer::{ReviewAnswer, Ruling};
 
 /// `status` of every review that is mapped.
 const STATUS: u32 = 3;
@@ -34,7 +34,7 @@ pub(crate) enum Unread {
 }
 
 /// The same as [`apply`](super::apply) for protobuf.
-pub(crate) fn apply(answer: &Answer, mapping: &Mapping, body: &[u8]) -> Result<Vec<u8>, Unread> {
+pub(crate) fn apply(answer: &ReviewAnswer, mapping: &Mapping, body: &[u8]) -> Result<Vec<u8>, Unread> {
     let envelope = Envelope::decode(body)?;
     let is_token = answer.ruling == Ruling::Token;
     // Other reviews have no status, or one that needs no change.
@@ -196,7 +196,7 @@ mod tests {
     /// The status of the answer to a review of this kind, as JSON. Checks that the rest of the answer is unchanged.
     fn answered(ruling: Ruling, kind: &str, status: &Value) -> Value {
         let is_token = ruling == Ruling::Token;
-        let answer = Answer {
+        let answer = ReviewAnswer {
             ruling,
             root: "atoll-root-ke".parse().unwrap(),
             about: OriginalAttributes::default(),

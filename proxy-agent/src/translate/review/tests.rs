@@ -17,7 +17,7 @@ fn mapping() -> Mapping {
 }
 
 fn answered(ruling: Ruling, status: &Value) -> Value {
-    let answer = Answer {
+    let answer = ReviewAnswer {
         ruling,
         root: "atoll-root-ke".parse().unwrap(),
         about: OriginalAttributes::default(),
