@@ -1,7 +1,7 @@
 //! One HTTP request through `kubectl proxy`, to see parts of a response that kubectl does not show.
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{Read, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
@@ -41,7 +41,10 @@ impl Proxy {
         for header in headers {
             write!(head, "{header}\r\n")?;
         }
-        write!(socket, "{head}\r\n{body}")?;
+        // In one piece: if the API server responds before it has read the body, `kubectl proxy` closes the connection. A body
+        // that arrives after that resets it, and the response is lost.
+        write!(head, "\r\n{body}")?;
+        socket.write_all(head.as_bytes())?;
         let mut response = Vec::new();
         socket.read_to_end(&mut response)?;
         comparable(&String::from_utf8_lossy(&response)).map(Outcome::ended)
