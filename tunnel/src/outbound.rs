@@ -36,7 +36,13 @@ pub enum SendError<E> {
 pub struct Outbound {
     stream: SendStream<Bytes>,
     /// `None` if the bytes are not charged.
-    share: Option<Share>,
+    account: Option<Account>,
+}
+
+/// What the bytes of one stream are charged to.
+#[derive(Debug)]
+struct Account {
+    share: Share,
     /// What may still be sent without a charge.
     free: usize,
 }
@@ -90,11 +96,22 @@ where
 
 /// Sends bytes as fast as the peer's windows allow. An empty chunk is sent only if it is the last one: `h2` ends a
 /// connection after a hundred empty frames.
-pub async fn send_bytes(stream: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> Result<(), h2::Error> {
+pub async fn send_bytes(stream: &mut SendStream<Bytes>, bytes: Bytes, last: bool) -> Result<(), h2::Error> {
+    send_chunks(stream, None, bytes, last).await
+}
+
+async fn send_chunks(
+    stream: &mut SendStream<Bytes>,
+    mut account: Option<&mut Account>,
+    mut bytes: Bytes,
+    last: bool,
+) -> Result<(), h2::Error> {
     while !bytes.is_empty() {
-        let chunk = next_chunk(stream, &mut bytes).await?;
+        stream.reserve_capacity(bytes.len());
+        let granted = capacity(stream).await?;
+        let chunk = bytes.split_to(granted.min(bytes.len()));
         let end = last && bytes.is_empty();
-        stream.send_data(chunk, end)?;
+        queue(stream, account.as_deref_mut(), chunk, end).await?;
         if end {
             return Ok(());
         }
@@ -105,11 +122,18 @@ pub async fn send_bytes(stream: &mut SendStream<Bytes>, mut bytes: Bytes, last: 
     Ok(())
 }
 
-/// Waits until `h2` takes some of the bytes, and splits them off.
-async fn next_chunk(stream: &mut SendStream<Bytes>, bytes: &mut Bytes) -> Result<Bytes, h2::Error> {
-    stream.reserve_capacity(bytes.len());
-    let granted = capacity(stream).await?;
-    Ok(bytes.split_to(granted.min(bytes.len())))
+/// Queues bytes for which there is capacity, as soon as they are charged.
+async fn queue(
+    stream: &mut SendStream<Bytes>,
+    account: Option<&mut Account>,
+    bytes: Bytes,
+    end: bool,
+) -> Result<(), h2::Error> {
+    let bytes = match account {
+        Some(account) => account.charge(bytes, stream).await?,
+        None => bytes,
+    };
+    stream.send_data(bytes, end)
 }
 
 /// Waits until a part of the reserved capacity is available, and returns the available capacity.
@@ -134,7 +158,7 @@ pub(crate) async fn capacity(stream: &mut SendStream<Bytes>) -> Result<usize, h2
 impl Outbound {
     /// A stream whose queued bytes are charged to this share.
     pub fn charged(stream: SendStream<Bytes>, share: Share) -> Self {
-        Self { stream, share: Some(share), free: FREE }
+        Self { stream, account: Some(Account { share, free: FREE }) }
     }
 
     pub(crate) fn stream(&mut self) -> &mut SendStream<Bytes> {
@@ -142,45 +166,40 @@ impl Outbound {
     }
 
     /// The same as [`send_bytes`].
-    async fn send(&mut self, mut bytes: Bytes, last: bool) -> Result<(), h2::Error> {
-        while !bytes.is_empty() {
-            let chunk = next_chunk(&mut self.stream, &mut bytes).await?;
-            let end = last && bytes.is_empty();
-            self.queue(chunk, end).await?;
-            if end {
-                return Ok(());
-            }
-        }
-        if last {
-            self.stream.send_data(Bytes::new(), true)?;
-        }
-        Ok(())
+    async fn send(&mut self, bytes: Bytes, last: bool) -> Result<(), h2::Error> {
+        send_chunks(&mut self.stream, self.account.as_mut(), bytes, last).await
     }
 
-    /// Queues bytes for which there is capacity, as soon as the share has room for them. The charge ends when `h2` drops them,
-    /// which it does when it has written them to the connection.
+    /// Queues bytes for which there is capacity, as soon as they are charged.
     pub(crate) async fn queue(&mut self, bytes: Bytes, end: bool) -> Result<(), h2::Error> {
-        let cost = bytes.len() + CHUNK_OVERHEAD;
-        let Some(share) = &self.share else {
-            return self.stream.send_data(bytes, end);
-        };
-        if let Some(free) = self.free.checked_sub(cost) {
-            self.free = free;
-            return self.stream.send_data(bytes, end);
-        }
-        self.free = 0;
-        let reservation = match share.reserve_in_turn(cost) {
-            Some(reservation) => reservation,
-            None => wait(share, cost, &mut self.stream).await?,
-        };
-        self.stream.send_data(reservation.attach(bytes), end)
+        queue(&mut self.stream, self.account.as_mut(), bytes, end).await
     }
 }
 
 impl From<SendStream<Bytes>> for Outbound {
     /// A stream whose bytes are not charged.
     fn from(stream: SendStream<Bytes>) -> Self {
-        Self { stream, share: None, free: 0 }
+        Self { stream, account: None }
+    }
+}
+
+// === impl Account ===
+
+impl Account {
+    /// Charges bytes as soon as the share has room for them. The charge ends when `h2` drops the bytes, which it does when it
+    /// has written them to the connection.
+    async fn charge(&mut self, bytes: Bytes, stream: &mut SendStream<Bytes>) -> Result<Bytes, h2::Error> {
+        let cost = bytes.len() + CHUNK_OVERHEAD;
+        if let Some(free) = self.free.checked_sub(cost) {
+            self.free = free;
+            return Ok(bytes);
+        }
+        self.free = 0;
+        let reservation = match self.share.reserve_in_turn(cost) {
+            Some(reservation) => reservation,
+            None => wait(&self.share, cost, stream).await?,
+        };
+        Ok(reservation.attach(bytes))
     }
 }
 
