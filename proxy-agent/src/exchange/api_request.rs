@@ -147,7 +147,7 @@ impl ApiRequest<'_> {
     }
 
     /// Where a namespace of this name is on the host.
-    pub(super) fn place(&self, name: &str) -> NamespaceLocation {
+    pub(super) fn locate(&self, name: &str) -> NamespaceLocation {
         let host = VirtualNamespace::new(name).ok().and_then(|name| self.mapping.host(&name).ok());
         match host {
             Some(host) if self.mapping.knows(host.as_ref()) => match self.mapping.member(host.as_ref()) {

@@ -68,7 +68,7 @@ async fn authorise_resource(call: &mut Call<'_>) -> Result<(), Refusal> {
         return Err(call.api.denied(request).into());
     }
     let Some(name) = request.namespace() else { return authorise_cluster_scoped(call).await };
-    match call.api.place(name) {
+    match call.api.locate(name) {
         NamespaceLocation::Member(host) => authorise_in(call, &host).await,
         NamespaceLocation::Unknown(host) => Box::pin(authorise_in_unknown(call, &host)).await,
         NamespaceLocation::Nowhere => allowed_everywhere(call, request).await,

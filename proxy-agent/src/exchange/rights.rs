@@ -13,7 +13,7 @@ use virtual_cluster::provisioner::Growth;
 
 /// Whether the caller may make the request, even if the host would decide this later.
 pub(crate) async fn allowed(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-    match request.namespace().map(|name| call.api.place(name)) {
+    match request.namespace().map(|name| call.api.locate(name)) {
         Some(NamespaceLocation::Member(host)) => allowed_in(call, request, &host).await,
         _ => allowed_everywhere(call, request).await,
     }

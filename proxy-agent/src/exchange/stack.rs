@@ -85,7 +85,7 @@ fn upgrade_stack<'a>(
         .layer(phase(authorise))
         // After `authorise`, because a cluster has few sessions, and others must not use them up.
         .layer(phase(begin_session))
-        .service(service_fn(move |known| upgrade::switch(known, handshake.clone())))
+        .service(service_fn(move |admitted| upgrade::switch(admitted, handshake.clone())))
 }
 
 /// Charges a long head, counts the request, and refuses requests until the cluster can be served.
@@ -109,33 +109,33 @@ async fn identify(limited: Limited<'_>) -> Result<Admitted<'_, Authenticated<'_>
 }
 
 async fn authorise<'a>(
-    known: Admitted<'a, Authenticated<'a>, Inbound>,
+    admitted: Admitted<'a, Authenticated<'a>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
-    let Admitted { call, body, commitment, record, held } = known;
+    let Admitted { call, body, commitment, record, held } = admitted;
     Ok(Admitted { call: call.authorise().await?, body, commitment, record, held })
 }
 
 /// Counts the request as a session instead of a short one.
 async fn begin_session<'a>(
-    mut known: Admitted<'a, Box<Call<'a>>, Inbound>,
+    mut admitted: Admitted<'a, Box<Call<'a>>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
-    known.held.in_flight = cost::count(known.call.api.cluster, Kind::Session)?;
-    Ok(known)
+    admitted.held.in_flight = cost::count(admitted.call.api.cluster, Kind::Session)?;
+    Ok(admitted)
 }
 
 async fn receive_body<'a>(
-    known: Admitted<'a, Box<Call<'a>>, Inbound>,
+    admitted: Admitted<'a, Box<Call<'a>>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Body>, Refusal> {
-    let Admitted { call, body, commitment, record, held } = known;
+    let Admitted { call, body, commitment, record, held } = admitted;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
     Ok(Admitted { call, body, commitment, record, held })
 }
 
 /// Waits for the seats of a response that occupies the host while it streams.
-async fn take_seats<'a>(known: Admitted<'a, Box<Call<'a>>, Body>) -> Result<WithSeats<'a>, Refusal> {
-    let Some(load) = cost::load_of(&known.call.api) else { return Ok(WithSeats(known, None)) };
-    let occupied = known.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
-    Ok(WithSeats(known, Some(occupied)))
+async fn take_seats<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<WithSeats<'a>, Refusal> {
+    let Some(load) = cost::load_of(&admitted.call.api) else { return Ok(WithSeats(admitted, None)) };
+    let occupied = admitted.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
+    Ok(WithSeats(admitted, Some(occupied)))
 }
 
 async fn respond(ready: WithSeats<'_>) -> Result<ExchangeResponse, Refusal> {

@@ -57,11 +57,11 @@ pub(super) struct Handshake {
 
 /// The phase `decide` and `send`: asks the host to switch protocols.
 pub(super) async fn switch(
-    known: Admitted<'_, Box<Call<'_>>, Inbound>,
+    admitted: Admitted<'_, Box<Call<'_>>, Inbound>,
     Handshake { token, headers: handshake }: Handshake,
 ) -> Result<UpgradeResponse, Refusal> {
     // The charge for the head is held until the host has answered, which a pod can delay for long.
-    let Admitted { call, body: client, held: RequestGuards { in_flight, _charge }, .. } = known;
+    let Admitted { call, body: client, held: RequestGuards { in_flight, _charge }, .. } = admitted;
     match call.api.info.target() {
         Target::Resource(request) if is_opaque(request) => {}
         Target::Resource(request) if request.verb() == Verb::Watch => {
