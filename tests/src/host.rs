@@ -28,9 +28,6 @@ pub enum Nodes {
     Group(&'static str),
 }
 
-/// The option of `tests/kube/up` for a host with `KubeEdge`.
-const KUBEEDGE: &str = "--kubeedge";
-
 /// The label of the nodes of a `NodeGroup`.
 const GROUP: &str = "apps.kubeedge.io/belonging-to";
 
@@ -104,9 +101,9 @@ impl HostCluster {
         Self::start(&["--karmada"])
     }
 
-    /// Starts a host with `KubeEdge`: an older Kubernetes with edge nodes. Its virtual clusters use [`Nodes::Group`].
-    pub fn up_with_kubeedge() -> anyhow::Result<Self> {
-        Self::start(&[KUBEEDGE])
+    /// Starts a host with edge nodes, as `KubeEdge` has them. Its virtual clusters use [`Nodes::Group`].
+    pub fn up_with_edge_nodes() -> anyhow::Result<Self> {
+        Self::start(&["--edge-nodes"])
     }
 
     fn start(options: &[&str]) -> anyhow::Result<Self> {
@@ -117,7 +114,7 @@ impl HostCluster {
             .arg(&dir)
             .args(["--owner", &owner])
             .args(options)
-            .args((everywhere_kubeedge() && !options.contains(&KUBEEDGE)).then_some(KUBEEDGE))
+            .args(everywhere_kubeedge().then_some("--kubeedge"))
             .output()
             .context("cannot run tests/kube/up")?;
         if !output.status.success() {
