@@ -26,6 +26,7 @@ pub use boundary::Boundary;
 pub use container::{Extent, Outcome};
 pub use cursor::Cursor;
 pub use cut::Cut;
+pub(crate) use edit::Reserved;
 pub use edit::{Edits, Mark};
 pub use fault::{Defect, Fault, FieldPath, Malformed, Step};
 pub use sample::{Form, counts_if_sampled, sample};

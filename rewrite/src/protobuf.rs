@@ -27,5 +27,5 @@ pub use named::{ObjectMetadata, ObjectName};
 pub use program::ProtoProgram;
 pub(crate) use program::{Field, Inside, KindProgram, Message};
 pub use sample::{counts_if_sampled, sample};
-pub(crate) use splice::{Found, Splice};
+pub(crate) use splice::{EachError, Found, Splice};
 pub use weight::weight;

@@ -85,6 +85,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field, or `None` at the end. Do not use the reader after an error.
+    // The caller usually needs one part of the field.
+    #[inline]
     pub fn next_field(&mut self) -> Result<Option<Field<'a>>, WireError> {
         let start = self.position;
         if start == self.message.len() {
@@ -112,7 +114,20 @@ impl<'a> Reader<'a> {
         Ok(Some(Field { number, value, span: start..self.position }))
     }
 
+    /// Almost all tags and lengths have one byte.
+    #[inline]
     fn varint(&mut self) -> Result<u64, WireError> {
+        match self.message.get(self.position) {
+            Some(byte) if *byte < 0x80 => {
+                self.position += 1;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    #[cold]
+    fn long_varint(&mut self) -> Result<u64, WireError> {
         let mut number = 0;
         for (index, byte) in self.message[self.position..].iter().enumerate() {
             // The tenth byte contains only the 64th bit.
@@ -128,6 +143,7 @@ impl<'a> Reader<'a> {
         Err(WireError::Truncated)
     }
 
+    #[inline]
     fn take(&mut self, length: usize) -> Result<&'a [u8], WireError> {
         let rest = &self.message[self.position..];
         let taken = rest.get(..length).ok_or(WireError::Truncated)?;

@@ -6,6 +6,10 @@ pub struct Writer {
     out: Vec<u8>,
 }
 
+/// The longest tag and the longest varint, in bytes.
+const MAX_TAG: usize = 5;
+const MAX_VARINT: usize = 10;
+
 /// How many bytes a varint takes: 1 to 10.
 pub fn varint_len(number: u64) -> usize {
     let bits = 64 - (number | 1).leading_zeros() as usize;
@@ -38,6 +42,8 @@ impl Writer {
 
     /// A string, bytes, or an encoded message.
     pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        // One allocation for the tag, the length and the content.
+        self.out.reserve(MAX_TAG + MAX_VARINT + bytes.len());
         self.tag(field, 2);
         self.raw_varint(bytes.len() as u64);
         self.out.extend_from_slice(bytes);

@@ -18,6 +18,11 @@ pub struct Edits {
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
+/// A position among the edits, for one that is known after later ones.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct Reserved(usize);
+
 #[derive(Debug)]
 struct Edit {
     start: usize,
@@ -25,8 +30,9 @@ struct Edit {
     with: Bytes,
 }
 
-/// The number of edits that a body usually has at most: so many need one allocation.
-const USUAL: usize = 16;
+/// The number of edits that a body usually has at most: so many need one allocation. In protobuf, each name takes one for itself
+/// and one for the length of each message around it.
+const USUAL: usize = 48;
 
 // === impl Edits ===
 
@@ -85,6 +91,28 @@ impl Edits {
         self.replace(at..at, what.into());
     }
 
+    /// Reserves the position of an edit at `at`, so that the edits stay in order although later ones are recorded first.
+    pub(crate) fn reserve(&mut self, at: usize) -> Reserved {
+        self.replace(at..at, Bytes::new());
+        Reserved(self.list.len() - 1)
+    }
+
+    /// Replaces the range at a reserved position by `with`. The range must begin where it was reserved.
+    pub(crate) fn fill(&mut self, reserved: Reserved, range: Range<usize>, with: Bytes) {
+        let edit = &mut self.list[reserved.0];
+        debug_assert_eq!(edit.start, range.start, "another position was reserved");
+        edit.end = range.end;
+        edit.with = with;
+    }
+
+    /// Returns a reserved position that is not needed.
+    pub(crate) fn release(&mut self, reserved: Reserved) {
+        // Before other edits it stays, and changes nothing.
+        if reserved.0 + 1 == self.list.len() {
+            self.list.pop();
+        }
+    }
+
     /// The current state of the recording.
     pub fn mark(&self) -> Mark {
         Mark(self.list.len())
@@ -121,5 +149,41 @@ impl Edits {
         if kept < range.end {
             sink.emit_range(text, kept..range.end);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spliced(mut edits: Edits) -> Vec<u8> {
+        let mut out: Vec<Bytes> = Vec::new();
+        edits.splice(&Bytes::from_static(b"0123456789"), 0..10, &mut out);
+        out.concat()
+    }
+
+    #[test]
+    fn a_reserved_position_keeps_its_place_among_later_edits() {
+        let mut edits = Edits::new();
+        let [outer, inner] = [1, 3].map(|at| edits.reserve(at));
+        edits.replace(5..6, Bytes::from_static(b"five"));
+        edits.insert(8, Bytes::from_static(b"+"));
+        edits.fill(inner, 3..4, Bytes::from_static(b"three"));
+        edits.fill(outer, 1..2, Bytes::from_static(b"one"));
+        assert!(!edits.unordered);
+        assert_eq!(spliced(edits), b"0one2three4five67+89");
+    }
+
+    #[test]
+    fn a_released_position_changes_nothing() {
+        let mut edits = Edits::new();
+        let first = edits.reserve(1);
+        edits.release(first);
+        assert!(edits.is_empty());
+
+        let second = edits.reserve(2);
+        edits.delete(4..5);
+        edits.release(second);
+        assert_eq!(spliced(edits), b"012356789");
     }
 }

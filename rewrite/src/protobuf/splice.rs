@@ -8,7 +8,7 @@ use kube_wire::proto::{Reader, Value, WireError, Writer, varint_len};
 
 use super::length;
 use crate::Sink;
-use crate::json::Edits;
+use crate::json::{Edits, Reserved};
 
 /// A body and the changes to it.
 pub(crate) struct Splice<'b> {
@@ -18,10 +18,14 @@ pub(crate) struct Splice<'b> {
     grown: isize,
 }
 
-/// The growth of the outer message at the moment when the current message was entered.
+/// The state of the outer message while another one is the current message.
 #[derive(Clone, Copy)]
 #[must_use]
-pub(crate) struct Outer(isize);
+pub(crate) struct Outer {
+    grown: isize,
+    /// The edit of the current message's length, which is known when its content is.
+    length: Reserved,
+}
 
 /// A field with a length: a string, bytes or a message.
 #[derive(Clone, Debug)]
@@ -33,6 +37,14 @@ pub(crate) struct Found {
     length: Range<usize>,
     /// The range of the content.
     pub(crate) inside: Range<usize>,
+}
+
+/// Why [`Splice::each`] fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EachError {
+    Wire(WireError),
+    /// A field occurs twice, by its position among the requested ones.
+    Repeated(usize),
 }
 
 /// A field with a number.
@@ -74,15 +86,22 @@ impl<'b> Splice<'b> {
         self.slice(found.inside.clone())
     }
 
+    /// The index of a field among those with its number in the message at `range`.
+    pub(crate) fn index_of(&self, found: &Found, range: &Range<usize>) -> usize {
+        let mut fields = self.fields(range.start..found.start);
+        std::iter::from_fn(|| fields.next(|number| number == found.number).ok().flatten()).count()
+    }
+
     /// Replaces the content of a field by `with`.
     pub(crate) fn replace(&mut self, found: &Found, with: Bytes) {
-        self.resize(found, signed(with.len()) - signed(found.inside.len()));
+        let length = self.resize(found, signed(with.len()) - signed(found.inside.len()));
+        self.edits.replace(found.length.clone(), length);
         self.edits.replace(found.inside.clone(), with);
     }
 
-    /// Enters a message, which is the current one until [`leave`](Self::leave).
-    pub(crate) fn enter(&mut self) -> Outer {
-        Outer(std::mem::take(&mut self.grown))
+    /// Enters the message in a field. It is the current one until [`leave`](Self::leave).
+    pub(crate) fn enter(&mut self, found: &Found) -> Outer {
+        Outer { grown: std::mem::take(&mut self.grown), length: self.edits.reserve(found.length.start) }
     }
 
     /// Removes a field of the current message. The field must have no edits.
@@ -97,6 +116,23 @@ impl<'b> Splice<'b> {
         let found = fields.next(|other| other == number)?;
         if found.is_some() && fields.next(|other| other == number)?.is_some() {
             return Err(EnvelopeError::Repeated(number));
+        }
+        Ok(found)
+    }
+
+    /// The only fields with these numbers, in one pass.
+    pub(crate) fn each<const N: usize>(
+        &self,
+        range: &Range<usize>,
+        numbers: [Option<u32>; N],
+    ) -> Result<[Option<Found>; N], EachError> {
+        let mut found = [const { None }; N];
+        let mut fields = self.fields(range.clone());
+        let position = |number| numbers.iter().position(|wanted| *wanted == Some(number));
+        while let Some((position, field)) = fields.next_known(position)? {
+            if found[position].replace(field).is_some() {
+                return Err(EachError::Repeated(position));
+            }
         }
         Ok(found)
     }
@@ -140,9 +176,12 @@ impl<'b> Splice<'b> {
 
     /// Leaves the message in a field, and corrects its length.
     pub(crate) fn leave(&mut self, found: &Found, outer: Outer) {
-        let grown = std::mem::replace(&mut self.grown, outer.0);
-        if grown != 0 {
-            self.resize(found, grown);
+        let grown = std::mem::replace(&mut self.grown, outer.grown);
+        if grown == 0 {
+            self.edits.release(outer.length);
+        } else {
+            let length = self.resize(found, grown);
+            self.edits.fill(outer.length, found.length.clone(), length);
         }
     }
 
@@ -156,11 +195,12 @@ impl<'b> Splice<'b> {
         self.edits.insert(range.end, fields);
     }
 
-    fn resize(&mut self, found: &Found, grown: isize) {
+    /// Records that the content of a field grows, and returns its new length, encoded.
+    fn resize(&mut self, found: &Found, grown: isize) -> Bytes {
         let length = found.inside.len().saturating_add_signed(grown);
         let encoded = length::encoded(length);
         self.grown += grown + signed(encoded.len()) - signed(found.length.len());
-        self.edits.replace(found.length.clone(), encoded);
+        encoded
     }
 
     /// Writes the changed body to `sink`. `body` is the whole body.
@@ -178,32 +218,46 @@ impl Found {
     }
 }
 
+// === impl EachError ===
+
+impl From<WireError> for EachError {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
 // === impl Fields ===
 
 impl Fields<'_> {
-    /// The next field with the number `wanted`. It must contain bytes: otherwise Go refuses it or, in the entries of maps, reads
+    /// The next field whose number is `wanted`. It must contain bytes: otherwise Go refuses it or, in the entries of maps, reads
     /// it as if it did.
     pub(crate) fn next(&mut self, wanted: impl Fn(u32) -> bool) -> Result<Option<Found>, WireError> {
+        Ok(self.next_known(|number| wanted(number).then_some(()))?.map(|((), found)| found))
+    }
+
+    /// The next field for whose number `known` has a value, and this value.
+    #[inline]
+    pub(crate) fn next_known<T>(&mut self, known: impl Fn(u32) -> Option<T>) -> Result<Option<(T, Found)>, WireError> {
         while let Some(field) = self.reader.next_field()? {
-            if !wanted(field.number) {
-                continue;
-            }
+            let Some(value) = known(field.number) else { continue };
             let Value::Bytes(inside) = field.value else { return Err(WireError::UnexpectedType(field.number)) };
             let end = self.start + field.span.end;
             let inside = end - inside.len()..end;
             let tag = tag_length(&self.bytes[field.span.clone()]);
-            return Ok(Some(Found {
+            let found = Found {
                 number: field.number,
                 start: self.start + field.span.start,
                 length: self.start + field.span.start + tag..inside.start,
                 inside,
-            }));
+            };
+            return Ok(Some((value, found)));
         }
         Ok(None)
     }
 }
 
 /// The length of a field's tag, in bytes.
+#[inline]
 fn tag_length(field: &[u8]) -> usize {
     field.iter().take_while(|byte| **byte >= 0x80).count() + 1
 }

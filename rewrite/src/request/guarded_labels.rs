@@ -6,6 +6,7 @@ use crate::guard::Entry;
 use crate::json::{Fault as _, Step};
 
 /// The labels of the guard in a node selector.
+#[derive(Default)]
 pub(super) struct GuardedLabels<'g> {
     entries: &'g [Entry],
     has: Vec<bool>,

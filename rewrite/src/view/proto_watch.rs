@@ -200,14 +200,14 @@ fn show(view: &Settings, kind: &Kind, filter: Filter, frame: &Bytes) -> Result<O
     let envelope = Envelope::decode(splice.bytes(&raw))?;
     let content = kind.content(envelope.api_version, envelope.kind)?;
     let mut reader = ObjectReader::new(view, kind, filter, splice);
-    let outer = reader.splice().enter();
+    let outer = reader.splice().enter(&object);
     match content {
         Content::Status => {
             let status = status(view, reader.splice().bytes(&raw))?;
             reader.splice().replace(&raw, status);
         }
         Content::Object(part) => {
-            let around = reader.splice().enter();
+            let around = reader.splice().enter(&raw);
             if reader.enveloped(part, raw.inside.clone())? == Verdict::Foreign {
                 return Ok(None);
             }

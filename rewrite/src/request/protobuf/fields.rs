@@ -6,7 +6,8 @@ use super::super::hosts::Hosts;
 use super::super::refusal::{Reason, Refusal};
 use super::super::report::Report;
 use super::super::settings::Settings;
-use crate::protobuf::{Found, Splice};
+use crate::json::{Fault as _, Step};
+use crate::protobuf::{EachError, Found, Message, Splice};
 
 /// Maps the fields of one body.
 pub(super) struct Fields<'r, 'b> {
@@ -95,6 +96,24 @@ impl<'b> Fields<'_, 'b> {
         Ok(found)
     }
 
+    /// The only fields with these keys of a message, in one pass.
+    pub(super) fn each<const N: usize>(
+        &self,
+        message: &Message,
+        range: &Range<usize>,
+        keys: [&'static str; N],
+    ) -> Result<[Option<Found>; N], Refusal> {
+        self.splice.each(range, keys.map(|key| message.number(key))).map_err(|error| match error {
+            EachError::Wire(error) => error.into(),
+            EachError::Repeated(position) => Refusal::from(Reason::Duplicate).within(Step::Key(keys[position])),
+        })
+    }
+
+    /// The content of a field, for comparison. Empty if there is none, which is equivalent.
+    pub(super) fn content(&self, found: Option<&Found>) -> &'b [u8] {
+        found.map_or(b"", |found| self.splice.bytes(found))
+    }
+
     /// The bytes of the only field with this number, for comparison.
     pub(super) fn look_up(&self, range: &Range<usize>, number: Option<u32>) -> Result<&'b [u8], Refusal> {
         let Some(number) = number else { return Ok(b"") };
@@ -107,7 +126,7 @@ impl<'b> Fields<'_, 'b> {
         found: &Found,
         change: impl FnOnce(&mut Self, Range<usize>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let outer = self.splice.enter();
+        let outer = self.splice.enter(found);
         change(self, found.inside.clone())?;
         self.splice.leave(found, outer);
         Ok(())

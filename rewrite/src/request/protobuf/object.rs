@@ -43,7 +43,7 @@ impl<'r, 'b> Mapper<'r, 'b> {
     pub(super) fn new(settings: &'r Settings, splice: Splice<'b>) -> Self {
         Self {
             fields: Fields { settings, splice, report: Report::default(), hosts: Hosts::default() },
-            pod: PodFields::new(settings),
+            pod: PodFields::default(),
             namespace: NamespaceMeta::default(),
             is_token: false,
             aggregation: None,
@@ -110,26 +110,21 @@ impl<'r, 'b> Mapper<'r, 'b> {
     fn pod_spec(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
         self.pod = PodFields::new(self.fields.settings);
         self.descend(message, range)?;
-        let pod = std::mem::replace(&mut self.pod, PodFields::new(self.fields.settings));
-        pod.finish(&mut self.fields, message, range)
+        std::mem::take(&mut self.pod).finish(&mut self.fields, message, range)
     }
 
     /// Handles the content of a message. The depth of the recursion is that of the program, for any body.
     fn descend(&mut self, message: &Message, range: &Range<usize>) -> Result<(), Refusal> {
         let mut seen = 0_u64;
-        let mut elements = vec![0; message.fields.len()];
         let mut groups = None;
         let mut fields = self.fields.splice.fields(range.clone());
-        while let Some(found) = fields.next(|number| message.field(number).is_some())? {
-            let (position, field) = message.field(found.number).expect("only such are asked for");
+        while let Some(((position, field), found)) = fields.next_known(|number| message.field(number))? {
             let result = match field.shape {
                 Shape::One if seen & 1 << position != 0 => Err(Reason::Duplicate.into()),
                 Shape::One | Shape::Map => self.field(field, &found),
-                Shape::Many => {
-                    let number = elements[position];
-                    elements[position] += 1;
-                    self.field(field, &found).map_err(|refusal| refusal.within(Step::Element(number)))
-                }
+                Shape::Many => self
+                    .field(field, &found)
+                    .map_err(|refusal| refusal.within(Step::Element(self.fields.splice.index_of(&found, range)))),
             };
             seen |= 1 << position;
             if matches!(field.inside, Inside::Text(Place::IdentityElement)) {
@@ -172,7 +167,7 @@ impl<'r, 'b> Mapper<'r, 'b> {
         found: &Found,
         change: impl FnOnce(&mut Self, Range<usize>) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let outer = self.fields.splice.enter();
+        let outer = self.fields.splice.enter(found);
         change(self, found.inside.clone())?;
         self.fields.splice.leave(found, outer);
         Ok(())

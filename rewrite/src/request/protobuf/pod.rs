@@ -13,6 +13,7 @@ use crate::json::{Fault as _, Step};
 use crate::protobuf::{Message, toleration};
 
 /// The parts of the guard in the current specification.
+#[derive(Default)]
 pub(super) struct PodFields<'r> {
     labels: GuardedLabels<'r>,
     tolerations: Vec<bool>,

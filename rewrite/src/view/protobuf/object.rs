@@ -84,7 +84,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             return Err(Unreadable::Wrapped);
         }
         let Some(raw) = self.names.splice.only(&message, RAW)? else { return Ok(self.decision.verdict(None)) };
-        let outer = self.names.splice.enter();
+        let outer = self.names.splice.enter(&raw);
         let verdict = self.object(part, &raw.inside)?;
         self.names.splice.leave(&raw, outer);
         Ok(verdict)
@@ -169,12 +169,10 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
                 self.number(place, field.number, range)?;
             }
         }
-        let holds_bytes = |(_, field): (usize, &Field)| !matches!(field.inside, Inside::Number(_));
+        let holds_bytes = |(_, field): &(usize, &Field)| !matches!(field.inside, Inside::Number(_));
+        let known = |number| message.field(number).filter(|found| wanted(number) && holds_bytes(found));
         let mut fields = self.names.splice.fields(range.clone());
-        while let Some(found) =
-            fields.next(|number| wanted(number) && message.field(number).is_some_and(holds_bytes))?
-        {
-            let (position, field) = message.field(found.number).expect("only such are asked for");
+        while let Some(((position, field), found)) = fields.next_known(known)? {
             // Go would merge the two, and the owner may be in either.
             if field.shape == Shape::One && seen & 1 << position != 0 {
                 return Err(EnvelopeError::Repeated(found.number).into());
@@ -232,7 +230,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         found: &Found,
         show: impl FnOnce(&mut Self) -> Result<Outcome, Unreadable>,
     ) -> Result<Outcome, Unreadable> {
-        let outer = self.names.splice.enter();
+        let outer = self.names.splice.enter(found);
         let outcome = show(self)?;
         self.names.splice.leave(found, outer);
         Ok(outcome)

@@ -21,7 +21,7 @@ pub(super) fn namespace_selector(names: &mut Names<'_, '_>, range: &Range<usize>
         if found.number == MATCH_EXPRESSIONS && key == CLUSTER_LABEL.as_bytes() {
             names.splice.remove(&found);
         } else if key == METADATA_NAME_LABEL.as_bytes() {
-            let outer = names.splice.enter();
+            let outer = names.splice.enter(&found);
             names.namespaces(&found.inside, if found.number == MATCH_LABELS { VALUE } else { VALUES })?;
             names.splice.leave(&found, outer);
         }
