@@ -1,12 +1,13 @@
 //! The operations of the agent: filter and rewrite a list for one of two virtual clusters, and rewrite the body of a
 //! request.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use rewrite::sink::Sink;
 use rewrite::view::{Filter, ListStream, View};
 use rewrite::{Guard, Index, Mapping, Program, ProtoProgram, Request, schema};
@@ -20,6 +21,10 @@ pub(super) struct Count {
     pub(super) pieces: usize,
     pub(super) bytes: usize,
 }
+
+/// One buffer, to which the output is copied, as the agent does with the body of a request.
+#[derive(Debug)]
+struct Copied(BytesMut);
 
 /// The body of a request, and how it is rewritten.
 #[derive(Debug)]
@@ -37,6 +42,9 @@ enum Form {
     Json(Program),
     Protobuf(ProtoProgram),
 }
+
+/// The space for longer names in a body, as in the agent.
+const GROWTH: usize = 256;
 
 /// Objects in both encodings, written by the serializers of Kubernetes.
 const SAMPLES: &str = include_str!("../../../rewrite/testdata/protobuf.json");
@@ -114,25 +122,37 @@ impl Sink for Count {
     }
 }
 
+// === impl Copied ===
+
+impl Sink for Copied {
+    fn emit(&mut self, piece: Bytes) {
+        self.0.extend_from_slice(&piece);
+    }
+
+    fn emit_range(&mut self, text: &Bytes, range: Range<usize>) {
+        self.0.extend_from_slice(&text[range]);
+    }
+}
+
 // === impl Body ===
 
 impl Body {
-    /// The pieces of the rewritten body.
-    pub(super) fn map(&self) -> Vec<Bytes> {
-        let mut out = Vec::new();
+    /// The rewritten body. Empty if the engine refuses it.
+    pub(super) fn map(&self) -> BytesMut {
+        let mut out = Copied(BytesMut::with_capacity(self.bytes.len() + GROWTH));
         let mapped = match &self.program {
             Form::Json(program) => self.request.map(program, &self.bytes, &mut out),
             Form::Protobuf(program) => self.request.map_protobuf(*program, &self.bytes, &mut out),
         };
         if mapped.is_err() {
-            out.clear();
+            out.0.clear();
         }
-        out
+        out.0
     }
 
     /// Fails if the engine refuses or does not change the body, because the measurement would be wrong.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let mapped = self.map().concat();
+        let mapped = self.map();
         ensure!(!mapped.is_empty() && mapped != self.bytes, "{}: the engine does not rewrite it", self.name);
         Ok(())
     }
