@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ops::drain::Tasks;
 use ops::tls::ClientCa;
 
-use crate::access::tokens::Tokens;
+use crate::auth::tokens::Tokens;
 use crate::store::Store;
 
 /// The state of a server. Its values do not change; the store and the tokens have their own locks.

@@ -9,11 +9,11 @@
 //!
 //! It does not know virtual clusters. The agent is a client like any other.
 //!
-//! Reading order: [`DevApiserver`], `serve` (the path of a request), `access` (authentication and authorization), `rest`
+//! Reading order: [`DevApiserver`], `serve` (the path of a request), `auth` (authentication and authorization), `rest`
 //! (the verbs), `write` (the rules of writes), `store` (the objects), `kinds` (the resources), `controllers`.
 
-mod access;
 mod api;
+mod auth;
 mod body;
 mod controllers;
 mod defaults;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::builtin;
+use crate::auth::builtin;
 use crate::kinds::{self, Kind};
 use crate::object;
 use crate::store::{State, Store};

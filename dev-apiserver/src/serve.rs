@@ -10,9 +10,9 @@ use kube_wire::{RequestInfo, Status, Target};
 use rustls_pki_types::CertificateDer;
 use tracing::debug;
 
-use crate::access::rbac::{self, RequestAttributes};
-use crate::access::{authn, impersonate};
 use crate::api::Api;
+use crate::auth::rbac::{self, RequestAttributes};
+use crate::auth::{authn, impersonate};
 use crate::body::RequestBody;
 use crate::kinds;
 use crate::response::{self, Body};

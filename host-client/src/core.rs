@@ -6,12 +6,12 @@ use arc_swap::ArcSwap;
 use ops::drain::Tasks;
 use tunnel::Budget;
 
-use super::access::Access;
 use super::counters::Counters;
+use super::upstream::Upstream;
 
 /// What requests use, and the upkeep maintains.
 pub(super) struct Core {
-    pub(super) access: ArcSwap<Access>,
+    pub(super) upstream: ArcSwap<Upstream>,
     pub(super) budget: Arc<Budget>,
     pub(super) counters: Arc<Counters>,
     pub(super) tasks: Tasks,

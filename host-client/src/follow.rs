@@ -9,39 +9,39 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-use super::access::{Access, Origin, Renewals, changed};
 use super::core::Core;
 use super::limits::REOPEN_INTERVAL;
+use super::upstream::{Renewals, Upstream, UpstreamSource, changed};
 
 /// Applies changes until `gone` is cancelled.
-pub(super) async fn follow(origin: Origin, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
-    let origin = Arc::new(origin);
-    let mut client_config = origin.changes();
+pub(super) async fn follow(source: UpstreamSource, mut renewals: Renewals, core: Arc<Core>, gone: CancellationToken) {
+    let source = Arc::new(source);
+    let mut client_config = source.changes();
     loop {
         tokio::select! {
             () = gone.cancelled() => return,
-            () = changed(Some(&mut client_config)) => match reopen(&origin, &gone).await {
-                Some((access, new)) => {
+            () = changed(Some(&mut client_config)) => match reopen(&source, &gone).await {
+                Some((upstream, new)) => {
                     info!("the kubeconfig has changed");
-                    core.access.swap(Arc::new(access)).servers.close();
+                    core.upstream.swap(Arc::new(upstream)).servers.close();
                     renewals = new;
                 }
                 None => return,
             },
             () = renewals.next() => {
                 info!("credentials have changed; new requests go over new connections");
-                core.access.load().servers.retire();
+                core.upstream.load().servers.retire();
             }
         }
     }
 }
 
 /// Repeats until it succeeds, because the kubeconfig may exist before the files that it names.
-async fn reopen(origin: &Arc<Origin>, gone: &CancellationToken) -> Option<(Access, Renewals)> {
+async fn reopen(source: &Arc<UpstreamSource>, gone: &CancellationToken) -> Option<(Upstream, Renewals)> {
     loop {
-        let origin = Arc::clone(origin);
+        let source = Arc::clone(source);
         // It is joined at once, so it does not outlive the drain. A blocked file system must not stop the runtime.
-        match tokio::task::spawn_blocking(move || origin.open()).await {
+        match tokio::task::spawn_blocking(move || source.open()).await {
             Ok(Ok(opened)) => return Some(opened),
             Ok(Err(error)) => {
                 let error: &dyn std::error::Error = &error;

@@ -11,7 +11,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 use tunnel::Budget;
 
-use super::access::{Access, Origin};
 use super::core::Core;
 use super::counters::{Counters, Statistics};
 use super::error::{HostError, OpenError};
@@ -24,6 +23,7 @@ use super::retry::Retries;
 use super::servers::Class;
 use super::switch::{Switched, switch};
 use super::upkeep::upkeep;
+use super::upstream::{Upstream, UpstreamSource};
 use super::{config, limits};
 
 /// The host's API server, with all its addresses. Clones share their state. After the last clone is dropped, each
@@ -44,11 +44,11 @@ impl Host {
     /// so that the agent can start while the API server is down. It must be called within a tokio runtime.
     pub fn open(config: &config::Host, reloader: &Reloader, tasks: Tasks) -> Result<Self, OpenError> {
         let counters = Arc::new(Counters::default());
-        let origin = Origin::new(config, reloader, Arc::clone(&counters), tasks.clone())?;
-        let (access, renewals) = origin.open()?;
-        let (host, core, gone) = Self::begin(access, counters, tasks);
+        let source = UpstreamSource::new(config, reloader, Arc::clone(&counters), tasks.clone())?;
+        let (upstream, renewals) = source.open()?;
+        let (host, core, gone) = Self::begin(upstream, counters, tasks);
         let stop = core.tasks.clone();
-        let followed = follow(origin, renewals, core, gone);
+        let followed = follow(source, renewals, core, gone);
         let until_stopped = async move {
             tokio::select! {
                 () = followed => {}
@@ -77,9 +77,9 @@ impl Host {
         let class = Class::of(head.path());
         let mut retries = Retries::new(head.method());
         loop {
-            let access = core.access.load_full();
-            let (permit, address) = access.servers.permit(class).await?;
-            let bearer = access.bearer.as_ref().map(Watched::borrow);
+            let upstream = core.upstream.load_full();
+            let (permit, address) = upstream.servers.permit(class).await?;
+            let bearer = upstream.bearer.as_ref().map(Watched::borrow);
             let request = head.http2(address, bearer.as_deref())?;
             let resources = exchange::Resources { permit, budget: &core.budget, tasks: &core.tasks };
             let failure = match exchange(resources, request, &mut body, &mut counted).await {
@@ -101,9 +101,9 @@ impl Host {
         let counted = core.counters.request();
         let (parts, body) = request.into_parts();
         let head = Head::upgrade(parts)?;
-        let access = core.access.load_full();
-        let (io, address) = access.servers.connect().await?;
-        let bearer = access.bearer.as_ref().map(Watched::borrow);
+        let upstream = core.upstream.load_full();
+        let (io, address) = upstream.servers.connect().await?;
+        let bearer = upstream.bearer.as_ref().map(Watched::borrow);
         let request = head.http1(address, bearer.as_deref())?.map(|()| body);
         switch(io, address, request, counted, &core.tasks).await
     }
@@ -111,13 +111,17 @@ impl Host {
     /// The numbers for metrics.
     pub fn statistics(&self) -> Statistics {
         let core = &self.0.core;
-        core.counters.read(core.access.load().servers.statistics())
+        core.counters.read(core.upstream.load().servers.statistics())
     }
 
-    /// A host with this access. Also returns what the upkeep shares, and what ends it.
-    pub(super) fn begin(access: Access, counters: Arc<Counters>, tasks: Tasks) -> (Self, Arc<Core>, CancellationToken) {
+    /// A host with this upstream. Also returns what the upkeep shares, and what ends it.
+    pub(super) fn begin(
+        upstream: Upstream,
+        counters: Arc<Counters>,
+        tasks: Tasks,
+    ) -> (Self, Arc<Core>, CancellationToken) {
         let core = Arc::new(Core {
-            access: ArcSwap::from_pointee(access),
+            upstream: ArcSwap::from_pointee(upstream),
             budget: Budget::new(limits::UNREAD),
             counters,
             tasks,

@@ -13,11 +13,11 @@ use http::{Request, Response};
 use ops::drain::Tasks;
 use tokio::io::DuplexStream;
 
-use super::access::Access;
 use super::counters::Counters;
 use super::dial::{BoxIo, Dial, Dialling, Version};
 use super::host::Host;
 use super::servers::Servers;
+use super::upstream::Upstream;
 use kubeconfig::Address;
 
 /// The size of the pipe, in bytes.
@@ -48,7 +48,7 @@ pub fn served_by(accept: Arc<Accept>, tasks: &Tasks) -> Host {
     let counters = Arc::new(Counters::default());
     let dial: Arc<dyn Dial> = Arc::new(InMemory { accept });
     let servers = Servers::new(&[address], &dial, None, &counters, tasks);
-    Host::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
+    Host::begin(Upstream { servers, bearer: None }, counters, tasks.clone()).0
 }
 
 // === impl InMemory ===

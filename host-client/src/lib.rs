@@ -9,11 +9,10 @@
 //! - `servers` (chooses an address), `health` and `readiness` (whether an address is usable), `pool` (chooses a
 //!   connection), `connection`, `dial`;
 //! - `switch` (upgrades), `head` (the head that is sent), [`RequestBody`], [`HostBody`], [`HostError`];
-//! - `access` (addresses and credentials, which can change) and `follow` (applies their changes), with `in_cluster` and the
+//! - `upstream` (addresses and credentials, which can change) and `follow` (applies their changes), with `in_cluster` and the
 //!   crate `kubeconfig`;
 //! - `core` (what all of them share), `upkeep` and `limits`; `in_memory` (a host in memory).
 
-mod access;
 pub mod api;
 pub mod collect;
 pub mod config;
@@ -39,6 +38,7 @@ mod servers;
 mod switch;
 mod upkeep;
 mod upload;
+mod upstream;
 
 use std::time::Duration;
 

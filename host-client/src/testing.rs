@@ -13,11 +13,11 @@ use ops::drain::Tasks;
 use tokio::io::DuplexStream;
 use tokio::sync::{broadcast, mpsc};
 
-use super::access::Access;
 use super::counters::Counters;
 use super::dial::{Dial, Dialling, Version};
 use super::error::ConnectReason;
 use super::servers::Servers;
+use super::upstream::Upstream;
 use super::{Host, RequestBody, empty};
 use kubeconfig::Address;
 
@@ -104,7 +104,7 @@ impl World {
         let counters = Arc::new(Counters::default());
         let dial: Arc<dyn Dial> = Arc::new(self.clone());
         let servers = Servers::new(&addresses, &dial, None, &counters, tasks);
-        Host::begin(Access { servers, bearer: None }, counters, tasks.clone()).0
+        Host::begin(Upstream { servers, bearer: None }, counters, tasks.clone()).0
     }
 
     /// The number of attempts to connect.

@@ -15,13 +15,13 @@ pub(super) async fn upkeep(core: Arc<Core>, gone: CancellationToken) {
     tokio::select! {
         () = swept => {}
         () = tend(&core) => {}
-        () = gone.cancelled() => core.access.load().servers.close(),
+        () = gone.cancelled() => core.upstream.load().servers.close(),
     }
 }
 
 async fn tend(core: &Core) {
     while !core.tasks.is_cancelled() {
-        core.access.load().servers.tend(Instant::now(), false);
+        core.upstream.load().servers.tend(Instant::now(), false);
         tokio::select! {
             () = sleep(UPKEEP_INTERVAL) => {}
             () = core.tasks.cancelled() => {}
@@ -29,7 +29,7 @@ async fn tend(core: &Core) {
     }
     // Current requests continue to their end, and requests of streams that are being drained are still accepted.
     loop {
-        core.access.load().servers.tend(Instant::now(), true);
+        core.upstream.load().servers.tend(Instant::now(), true);
         if core.counters.connections_open() == 0 {
             return;
         }

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::access::tokens::{ISSUER, Tokens};
+use crate::auth::tokens::{ISSUER, Tokens};
 use crate::kinds;
 use crate::object;
 use crate::store::State;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::access::tokens::Tokens;
+use crate::auth::tokens::Tokens;
 use crate::store::Store;
 use crate::write::{Deletion, Writer, create, delete};
 

@@ -14,7 +14,7 @@ use kube_wire::query::parse_bool;
 use super::log::container;
 use super::read::find;
 use super::request::ApiRequest;
-use crate::access::rbac;
+use crate::auth::rbac;
 use crate::body::RequestBody;
 use crate::response::Body;
 use crate::websocket::accept;

@@ -6,9 +6,9 @@ use http::{HeaderMap, HeaderName, header};
 use kube_wire::query::{ListOptions, Query, WriteOptions};
 use kube_wire::{ResourceRequest, Status};
 
-use crate::access::User;
-use crate::access::rbac::RequestAttributes;
 use crate::api::Api;
+use crate::auth::User;
+use crate::auth::rbac::RequestAttributes;
 use crate::headers;
 use crate::kinds::Kind;
 use crate::write::Writer;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::decode;
 use super::request::ApiRequest;
-use crate::access::rbac::{self, PolicyRule, RequestAttributes};
-use crate::access::tokens::Tokens;
-use crate::access::{MASTERS, User};
+use crate::auth::rbac::{self, PolicyRule, RequestAttributes};
+use crate::auth::tokens::Tokens;
+use crate::auth::{MASTERS, User};
 use crate::body::RequestBody;
 use crate::object;
 use crate::response::{self, Body};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::decode;
 use super::read::find;
 use super::request::ApiRequest;
-use crate::access::tokens::ISSUER;
+use crate::auth::tokens::ISSUER;
 use crate::body::RequestBody;
 use crate::kinds::{self, Kind};
 use crate::object;

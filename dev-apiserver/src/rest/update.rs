@@ -9,7 +9,7 @@ use super::decode;
 use super::read::find;
 use super::request::ApiRequest;
 use super::shape::respond;
-use crate::access::rbac::allows;
+use crate::auth::rbac::allows;
 use crate::body::RequestBody;
 use crate::response::Body;
 use crate::store::State;

@@ -11,7 +11,7 @@ use super::identity::check_namespace;
 use super::metadata::tidy;
 use super::validate;
 use super::writer::Writer;
-use crate::access::rbac::check_grant;
+use crate::auth::rbac::check_grant;
 use crate::kinds::{self, Kind};
 use crate::object;
 use crate::patch::record;

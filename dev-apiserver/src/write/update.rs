@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::metadata::tidy;
 use super::validate;
 use super::writer::Writer;
-use crate::access::rbac::check_grant;
+use crate::auth::rbac::check_grant;
 use crate::kinds::Kind;
 use crate::object;
 use crate::patch::record;

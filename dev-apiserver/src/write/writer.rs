@@ -1,6 +1,6 @@
 //! The author of a write.
 
-use crate::access::User;
+use crate::auth::User;
 
 /// The author of a write.
 #[derive(Clone, Copy, Debug)]

@@ -257,8 +257,8 @@ pub(super) fn volumes_of_claims(site: &VirtualSite) -> anyhow::Result<()> {
 pub(super) fn labels_of_nodes(site: &VirtualSite) -> anyhow::Result<()> {
     let host = site.host().kubectl();
     let node = |words: &[&str]| {
-        let who = ["--as=system:node:beijing-2", "--as-group=system:nodes", "--as-group=system:authenticated"];
-        host.run(&[words, &who].concat())
+        let kubelet = ["--as=system:node:beijing-2", "--as-group=system:nodes", "--as-group=system:authenticated"];
+        host.run(&[words, &kubelet].concat())
     };
     let policy = "node-labels.atoll.dev";
     says(&node(&["label", "node", "beijing-2", "location=hangzhou", "--overwrite"])?, policy)?;

@@ -272,8 +272,8 @@ impl Live {
         self.is_owned(field, |entry| !entry.is_apply_of(manager))
     }
 
-    fn is_owned(&self, field: &str, who: impl Fn(&Entry) -> bool) -> bool {
-        self.metadata.managed_fields.iter().any(|entry| who(entry) && entry.has_field(self.pointer, field))
+    fn is_owned(&self, field: &str, is_owner: impl Fn(&Entry) -> bool) -> bool {
+        self.metadata.managed_fields.iter().any(|entry| is_owner(entry) && entry.has_field(self.pointer, field))
     }
 }
 

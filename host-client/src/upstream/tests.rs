@@ -84,21 +84,21 @@ async fn echo(acceptor: TlsAcceptor, socket: tokio::net::TcpStream, ca: Arc<Mute
     let Ok(mut connection) = h2::server::handshake(stream).await else { return };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         let token = request.headers().get("authorization").map_or("-", |token| token.to_str().unwrap());
-        let response = http::Response::builder().header("who", format!("{name} {token}")).body(()).unwrap();
+        let response = http::Response::builder().header("seen-identity", format!("{name} {token}")).body(()).unwrap();
         drop(respond.send_response(response, true));
     }
 }
 
-async fn who(host: &Host) -> Result<String, HostError> {
+async fn identity_of_agent(host: &Host) -> Result<String, HostError> {
     let request = http::Request::get("/version").header("authorization", "Bearer caller").body(empty()).unwrap();
     let response = host.send(request).await?;
-    Ok(response.headers()["who"].to_str().unwrap().to_owned())
+    Ok(response.headers()["seen-identity"].to_str().unwrap().to_owned())
 }
 
 /// Repeats a request until the response is as expected, because a reload takes effect with a later connection.
 async fn becomes(host: &Host, expected: &str) {
     let matching = async {
-        while who(host).await.unwrap() != expected {
+        while identity_of_agent(host).await.unwrap() != expected {
             tokio::task::yield_now().await;
         }
     };
@@ -115,11 +115,11 @@ async fn certificates_and_tokens_follow_their_files() {
     let config = server.kubeconfig(&directory, user);
     let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
     let host = Host::open(&config, &reloader, tasks.clone()).unwrap();
-    assert_eq!(who(&host).await.unwrap(), "first Bearer one");
+    assert_eq!(identity_of_agent(&host).await.unwrap(), "first Bearer one");
 
     fs::write(directory.path().join("token"), "two\n").unwrap();
     reloader.reload();
-    assert_eq!(who(&host).await.unwrap(), "first Bearer two");
+    assert_eq!(identity_of_agent(&host).await.unwrap(), "first Bearer two");
     assert_eq!(host.statistics().connections_begun, 1);
 
     server.issue(&directory, "second");
@@ -135,7 +135,7 @@ async fn a_kubeconfig_can_change_completely() {
     let config = old.kubeconfig(&directory, "{token: one}");
     let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
     let host = Host::open(&config, &reloader, tasks.clone()).unwrap();
-    assert_eq!(who(&host).await.unwrap(), "- Bearer one");
+    assert_eq!(identity_of_agent(&host).await.unwrap(), "- Bearer one");
 
     new.issue(&directory, "third");
     new.kubeconfig(&directory, "{client-certificate: tls.crt, client-key: tls.key}");
@@ -146,7 +146,7 @@ async fn a_kubeconfig_can_change_completely() {
     // It is invalid, so the previous one stays in use.
     fs::write(directory.path().join("kubeconfig"), "current-context: nowhere").unwrap();
     reloader.reload();
-    assert_eq!(who(&host).await.unwrap(), "third -");
+    assert_eq!(identity_of_agent(&host).await.unwrap(), "third -");
 }
 
 #[tokio::test]
@@ -160,7 +160,9 @@ async fn an_unverified_api_server_gets_no_request() {
     config.servers = vec![format!("https://localhost:{}", server.address.port()).into()];
     let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
     let host = Host::open(&config, &reloader, tasks.clone()).unwrap();
-    let HostError::Unreachable(unreachable) = who(&host).await.unwrap_err() else { panic!("not unreachable") };
+    let HostError::Unreachable(unreachable) = identity_of_agent(&host).await.unwrap_err() else {
+        panic!("not unreachable")
+    };
     assert_eq!(unreachable.attempts().len(), 2);
     for attempt in unreachable.attempts() {
         assert!(matches!(attempt.reason, crate::ConnectReason::Tls(_)), "{attempt}");

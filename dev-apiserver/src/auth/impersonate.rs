@@ -97,7 +97,7 @@ fn decoded(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::MASTERS;
+    use crate::auth::MASTERS;
     use crate::store::Store;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

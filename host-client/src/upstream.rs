@@ -16,13 +16,13 @@ use kubeconfig::Bearer;
 use kubeconfig::{ClientConfig, Credentials};
 
 /// The servers and credentials for new requests.
-pub(super) struct Access {
+pub(super) struct Upstream {
     pub(super) servers: Servers,
     pub(super) bearer: Option<Watched<Bearer>>,
 }
 
-/// The source of [`Access`].
-pub(super) struct Origin {
+/// The source of [`Upstream`].
+pub(super) struct UpstreamSource {
     client_config: Watched<ClientConfig>,
     /// Subscribed before `client_config` was first read, so that no change is missed.
     client_config_changes: Changes,
@@ -38,9 +38,9 @@ pub(super) struct Renewals {
     identity: Option<Changes>,
 }
 
-// === impl Origin ===
+// === impl UpstreamSource ===
 
-impl Origin {
+impl UpstreamSource {
     /// Reads the configuration, and a kubeconfig if it names one.
     pub(super) fn new(
         config: &config::Host,
@@ -66,7 +66,7 @@ impl Origin {
     }
 
     /// Reads the files that the configuration names. Blocks on the file system, and opens no connection.
-    pub(super) fn open(&self) -> Result<(Access, Renewals), OpenError> {
+    pub(super) fn open(&self) -> Result<(Upstream, Renewals), OpenError> {
         let client_config = self.client_config.borrow();
         let credentials = client_config.open(&self.reloader)?;
         let mut addresses = vec![client_config.server.clone()];
@@ -79,7 +79,7 @@ impl Origin {
         let dial: Arc<dyn Dial> = Arc::new(TlsDial::new(&credentials, client_config.server_name.clone()));
         let servers = Servers::new(&addresses, &dial, credentials.bearer.as_ref(), &self.counters, &self.tasks);
         let renewals = Renewals::of(&credentials);
-        Ok((Access { servers, bearer: credentials.bearer }, renewals))
+        Ok((Upstream { servers, bearer: credentials.bearer }, renewals))
     }
 
     /// The changes of the kubeconfig since it was first read.

@@ -5,7 +5,7 @@ use kube_wire::Status;
 use serde_json::Value;
 
 use super::{PolicyRule, RequestAttributes, allows, role_rules, rules};
-use crate::access::{MASTERS, User};
+use crate::auth::{MASTERS, User};
 use crate::kinds::Kind;
 use crate::object;
 use crate::store::State;

@@ -5,7 +5,7 @@ use kube_wire::request_info::NonResourceRequest;
 use kube_wire::status::Denied;
 use kube_wire::{ResourceRequest, Status};
 
-use crate::access::User;
+use crate::auth::User;
 
 /// The attributes of a request that RBAC decides about.
 #[derive(Clone, Debug)]
