@@ -14,7 +14,7 @@
 //! | provisioned | a virtual cluster whose root namespace, own namespaces and bindings exist | `virtual_cluster::provisioner` |
 //! | post-create | the work after the creation of a Namespace: its mirrors are written | `virtual_cluster::provisioner` |
 //! | guard | the node selector and the tolerations that keep pods on the slice | `rewrite::guard` |
-//! //! | shared | an object of the host that several virtual clusters see | `virtual_cluster::shared` |
+//! | shared | an object of the host that several virtual clusters see | `virtual_cluster::shared` |
 //! | overlay | the labels and annotations of one virtual cluster on a shared object | `virtual_cluster::shared` |
 //! | renamed | a custom object without a namespace, which has another name on the host | `exchange` |
 //! | projected | an object of the host that virtual clusters can only read, such as the Service `kubernetes` | `exchange` |

@@ -15,17 +15,18 @@
 //!   ([`Workers::likely`]). An agent with several tunnels has several cores. [`crate::tunnel::Tunnel`] records its worker.
 //! - **Clients.** CONNECT or SNI names the cluster before the first request. The bytes up to there are read on the worker
 //!   that accepted the connection. Then the socket moves to a worker that has a tunnel of the cluster (the registry knows which;
-//!   several tunnels share the connections), unless it is there already. The socket moves once at most, before TLS begins, because a TLS session cannot move.
+//!   several tunnels share the connections), unless it is there already. The socket moves once at most, before TLS begins,
+//!   because a TLS session cannot move.
 //! - **Paths.** A connection whose requests name the cluster (`/clusters/NAME`), and one through an HTTP proxy with TLS,
 //!   stays where it was accepted.
 //! - **The worker is only a preference.** A cluster may change its agent while clients are connected, and one connection
 //!   may use several clusters. All handles (`h2` streams, permits, budgets) can be used from any thread, but a request
 //!   whose tunnel is on another worker wakes two threads. If a cluster has several tunnels,
 //!   [`crate::registry::Registry::reserve`] prefers one on its own worker.
-//! - **Load.** If the tasks of a worker wait for more than a few milliseconds, connections that would move to it move to the
+//! - **Load.** If the tasks of a worker wait for more than 10 ms, connections that would move to it move to the
 //!   worker whose tasks wait for the shortest time ([`Workers::elsewhere`]), and new tunnels avoid it. A
 //!   flood of one cluster then delays the other clusters of its tunnel less. TLS handshakes take turns, so that a flood of
-//!   them delays requests by one handshake at a time (`endpoint::handshakes`).
+//!   them delays requests by one step of a handshake at a time (`endpoint::handshakes`).
 //! - **Nothing on a worker blocks.** `block_in_place` would panic there. Files are read on the main runtime or in
 //!   `spawn_blocking`. The longest work of a worker is a handshake or a minted certificate, below a millisecond.
 
