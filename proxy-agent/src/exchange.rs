@@ -16,7 +16,7 @@
 //! | authorise | `authorise` | the right: `Call`, with the facts as `ApiRequest` | send reviews |
 //! | receive_body | `body` | the `Body` | keep up to 3 MiB |
 //! | take_seats | `cost` | permits for the response | wait for other responses |
-//! | decide | `decide`, and a module for each class of resources in `classes` | the `Plan` | for a write: read from the host, and send dry runs |
+//! | decide | `decide`, and a module for each class of resources in `classes` | the `Decision`: a `Plan`, and `Findings` for the response | for a write: read from the host, and send dry runs |
 //! | send | `carry_out` | the host's response, or the `Cause` to decide again | send the request |
 //! | transform | `complete`, `translate` | the client's response | hold one item of a list |
 //! | record | this module, `record` | what the metrics and the access log need | |
@@ -41,6 +41,7 @@ mod cost;
 mod custom;
 mod decide;
 pub mod explain;
+mod findings;
 mod head;
 mod host;
 mod incoming;
@@ -56,6 +57,7 @@ mod services;
 mod stack;
 mod synced;
 mod turn;
+mod undecided;
 mod upgrade;
 mod upstream;
 mod write;

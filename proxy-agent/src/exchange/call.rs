@@ -1,21 +1,20 @@
 //! What all phases after `authenticate` use: the facts about the request, the services of the agent, and what the request
-//! has used and found so far.
+//! has used so far.
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
-use rewrite::request::Report;
-use rewrite::{Mapping, View, VirtualNamespace};
+use rewrite::{Mapping, View};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::exchange::api_request::ApiRequest;
 use crate::exchange::attempts::Attempts;
-use crate::exchange::ports::Ports;
+use crate::exchange::findings::Findings;
 use crate::exchange::services::Services;
 use crate::exchange::turn::Turn;
 use crate::refusal::{Exhausted, Refusal};
@@ -41,18 +40,6 @@ pub(crate) struct Call<'a> {
     pub(super) counted_weight: AtomicUsize,
     /// The weight of what was read from the host for a write, in bytes.
     pub(super) read_weight: AtomicUsize,
-    /// The node ports of the Service that is written.
-    pub(super) node_ports: Mutex<Option<Ports>>,
-    findings: Mutex<Findings>,
-}
-
-/// What a plan has found in the body, for the response.
-#[derive(Debug, Default)]
-struct Findings {
-    /// Namespaces that the body names. They need not exist, and a refusal may name them.
-    named: Vec<VirtualNamespace>,
-    /// Warnings for the client. Its response gets them, also if it is a refusal of the host or of the agent.
-    warnings: Vec<HeaderValue>,
 }
 
 // === impl Call ===
@@ -66,8 +53,6 @@ impl<'a> Call<'a> {
             turn: Turn::default(),
             counted_weight: AtomicUsize::new(0),
             read_weight: AtomicUsize::new(0),
-            node_ports: Mutex::default(),
-            findings: Mutex::default(),
         }
     }
 
@@ -89,52 +74,18 @@ impl<'a> Call<'a> {
     }
 
     /// How the client sees objects of the host.
-    pub(super) fn view(&self, mapping: Mapping) -> View {
-        let named = self.findings().named.clone();
-        let view = View::new(named.into_iter().fold(mapping, Mapping::with_requested_namespace));
+    pub(super) fn view(&self, mapping: Mapping, findings: &Findings) -> View {
+        let view = View::new(findings.named().fold(mapping, Mapping::with_requested_namespace));
         let view =
             view.with_guard(Arc::clone(&self.api.cluster.guard)).with_certificate(self.services.endpoint_ca.borrow());
         let view = if self.api.cluster.pod_security.is_some() { view.enforcing_pod_security() } else { view };
         if self.api.wants_bare_rows() { view.with_bare_rows() } else { view }
     }
 
-    /// Stores the namespaces that a body names, because the response may name them, too.
-    pub(super) fn note(&self, report: &Report) {
-        if !report.namespaces.is_empty() {
-            self.findings().named.clone_from(&report.namespaces);
-        }
-    }
-
-    /// Stores the warnings of the last plan.
-    pub(super) fn warn(&self, texts: impl Iterator<Item = String>) {
-        self.findings().warnings = texts.filter_map(|text| warning(&text)).collect();
-    }
-
-    /// Adds a warning.
-    pub(super) fn warn_also(&self, text: &str) {
-        self.findings().warnings.extend(warning(text));
-    }
-
-    /// Adds the warnings of a response that the client does not get.
-    pub(super) fn warn_like<B>(&self, response: &Response<B>) {
-        self.findings().warnings.extend(response.headers().get_all(header::WARNING).iter().cloned());
-    }
-
-    /// The response with the stored warnings, each once (`AddWarning` in apiserver's `filters/warning.go`). They stay
-    /// stored, because the agent may still refuse to forward the response.
-    pub(super) fn warned<B>(&self, mut response: Response<B>) -> Response<B> {
-        for warning in &self.findings().warnings {
-            if !response.headers().get_all(header::WARNING).iter().any(|said| said == warning) {
-                response.headers_mut().append(header::WARNING, warning.clone());
-            }
-        }
-        response
-    }
-
-    /// The stored warnings, each once, in virtual names.
-    pub(super) fn shown_warnings(&self) -> Vec<HeaderValue> {
-        let mut response = self.warned(Response::new(()));
-        warnings(&self.view(self.api.mapping.clone()), response.headers_mut());
+    /// The warnings for a refusal of the agent, each once, in virtual names.
+    pub(super) fn shown_warnings(&self, findings: &Findings) -> Vec<HeaderValue> {
+        let mut response = findings.warned(Response::new(()));
+        warnings(&self.view(self.api.mapping.clone(), findings), response.headers_mut());
         response.headers().get_all(header::WARNING).iter().cloned().collect()
     }
 
@@ -211,15 +162,4 @@ impl<'a> Call<'a> {
         }
         timeout(RESPONSE_TIMEOUT, sent).await.unwrap_or(Err(HostError::Silent(RESPONSE_TIMEOUT)))
     }
-
-    fn findings(&self) -> std::sync::MutexGuard<'_, Findings> {
-        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The value of a `Warning` header (RFC 7234, section 5.5), as `NewWarningHeader` in apimachinery's `util/net/http.go`
-/// writes it; `None` if a header cannot carry the text.
-pub(super) fn warning(text: &str) -> Option<HeaderValue> {
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
-    HeaderValue::try_from(format!("299 - \"{escaped}\"")).ok()
 }

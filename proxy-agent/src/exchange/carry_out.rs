@@ -17,6 +17,7 @@ use crate::exchange::cost::{
     admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal,
 };
 use crate::exchange::decide::decide;
+use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Again, Plan};
@@ -24,11 +25,12 @@ use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody};
 
-/// Carries out an authorised request.
+/// Carries out an authorised request. `findings` are those of the last decision, also for a refusal.
 pub(super) async fn carry_out(
     call: &mut Call<'_>,
     body: &Body,
     commitment: &Commitment,
+    findings: &mut Findings,
 ) -> Result<Response<ShownBody>, Refusal> {
     let received = body.bytes();
     let cost = body_cost(call, &received);
@@ -38,9 +40,11 @@ pub(super) async fn carry_out(
     loop {
         call.take_turn(cost.size).await?;
         commitment.begin(&call.api);
-        let plan = call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), decide(call, body)).await?;
+        let decision = call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), decide(call, body)).await;
+        *findings = decision.findings;
+        let plan = decision.plan?;
         call.turn.release_parsed();
-        match attempt(call, plan, (body, &received), commitment).await? {
+        match attempt(call, plan, findings, (body, &received), commitment).await? {
             ControlFlow::Break(response) => return Ok(response),
             ControlFlow::Continue(cause) => {
                 call.turn.end();
@@ -57,6 +61,7 @@ pub(super) async fn carry_out(
 async fn attempt(
     call: &mut Call<'_>,
     mut plan: Box<Plan>,
+    findings: &Findings,
     (body, received): (&Body, &Bytes),
     commitment: &Commitment,
 ) -> Result<End<ShownBody>, Refusal> {
@@ -68,18 +73,18 @@ async fn attempt(
         return Ok(ControlFlow::Continue(cause));
     }
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
-        return Box::pin(head::complete(call, plan, get, response)).await.map(ControlFlow::Break);
+        return Box::pin(head::complete(call, plan, findings, get, response)).await.map(ControlFlow::Break);
     }
     commitment.responded(&call.api);
     let response = match complete(call, &mut plan, response).await? {
         ControlFlow::Break(response) => response,
         ControlFlow::Continue(cause) => return Ok(ControlFlow::Continue(cause)),
     };
-    let response = count_refusal(call, call.warned(response)).await?;
+    let response = count_refusal(call, findings.warned(response)).await?;
     // The next body gets its turn only after a refusal has been counted.
     call.turn.end();
     let response = overlaid(call, &plan.transform, response);
-    let mut view = call.view(plan.mapping);
+    let mut view = call.view(plan.mapping, findings);
     if let Some(projected) = plan.projected {
         view = view.with_projected_objects(projected);
     }

@@ -5,6 +5,7 @@ use kube_wire::{ResourceRequest, Status};
 use crate::exchange::call::Call;
 use crate::exchange::classes::shared::defined::definition;
 use crate::exchange::synced::known_definitions;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use virtual_cluster::policy::{self, Class, Custom};
 
@@ -39,8 +40,8 @@ async fn custom_of(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Cus
     if let Some(custom) = call.services.discovery.custom(&name) {
         return Ok(custom);
     }
-    // Another agent may have just created it.
-    let definition = definition(call, &name).await?;
+    // Another agent may have just created it. A read finds nothing for the response.
+    let definition = definition(&Undecided::new(call), &name).await?;
     let is_of_clusters = definition.is_some_and(|definition| definition.is_of_clusters());
     Ok(call.services.discovery.custom_of(&name, is_of_clusters))
 }

@@ -15,24 +15,37 @@ use kube_wire::Target;
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::classes::{cluster_scoped, namespaced, non_resource, shared};
+use crate::exchange::findings::Findings;
 use crate::exchange::plan::Plan;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
+
+/// What the phase has decided.
+pub(super) struct Decision {
+    /// The plan, or the refusal of the agent.
+    pub(super) plan: Result<Box<Plan>, Refusal>,
+    /// What the response needs, also if it is a refusal.
+    pub(super) findings: Findings,
+}
 
 /// Decides about an authorised request.
 ///
 /// Boxed, because otherwise the compiler cannot prove that the future is `Send` (rust-lang/rust#110338).
-pub(super) fn decide<'p>(
-    call: &'p Call<'_>,
-    body: &'p Body,
-) -> Pin<Box<dyn Future<Output = Result<Box<Plan>, Refusal>> + Send + 'p>> {
+pub(super) fn decide<'p>(call: &'p Call<'_>, body: &'p Body) -> Pin<Box<dyn Future<Output = Decision> + Send + 'p>> {
     Box::pin(async move {
-        call.outside(shared::defined::defined(call)).await?;
-        match call.api.info.target() {
-            Target::NonResource(request) => non_resource::decide(call, request).await,
-            Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {
-                namespaced::decide(call, request, body).await
-            }
-            Target::Resource(request) => cluster_scoped::decide(call, request, body).await,
-        }
+        let undecided = Undecided::new(call);
+        let plan = plan(&undecided, body).await;
+        Decision { plan, findings: undecided.into_findings() }
     })
+}
+
+async fn plan(call: &Undecided<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+    call.outside(shared::defined::defined(call)).await?;
+    match call.api.info.target() {
+        Target::NonResource(request) => non_resource::decide(call, request).await,
+        Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {
+            namespaced::decide(call, request, body).await
+        }
+        Target::Resource(request) => cluster_scoped::decide(call, request, body).await,
+    }
 }

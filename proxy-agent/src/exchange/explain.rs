@@ -180,7 +180,7 @@ pub async fn explain(
             BodyUse::Passed => Body::Stream(Mutex::new(None)),
             BodyUse::Ignored => Body::Whole(Bytes::new()),
         };
-        decide(&call, &body).await
+        decide(&call, &body).await.plan
     };
     let planned = tokio::select! {
         biased;

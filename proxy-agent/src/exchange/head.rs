@@ -7,6 +7,7 @@ use http::{Method, Request, Response, header};
 
 use crate::exchange::call::Call;
 use crate::exchange::classes::shared::stored::overlaid;
+use crate::exchange::findings::Findings;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::Plan;
 use crate::refusal::Refusal;
@@ -29,12 +30,13 @@ pub(super) fn as_get(head: &Request<RequestBody>) -> Request<RequestBody> {
 pub(super) async fn complete(
     call: &Call<'_>,
     plan: Box<Plan>,
+    findings: &Findings,
     get: Request<RequestBody>,
     head: Response<HostBody>,
 ) -> Result<Response<ShownBody>, Refusal> {
     let (mut parts, _) = head.into_parts();
     if !parts.status.is_success() {
-        warnings(&call.view(call.api.mapping.clone()), &mut parts.headers);
+        warnings(&call.view(call.api.mapping.clone(), findings), &mut parts.headers);
         // This is the length of a Status with host names.
         parts.headers.remove(header::CONTENT_LENGTH);
         return Ok(Response::from_parts(parts, ShownBody::none()));
@@ -43,7 +45,7 @@ pub(super) async fn complete(
     let response = send(call, get).await?.map(Upstream::Stream);
     let response = overlaid(call, &transform, response);
     let answer = transform_response(
-        &call.view(mapping),
+        &call.view(mapping, findings),
         transform,
         || not_found.status(&call.api),
         response,

@@ -13,6 +13,7 @@ use crate::exchange::body::Body;
 use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
 use crate::exchange::cost;
+use crate::exchange::findings::Findings;
 use crate::exchange::incoming::{Admitted, Incoming, RequestGuards};
 use crate::exchange::phase::phase;
 use crate::exchange::upgrade::{self, Handshake};
@@ -140,8 +141,9 @@ async fn take_seats<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<W
 
 async fn respond(ready: WithSeats<'_>) -> Result<ExchangeResponse, Refusal> {
     let WithSeats(Admitted { mut call, body, commitment, record, held }, occupied) = ready;
-    let response = carry_out(&mut call, &body, commitment).await;
-    let response = response.inspect_err(|_| record.warned(call.shown_warnings()))?;
+    let mut findings = Findings::default();
+    let response = carry_out(&mut call, &body, commitment, &mut findings).await;
+    let response = response.inspect_err(|_| record.warned(call.shown_warnings(&findings)))?;
     let response = response.map(|body| match body.read_timeout() {
         // The host has sent all of it, so it occupies no seats.
         Some(read_timeout) => Seated::in_memory(body, read_timeout),

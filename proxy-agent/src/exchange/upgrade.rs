@@ -16,7 +16,7 @@ use tracing::debug;
 
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
-use crate::exchange::decide::decide;
+use crate::exchange::decide::{Decision, decide};
 use crate::exchange::incoming::{Admitted, RequestGuards};
 use crate::exchange::kinds::is_opaque;
 use crate::exchange::plan::Plan;
@@ -69,7 +69,8 @@ pub(super) async fn switch(
         }
         _ => return Err(bad_request("only exec, attach, portforward, proxy and log switch protocols")),
     }
-    let Plan { mut request, transform, mapping, not_found, .. } = *decide(&call, &Body::Whole(Bytes::new())).await?;
+    let Decision { plan, findings } = decide(&call, &Body::Whole(Bytes::new())).await;
+    let Plan { mut request, transform, mapping, not_found, .. } = *plan?;
     let headers = request.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, token);
@@ -89,7 +90,7 @@ pub(super) async fn switch(
         Switched::Upgraded(head, host) => Ok(UpgradeResponse(HostResponse::Upgraded { head, host, client }, in_flight)),
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
-            let (view, collector) = (call.view(mapping), call.answer_collector());
+            let (view, collector) = (call.view(mapping, &findings), call.answer_collector());
             let shown =
                 transform_response(&view, transform, || not_found.status(&call.api), response, collector).await?;
             Ok(UpgradeResponse(HostResponse::Response(shown), in_flight))

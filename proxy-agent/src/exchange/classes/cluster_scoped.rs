@@ -8,7 +8,6 @@ use rewrite::view::Filter;
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::pass::pass;
 use crate::exchange::classes::projected::projected_everywhere;
 use crate::exchange::classes::rbac::{bindings, roles};
@@ -18,6 +17,7 @@ use crate::exchange::classes::{namespaces, shared};
 use crate::exchange::plan::{NotFound, Plan};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::synced::known_nodes;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
@@ -29,7 +29,11 @@ use virtual_cluster::shared::Kind as SharedKind;
 /// kube-aggregator's `controllers/autoregister/autoregister_controller.go`). No Service of the host serves them.
 const LOCAL_APIS: &str = "kube-aggregator.kubernetes.io/automanaged=onstart";
 
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     let class = policy::class(request.group_resource());
     if class == Class::Namespaces {
         return Box::pin(namespaces::decide(call, request, body)).await;
@@ -84,7 +88,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 
 /// A resource of which the virtual cluster has no objects. The request still goes to the host, so that columns,
 /// encodings, the resource version and the bookmarks of a watch are those of any API server.
-async fn nothing(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
+async fn nothing(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     if matches!(request.verb(), Verb::List | Verb::Watch) {
         return pass(call, request, Filter::Nothing, None).await;
     }
@@ -94,7 +98,7 @@ async fn nothing(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<P
 
 /// A resource that is not known to be served; the host returns the error. The agent sends a read instead of the
 /// request, and hides the response if the host serves the resource by now, because its owner is not known yet.
-fn unknown(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
+fn unknown(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     let target = format!("{}?limit=1", request.path().build());
     let mut upstream = upstream::request(&call.api, Method::GET, &target, As::Agent, empty())?;
     upstream.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -104,7 +108,7 @@ fn unknown(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, 
 }
 
 /// All namespaces of the cluster: the host's response for all its namespaces, filtered while it streams.
-async fn everywhere(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
+async fn everywhere(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     if matches!(request.verb(), Verb::List | Verb::Watch) {
         let hidden = mirrors::hidden(request);
         let mut plan = pass(call, request, Filter::ByNamespace, hidden.as_ref()).await?;

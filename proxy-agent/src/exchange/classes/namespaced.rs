@@ -9,7 +9,6 @@ use rewrite::{HostNamespace, VirtualNamespace};
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::mirrors;
 use crate::exchange::classes::projected::{self, projected_fallback};
 use crate::exchange::classes::reviews::{self, Kind};
@@ -18,6 +17,7 @@ use crate::exchange::kinds::{is_opaque, program, segment};
 use crate::exchange::plan::{After, Again, NotFound, Plan};
 use crate::exchange::query::{NOBODYS, list_query, list_transform};
 use crate::exchange::refusals::{NAMESPACES, forbidden, no_such};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::mapped_body;
 use crate::exchange::write::node_ports::{self, learn_node_ports};
@@ -28,7 +28,11 @@ use crate::translate::{Proxied, ResponseTransform};
 use host_client::empty;
 use virtual_cluster::policy;
 
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     if !request.verb().is_read() && call.services.discovery.is_reserved(request.group_resource()) {
         return Err(forbidden(request, policy::HIDDEN));
     }
@@ -61,7 +65,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 
 /// Whether this is a read in a namespace that is being deleted, by a caller with the right to read in all
 /// namespaces. Such a right is a binding in the namespace, which is deleted a moment before the namespace itself.
-async fn may_read_to_the_end(call: &Call<'_>, request: &ResourceRequest<'_>, host: &HostNamespace) -> bool {
+async fn may_read_to_the_end(call: &Undecided<'_>, request: &ResourceRequest<'_>, host: &HostNamespace) -> bool {
     if !request.verb().is_read() || request.subresource().is_some() || !call.services.provisioner.is_ending(host) {
         return false;
     }
@@ -72,7 +76,7 @@ async fn may_read_to_the_end(call: &Call<'_>, request: &ResourceRequest<'_>, hos
 /// A request in a namespace that the virtual cluster cannot have, and whose name must not go upstream. The caller
 /// has the right in all namespaces. An API server does not check that a namespace exists before it lists its
 /// objects.
-fn nowhere(call: &Call<'_>, request: &ResourceRequest<'_>, namespace: &str) -> Result<Box<Plan>, Refusal> {
+fn nowhere(call: &Undecided<'_>, request: &ResourceRequest<'_>, namespace: &str) -> Result<Box<Plan>, Refusal> {
     // There are no objects to delete. The response to a deletecollection is an empty list, too.
     if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
         return Err(no_such(request, namespace).into());
@@ -100,7 +104,7 @@ fn host_path(
 
 /// A request in an existing namespace, or a request that an API server serves even if the namespace does not exist.
 async fn present(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: &VirtualNamespace,
     host: &HostNamespace,
@@ -121,7 +125,7 @@ async fn present(
 }
 
 async fn planned_at(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     (namespace, host): (&VirtualNamespace, &HostNamespace),
     path: &str,

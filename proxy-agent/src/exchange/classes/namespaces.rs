@@ -13,7 +13,6 @@ use rewrite::{HostNamespace, VirtualNamespace};
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::namespaces::apply::apply_namespace;
 use crate::exchange::classes::pass::pass;
 use crate::exchange::host::error::{Destination, prefer_host_error};
@@ -22,6 +21,7 @@ use crate::exchange::plan::{After, Again, Plan};
 use crate::exchange::query::{NOBODYS, list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::has_room;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::is_dry_run;
 use crate::exchange::write::mapped::{mapped_body, namespace_body};
@@ -36,7 +36,11 @@ use virtual_cluster::provisioner::Growth;
 const UNDELETABLE: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Handles a request for Namespaces.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     let Some(name) = request.path_name() else {
         return namespace_collection(call, request, body).await;
     };
@@ -86,7 +90,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 
 /// A request about one Namespace, or a subresource of it.
 async fn decide_one(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     host: &HostNamespace,
     path: &str,
@@ -117,7 +121,7 @@ async fn decide_one(
 }
 
 async fn namespace_collection(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     body: &Body,
 ) -> Result<Box<Plan>, Refusal> {

@@ -8,9 +8,9 @@ use kube_wire::request_info::NonResourceRequest;
 use crate::exchange::advertised::Advertised;
 use crate::exchange::advertised::document::{Document, Redaction};
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::plan::{After, NotFound, Plan};
 use crate::exchange::synced::known_definitions;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
@@ -18,7 +18,7 @@ use host_client::empty;
 
 /// These documents contain no names of namespaces. The agent requests them with its own identity, and forwards them
 /// unchanged, except for resources that only other virtual clusters have.
-pub(crate) async fn decide(call: &Call<'_>, request: &NonResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(call: &Undecided<'_>, request: &NonResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     let target = upstream::target(request.path(), call.api.info.query());
     let mut upstream = upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, empty())?;
     let advertised = advertised(call, request, upstream.headers_mut()).await?;
@@ -31,7 +31,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &NonResourceRequest<'_>) ->
 
 /// What must be removed from the response; `None` if it can pass unchanged.
 pub(crate) async fn advertised(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &NonResourceRequest<'_>,
     headers: &mut HeaderMap,
 ) -> Result<Option<Advertised>, Refusal> {

@@ -10,11 +10,11 @@ use rewrite::schema;
 use rewrite::view::Filter;
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::program;
 use crate::exchange::plan::Plan;
 use crate::exchange::query::{NOBODYS, list_query, list_transform};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
@@ -22,7 +22,7 @@ use host_client::empty;
 
 /// Reads the objects that `only` selects, with the agent's identity.
 pub(crate) async fn pass(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     filter: Filter,
     only: Option<&LabelSelector>,
@@ -38,7 +38,7 @@ pub(crate) async fn pass(
 }
 
 fn passed(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     filter: Filter,
     only: Option<&LabelSelector>,

@@ -19,13 +19,13 @@ use rewrite::{HostNamespace, VirtualNamespace};
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::kinds::{program, segment};
 use crate::exchange::plan::Plan;
 use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::allowed_in;
 use crate::exchange::synced::known_nodes;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::object::received;
 use crate::refusal::Refusal;
@@ -79,7 +79,7 @@ impl Projection {
 
 /// The projected objects in the response to a request for all namespaces.
 pub(crate) async fn projected_everywhere(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
 ) -> Result<Option<ProjectedObjects>, Refusal> {
     let Some(projection) = Projection::of(request) else { return Ok(None) };
@@ -89,7 +89,7 @@ pub(crate) async fn projected_everywhere(
 
 /// The plan for a request in a namespace of the cluster, if it concerns projected objects.
 pub(crate) async fn decide(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     host: &HostNamespace,
     body: &Body,
@@ -126,7 +126,7 @@ pub(crate) async fn decide(
 
 /// A read of projected objects.
 async fn decide_about(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     host: &HostNamespace,
     projection: &Projection,
@@ -167,7 +167,7 @@ async fn decide_about(
 
 /// The request to send if the cluster has no such object of its own: an Event may be about a node.
 pub(crate) async fn projected_fallback(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
 ) -> Result<Option<Box<Plan>>, Refusal> {
     let is_event = |projection: &Projection| {

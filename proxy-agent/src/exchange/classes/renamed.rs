@@ -17,7 +17,6 @@ use tracing::warn;
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::cost::admit_sent;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::host::read::object_at;
@@ -26,6 +25,7 @@ use crate::exchange::plan::{Again, Plan};
 use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::may_create;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::generate;
 use crate::exchange::write::mapped::{mapped_body, same_name};
@@ -52,7 +52,11 @@ enum Holder {
 }
 
 /// A request for cluster-scoped custom objects. The caller is authorised.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     if !matches!(request.subresource(), None | Some("status" | "scale")) {
         return Err(Status::path_not_found().into());
     }
@@ -71,7 +75,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 }
 
 /// Makes sure that the agent itself has the right to write.
-pub(crate) async fn may_write_itself(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+pub(crate) async fn may_write_itself(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
     let scans = &call.api.cluster.lasting.scans;
     match call.outside(call.services.own_rights.ensure_write(request.group_resource(), scans)).await {
         Ok(()) => Ok(()),
@@ -86,7 +90,7 @@ pub(crate) async fn may_write_itself(call: &Call<'_>, request: &ResourceRequest<
     }
 }
 
-fn renamed_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
+fn renamed_collection(call: &Undecided<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
     let query = list_query(call, request, Some(&call.api.own_label()))?;
     let target = upstream::target(&request.path().build(), &query);
     let sent = if request.verb() == Verb::DeleteCollection { full(body.clone()) } else { empty() };
@@ -96,7 +100,7 @@ fn renamed_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Byt
     Ok(Plan::new(&call.api, upstream, transform))
 }
 
-async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
+async fn new_renamed(call: &Undecided<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
     let path = request.path().build();
     let mapped = async {
         let (name, body) = with_name(call, body)?;
@@ -122,7 +126,7 @@ async fn new_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Byte
 
 /// The name of a new object, and its body with that name. The host cannot generate a name, because it would append
 /// the suffix after the name of the virtual cluster.
-fn with_name(call: &Call<'_>, body: &Bytes) -> Result<(String, Bytes), Refusal> {
+fn with_name(call: &Undecided<'_>, body: &Bytes) -> Result<(String, Bytes), Refusal> {
     let own = received(call, body)?.name()?;
     if !own.name.is_empty() || own.generate_name.is_empty() {
         return Ok((own.name, body.clone()));
@@ -137,7 +141,7 @@ fn with_name(call: &Call<'_>, body: &Bytes) -> Result<(String, Bytes), Refusal> 
     Ok((name, serde_json::to_vec(&object).map_err(bad)?.into()))
 }
 
-async fn read_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
+async fn read_renamed(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
     let path = renamed_path(call, request, name)?;
     let listed = request.verb() != Verb::Get;
     if request.subresource() == Some("scale") && !matches!(holder(call, request, &path).await?, Holder::Own(_)) {
@@ -157,7 +161,7 @@ async fn read_renamed(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str
 }
 
 async fn write_renamed(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     name: &str,
     body: &Bytes,
@@ -202,7 +206,7 @@ async fn write_renamed(
 /// The body of a write. An apply may create the object only if the caller may create it. Otherwise, it gets the uid
 /// of the existing object, so that it can only change that one.
 async fn applied(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     holder: Holder,
     body: &Bytes,
@@ -227,7 +231,7 @@ async fn applied(
 }
 
 async fn renamed_refused(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     body: &Bytes,
@@ -243,7 +247,7 @@ fn filter(request: &ResourceRequest<'_>) -> Filter {
 }
 
 /// The path on the host. If the host name is invalid, no such object exists.
-fn renamed_path(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
+fn renamed_path(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
     let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
     let host = call.api.mapping.object(name).map_err(|error| {
         let error = FieldError::invalid("metadata.name", name, error.to_string());
@@ -256,7 +260,7 @@ fn renamed_path(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> R
 }
 
 /// The owner of the object at this path of the host.
-async fn holder(call: &Call<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Holder, Refusal> {
+async fn holder(call: &Undecided<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Holder, Refusal> {
     let path = match request.subresource() {
         Some(subresource) => path.strip_suffix(subresource).and_then(|path| path.strip_suffix('/')).unwrap_or(path),
         None => path,

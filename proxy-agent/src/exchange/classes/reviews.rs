@@ -18,10 +18,10 @@ use rewrite::{HostNamespace, Mapping, VirtualNamespace};
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::{group_kind, program, segment};
 use crate::exchange::plan::Plan;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapper::mapper;
 use crate::exchange::write::object::received;
@@ -73,7 +73,7 @@ impl Kind {
 
 /// Handles a review. `namespace` is the namespace of a LocalSubjectAccessReview.
 pub(crate) async fn decide(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     kind: Kind,
     namespace: Option<(&VirtualNamespace, &HostNamespace)>,
@@ -97,7 +97,7 @@ pub(crate) async fn decide(
 }
 
 async fn reviewed(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     kind: Kind,
     namespace: Option<(&VirtualNamespace, &HostNamespace)>,
@@ -134,7 +134,7 @@ async fn reviewed(
 }
 
 /// The part of the answer that only the agent knows.
-async fn ruling_of(call: &Call<'_>, question: &Question) -> Result<Ruling, Refusal> {
+async fn ruling_of(call: &Undecided<'_>, question: &Question) -> Result<Ruling, Refusal> {
     if let Some(attributes) = &question.resource {
         let (resource, subresource, verb) = (attributes.as_resource(), &*attributes.subresource, &*attributes.verb);
         if call.services.shared.load().let_do(resource, subresource, verb) {

@@ -30,7 +30,6 @@ use kube_wire::{ResourceRequest, Verb};
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::renamed::may_write_itself;
 use crate::exchange::classes::shared::collection::leave_collection;
 use crate::exchange::classes::shared::leave::leave_shared;
@@ -41,12 +40,17 @@ use crate::exchange::classes::shared::write::write_shared;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::plan::Plan;
 use crate::exchange::refusals::forbidden;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use virtual_cluster::policy::{self, Class, Custom};
 use virtual_cluster::shared::Kind;
 
 /// Handles a request that RBAC in the root namespace allows.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     let place = request.path().build();
     let planned = match writes_shared(call, request).await? {
         None => read_shared(call, request),
@@ -68,7 +72,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 }
 
 /// The kind of object that is written; `None` for a read.
-async fn writes_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Option<Written>, Refusal> {
+async fn writes_shared(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Option<Written>, Refusal> {
     let is_read = request.verb().is_read();
     if is_read && request.subresource().is_none_or(|subresource| subresource == "status") {
         return Ok(None);

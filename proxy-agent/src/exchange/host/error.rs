@@ -14,10 +14,10 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::{HostNamespace, Mapping, schema};
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::cost::body_cost;
-use crate::exchange::host::sample::send;
+use crate::exchange::host::sample::send_to_decide;
 use crate::exchange::host::status::status_of;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use host_client::{RequestBody, empty, full};
@@ -40,7 +40,7 @@ pub(crate) struct Destination<'u> {
 
 /// Replaces `refusal` by the host's error for the same request, if the host refuses it too.
 pub(crate) async fn prefer_host_error(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     destination: &Destination<'_>,
     body: &Bytes,
@@ -69,7 +69,11 @@ pub(crate) async fn prefer_host_error(
 }
 
 /// The refusal if the caller has no right to do this. An API server checks this first.
-async fn may_not(call: &Call<'_>, request: &ResourceRequest<'_>, destination: &Destination<'_>) -> Option<Refusal> {
+async fn may_not(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    destination: &Destination<'_>,
+) -> Option<Refusal> {
     let attributes = call.api.attributes_in(request, destination.namespace?);
     call.outside(call.services.authz.demand(&call.api.mapping, &call.api.caller, &attributes))
         .await
@@ -80,7 +84,7 @@ async fn may_not(call: &Call<'_>, request: &ResourceRequest<'_>, destination: &D
 /// The host's refusal of a dry run of this request. A delete is sent without its body: the body's DeleteOptions
 /// would replace the parameter that makes it a dry run (`DeleteResource` in apiserver's `handlers/delete.go`).
 pub(crate) async fn dry_run(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     destination: &Destination<'_>,
     body: RequestBody,
@@ -96,7 +100,7 @@ pub(crate) async fn dry_run(
         upstream::request(&call.api, call.api.info.method().clone(), &target, destination.identity, body)?;
     // If the client accepts no readable form, the host says which it supports.
     let _ = upstream::readable(&call.api, &mut request);
-    let response = send(call, request).await?;
+    let response = send_to_decide(call, request).await?;
     let status = response.status();
     if status.is_success() || (destination.identity == As::Agent && !is_about_the_request(status)) {
         Ok(None)

@@ -10,6 +10,7 @@ use crate::exchange::api_request::As;
 use crate::exchange::call::Call;
 use crate::exchange::host::sample::send;
 use crate::exchange::host::status::status_of;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use host_client::collect::MAX_OBJECT;
@@ -31,7 +32,7 @@ pub(crate) async fn read_from_host(
 /// Reads the object at a path of the host. `None` if it does not exist. Any other refusal of the host becomes the
 /// response to this request.
 pub(crate) async fn object_at(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     media_type: &'static str,
@@ -45,7 +46,11 @@ pub(crate) async fn object_at(
 }
 
 /// The host's refusal of a read or a dry run, as the response to this request.
-pub(crate) async fn refused(call: &Call<'_>, request: &ResourceRequest<'_>, response: Response<HostBody>) -> Refusal {
+pub(crate) async fn refused(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    response: Response<HostBody>,
+) -> Refusal {
     let said = status_of(call, request, &call.api.mapping, response).await;
     said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into()
 }

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, header};
 use kube_wire::Status;
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::go_quote::GoQuoted;
@@ -23,6 +23,8 @@ use rewrite::sample::{Allowance, Counts, Draw};
 use crate::exchange::api_request::BodyUse;
 use crate::exchange::call::Call;
 use crate::exchange::cost::count_refusal_of;
+use crate::exchange::findings::warning;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream::{self, uri};
 use crate::refusal::Refusal;
 use crate::translate::encoding;
@@ -88,6 +90,10 @@ struct Measures {
     /// The counts of the whole object.
     whole: Counts,
 }
+
+/// Marks a response as the refusal of a sample.
+#[derive(Clone, Copy, Debug)]
+struct OfSample;
 
 /// What the response to a sample means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +163,19 @@ pub(crate) async fn send(call: &Call<'_>, request: Request<RequestBody>) -> Resu
         return Ok(call.send_unsampled(request).await?);
     };
     Box::pin(send_sampled(call, request, &body, form, whole)).await
+}
+
+/// The same for a decision. The client may get another refusal instead of the response, so the warning about a sample becomes
+/// a finding.
+pub(crate) async fn send_to_decide(
+    call: &Undecided<'_>,
+    request: Request<RequestBody>,
+) -> Result<Response<HostBody>, Refusal> {
+    let response = send(call, request).await?;
+    if response.extensions().get::<OfSample>().is_some() {
+        call.findings().warn_also(SAMPLED);
+    }
+    Ok(response)
 }
 
 async fn send_sampled(
@@ -266,7 +285,7 @@ async fn refusal_of(
         if encoding(response.headers()).is_none() {
             return Ok(Some(response));
         }
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
         let (read, body) = call.outside(call.collector().collect_or_drain(body, MAX_OBJECT)).await;
         // If the body was read, and becomes the response, the caller counts it.
         let body = body.inspect_err(|_| count_refusal_of(call, parts.status, read))?;
@@ -281,7 +300,8 @@ async fn refusal_of(
             Verdict::Passed => break,
             Verdict::HasUnknown => continue,
             Verdict::Refused => {
-                call.warn_also(SAMPLED);
+                parts.headers.extend(warning(SAMPLED).map(|text| (header::WARNING, text)));
+                parts.extensions.insert(OfSample);
             }
             Verdict::Final => {}
         }

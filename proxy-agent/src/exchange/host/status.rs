@@ -4,15 +4,15 @@ use http::Response;
 use kube_wire::{ResourceRequest, Status};
 use rewrite::Mapping;
 
-use crate::exchange::call::Call;
 use crate::exchange::cost::count_refusal_of;
+use crate::exchange::undecided::Undecided;
 use crate::translate::{as_cluster_binding, encoding, status};
 use host_client::HostBody;
 use host_client::collect::MAX_OBJECT;
 
 /// The Status in a response, in virtual names. `None` if the response has none.
 pub(crate) async fn status_of(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     mapping: &Mapping,
     response: Response<HostBody>,

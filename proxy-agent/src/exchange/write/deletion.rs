@@ -9,8 +9,8 @@ use kube_wire::proto::Reader;
 use kube_wire::query::{DeleteOptions, WriteOptions};
 use serde_json::{Map, Value, json};
 
-use crate::exchange::call::Call;
 use crate::exchange::cost::admit_sent;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::write::yaml::yaml_to_json;
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 
@@ -18,7 +18,7 @@ use crate::refusal::{DryRunScope, Refusal, Unmapped};
 pub(crate) struct Deletion(Value);
 
 /// Whether the request is a dry run. The body of a delete may request it, too; other bodies have no options.
-pub(crate) fn is_dry_run(call: &Call<'_>, body: &Bytes) -> Result<bool, Refusal> {
+pub(crate) fn is_dry_run(call: &Undecided<'_>, body: &Bytes) -> Result<bool, Refusal> {
     if call.api.info.method() == Method::DELETE {
         return Ok(deletion(call, body)?.is_dry_run());
     }
@@ -28,7 +28,7 @@ pub(crate) fn is_dry_run(call: &Call<'_>, body: &Bytes) -> Result<bool, Refusal>
 /// The options of the body, or of the query if there is no body. With a body, the API server ignores the query,
 /// even for options that the body lacks (`DeleteResource` and `DeleteCollection` in apiserver's
 /// `handlers/delete.go`).
-pub(crate) fn deletion(call: &Call<'_>, body: &Bytes) -> Result<Deletion, Refusal> {
+pub(crate) fn deletion(call: &Undecided<'_>, body: &Bytes) -> Result<Deletion, Refusal> {
     if body.is_empty() {
         return Ok(Deletion::of_query(&DeleteOptions::parse(call.api.info.query())?));
     }

@@ -6,8 +6,8 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use rewrite::request::{Report, Request};
 use rewrite::{Program, VirtualNamespace};
 
-use crate::exchange::call::Call;
 use crate::exchange::kinds::{group_kind, program};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::write::generate;
 use crate::exchange::write::mapper::new_namespace_mapper;
 use crate::exchange::write::namespace::whole_mapper;
@@ -18,7 +18,7 @@ use host_client::{RequestBody, empty, full};
 
 /// The body for the host.
 pub(crate) async fn mapped_body(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     body: &Bytes,
@@ -40,7 +40,7 @@ pub(crate) async fn mapped_body(
 
 /// The body of a new Namespace for the host, and the virtual name.
 pub(crate) async fn namespace_body(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     body: &Bytes,
 ) -> Result<(RequestBody, VirtualNamespace), Refusal> {
@@ -60,7 +60,7 @@ pub(crate) async fn namespace_body(
 
 /// Maps an object, and checks that it binds pods only to the cluster's own nodes, which the engine cannot check.
 async fn map_object(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     mapper: &Request,
     object: &Object,
@@ -80,7 +80,7 @@ async fn map_object(
 
 /// Maps JSON that is not the body of a client, and checks its nodes.
 pub(crate) async fn map_checked(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     program: &Program,
     mapper: Request,
@@ -95,7 +95,7 @@ pub(crate) async fn map_checked(
 
 /// Refuses nodes that are not the cluster's own. `name` is the name of the object that binds pods.
 pub(crate) async fn own_nodes(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     name: &str,
     report: &Report,

@@ -9,8 +9,8 @@ use rewrite::VirtualNamespace;
 use rewrite::request::Request;
 use serde::Deserialize;
 
-use crate::exchange::call::Call;
 use crate::exchange::host::read::{JSON, collected, read_from_host};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::write::mapper::mapper;
 use crate::refusal::Refusal;
 use virtual_cluster::namespaces;
@@ -31,7 +31,7 @@ struct Metadata {
 
 /// The mapper for an object that replaces the existing one.
 pub(crate) async fn whole_mapper(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
 ) -> Result<Request, Refusal> {
@@ -42,7 +42,7 @@ pub(crate) async fn whole_mapper(
 
 /// The mapper for an apply.
 pub(crate) async fn apply_mapper(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
 ) -> Result<Request, Refusal> {
@@ -55,7 +55,7 @@ pub(crate) async fn apply_mapper(
 }
 
 /// The host's Namespace of a request; `None` if the request is not about a Namespace, or it does not exist.
-async fn live_namespace(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Option<Metadata>, Refusal> {
+async fn live_namespace(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Option<Metadata>, Refusal> {
     if !request.is_namespace() {
         return Ok(None);
     }

@@ -13,7 +13,6 @@ mod protobuf;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::PoisonError;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -22,9 +21,11 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::Value;
 
 use crate::exchange::attempts::{Cause, End};
-use crate::exchange::call::{Call, warning};
+use crate::exchange::call::Call;
+use crate::exchange::findings::warning;
 use crate::exchange::host::parsed::tree;
 use crate::exchange::host::read::{JSON, object_at};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::write::node_ports::held::shows_node_port;
 use crate::exchange::write::object::Object;
 use crate::refusal::Refusal;
@@ -53,32 +54,36 @@ pub(crate) fn concerns(request: &ResourceRequest<'_>) -> bool {
 
 /// Reads the current ports of the Service at `path` before it is written.
 pub(crate) async fn learn_node_ports(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
 ) -> Result<(), Refusal> {
     let live = if request.verb() == Verb::Create { None } else { live_service(call, request, path).await? };
     let ports = Ports::new(live.as_ref(), call.attempts.taken_ports().clone(), request.subresource().is_some());
-    *call.node_ports.lock().unwrap_or_else(PoisonError::into_inner) = Some(ports);
+    *call.ports() = Some(ports);
     Ok(())
 }
 
-async fn live_service(call: &Call<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Value>, Refusal> {
+async fn live_service(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    path: &str,
+) -> Result<Option<Value>, Refusal> {
     let suffix = request.subresource().map(|name| format!("/{name}")).unwrap_or_default();
     let path = path.strip_suffix(&suffix).unwrap_or(path);
     object_at(call, request, path, JSON).await?.as_ref().map(|body| tree(body)).transpose()
 }
 
 /// A body in JSON with the node ports for the host.
-pub(crate) fn with_node_ports(call: &Call<'_>, form: Form, json: &Bytes) -> Bytes {
-    let mut known = call.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn with_node_ports(call: &Undecided<'_>, form: Form, json: &Bytes) -> Bytes {
+    let mut known = call.ports();
     let settled = known.as_mut().and_then(|ports| json::settled(ports, form, json));
     settled.unwrap_or_else(|| json.clone())
 }
 
 /// The same for an object in the encoding of the client. `None` if it does not change.
-pub(crate) fn object_with_node_ports(call: &Call<'_>, object: &Object) -> Option<Object> {
-    let mut known = call.node_ports.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn object_with_node_ports(call: &Undecided<'_>, object: &Object) -> Option<Object> {
+    let mut known = call.ports();
     let ports = known.as_mut()?;
     match object {
         Object::Json(json) => json::settled(ports, Form::Whole, json).map(Object::Json),

@@ -17,8 +17,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::exchange::call::Call;
 use crate::exchange::kinds::{group_kind, proto_program};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::write::yaml::{read_yaml, yaml_to_json};
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use crate::translate::MAX_REQUEST;
@@ -48,7 +48,7 @@ struct Metadata {
 }
 
 /// The object in a body.
-pub(crate) fn received(call: &Call<'_>, body: &Bytes) -> Result<Object, Refusal> {
+pub(crate) fn received(call: &Undecided<'_>, body: &Bytes) -> Result<Object, Refusal> {
     let content_type = call.api.content_type();
     if BodyType::of_object(content_type) == Ok(BodyType::Object(Encoding::Yaml)) {
         return read_yaml(call, body).map(Object::Json);

@@ -22,10 +22,10 @@ use rewrite::VirtualNamespace;
 use rewrite::json::{Cursor, Edits, Malformed, Outcome};
 use rewrite::json_patch::JsonPatch;
 
-use crate::exchange::call::Call;
 use crate::exchange::host::sample::result_needs_samples;
 use crate::exchange::kinds::is_guarded;
 use crate::exchange::ports::Form;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::write::mapped::{own_nodes, same_name};
 use crate::exchange::write::mapper::mapper;
 use crate::exchange::write::node_ports::with_node_ports;
@@ -45,7 +45,7 @@ const UNDIRECTED: &str = "patches of Namespaces and ClusterRoles support neither
 
 /// Maps a patch of the object at `path`, which is in host names.
 pub(crate) async fn mapped_patch(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,

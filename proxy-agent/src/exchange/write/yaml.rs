@@ -5,12 +5,12 @@ use kube_wire::Status;
 use kube_wire::query::WriteOptions;
 use rewrite::yaml::{Duplicate, YamlError};
 
-use crate::exchange::call::Call;
 use crate::exchange::cost::admit_sent;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 
 /// Converts an object from YAML to JSON. Duplicate keys are an error or a warning, by `fieldValidation` (KEP-2885).
-pub(crate) fn read_yaml(call: &Call<'_>, body: &Bytes) -> Result<Bytes, Refusal> {
+pub(crate) fn read_yaml(call: &Undecided<'_>, body: &Bytes) -> Result<Bytes, Refusal> {
     let (json, duplicates) = converted(body)?;
     admit_sent(call, &json)?;
     let told = duplicates.iter().map(ToString::to_string);
@@ -23,7 +23,7 @@ pub(crate) fn read_yaml(call: &Call<'_>, body: &Bytes) -> Result<Bytes, Refusal>
             return Err(Unmapped::refusal(Status::bad_request(message), DryRunScope::KubeApiserver));
         }
         "Ignore" => {}
-        _ => call.warn(told),
+        _ => call.findings().warn(told),
     }
     Ok(json)
 }

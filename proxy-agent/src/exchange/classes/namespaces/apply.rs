@@ -20,10 +20,11 @@ use crate::exchange::api_request::As;
 use crate::exchange::call::Call;
 use crate::exchange::classes::namespaces::created::post_create;
 use crate::exchange::host::read::{collected, refused};
-use crate::exchange::host::sample::send;
+use crate::exchange::host::sample::{send, send_to_decide};
 use crate::exchange::kinds::program;
 use crate::exchange::plan::{After, FirstApply, Plan};
 use crate::exchange::rights::has_room;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::map_checked;
 use crate::exchange::write::mapper::mapper;
@@ -39,7 +40,7 @@ use virtual_cluster::provisioner::Growth;
 
 /// An apply of a Namespace that the virtual cluster does not have. The caller is authorised to patch it.
 pub(crate) async fn apply_namespace(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     name: &VirtualNamespace,
     body: &Bytes,
@@ -81,7 +82,7 @@ pub(crate) async fn apply_namespace(
         plan.after = After::Tried;
         return Ok(plan);
     }
-    let tried = send(call, tried).await?;
+    let tried = send_to_decide(call, tried).await?;
     if !tried.status().is_success() {
         return Err(refused(call, request, tried).await);
     }

@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::{Call, warning};
+use crate::exchange::call::Call;
+use crate::exchange::findings::warning;
 use crate::exchange::host::read::{JSON, collected, read_from_host};
 use crate::exchange::host::sample::send;
 use crate::exchange::upstream;

@@ -19,10 +19,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::exchange::call::Call;
-use crate::exchange::host::sample::{NOT_HELD, send};
+use crate::exchange::host::sample::{NOT_HELD, send_to_decide};
 use crate::exchange::host::status::status_of;
 use crate::exchange::kinds::RBAC;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use caller::authz::{SETTLING_ATTEMPTS, SETTLING_PAUSE};
 use caller::identity::ATTEMPT;
@@ -52,7 +52,7 @@ struct Attempt<'a> {
 /// `host` is its name on the host, and `name` that in the virtual cluster. `aggregates` is whether it aggregates rules
 /// of other roles, which requires all rights.
 pub(crate) async fn may_grant(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     (host, name): (&str, &str),
     rules: &Value,
@@ -95,7 +95,7 @@ pub(crate) async fn may_grant(
 
 /// Refuses a ClusterRoleBinding to a role that its writer may not bind.
 pub(crate) async fn may_bind(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     name: &str,
     binding: &Value,
@@ -128,7 +128,7 @@ impl Attempt<'_> {
     }
 }
 
-async fn allowed(call: &Call<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
+async fn allowed(call: &Undecided<'_>, verb: &str, resource: &str, name: &str) -> Result<bool, Refusal> {
     let namespace = &call.api.cluster.root;
     let attributes = Attributes { verb, group: RBAC, version: "v1", resource, subresource: "", name, namespace };
     let decision = call.outside(call.services.authz.check(&call.api.caller.host, &attributes)).await;
@@ -138,7 +138,7 @@ async fn allowed(call: &Call<'_>, verb: &str, resource: &str, name: &str) -> Res
 /// Makes an attempt, and returns the host's refusal, if any. It is repeated soon after a write, because the host's
 /// caches may not have the role or the rights yet.
 async fn attempt(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     resource: &str,
     object: &Attempt<'_>,
@@ -156,7 +156,7 @@ async fn attempt(
         *request.method_mut() = Method::PUT;
         *request.uri_mut() = target.parse().expect("labels and constants make a target");
         *request.headers_mut() = headers.clone();
-        let response = send(call, request).await?;
+        let response = send_to_decide(call, request).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(None);
@@ -185,7 +185,7 @@ fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<S
     Err(Status::forbidden_because(request.group_resource(), name, why).into())
 }
 
-fn not_granted(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str, missing: &str) -> Refusal {
+fn not_granted(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str, missing: &str) -> Refusal {
     let groups = call.api.caller.host.groups().iter().filter_map(|group| match call.api.mapping.seen(group) {
         Seen::Own(group) => Some(group),
         // A counterpart on the host of one of the client's groups.

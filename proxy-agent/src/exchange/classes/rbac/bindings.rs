@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::rbac::attempt;
 use crate::exchange::classes::rbac::try_write::{RESERVED, may_make, new_name, reserved, try_write};
 use crate::exchange::kinds::{RBAC, group_kind, program, segment};
@@ -20,6 +19,7 @@ use crate::exchange::plan::{Plan, WrittenRbac};
 use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::has_room;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::is_dry_run;
 use crate::refusal::Refusal;
@@ -38,7 +38,11 @@ const MAX_BYTES: usize = 512 << 10;
 const PROTECTED: &str = "it grants the administrators of this virtual cluster their rights, and cannot be changed";
 
 /// Handles a request for ClusterRoleBindings.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     if request.subresource().is_some() {
         return Err(Status::path_not_found().into());
     }
@@ -79,14 +83,14 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 }
 
 /// The path on the host for a request for ClusterRoleBindings.
-fn binding_path(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<String, Refusal> {
+fn binding_path(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<String, Refusal> {
     let missing = |_| Status::not_found(request.group_resource(), request.path_name().unwrap_or_default());
     let name = request.path_name().map(|name| SegmentName::new(name.to_owned())).transpose().map_err(missing)?;
     let root = Some(segment(&call.api.cluster.root));
     Ok(ResourcePath { namespace: root, resource: "rolebindings", name, ..request.path() }.build())
 }
 
-fn read_bindings(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
+fn read_bindings(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     let listed = request.verb() != Verb::Get;
     let query = if listed {
         let shown: LabelSelector = format!("!{INTERNAL_LABEL}").parse().expect("a constant selector");
@@ -106,7 +110,7 @@ fn read_bindings(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<P
 }
 
 async fn write_binding(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     name: &str,
     body: &Body,

@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::rbac::attempt;
 use crate::exchange::classes::rbac::try_write::{RESERVED, may_make, new_name, reserved, try_write};
 use crate::exchange::kinds::{group_kind, program};
 use crate::exchange::plan::{Plan, WrittenRbac};
 use crate::exchange::query::{evaluated_selector, list_query, list_transform};
 use crate::exchange::refusals::forbidden;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::is_dry_run;
 use crate::refusal::Refusal;
@@ -37,7 +37,11 @@ const SHARED: &str =
     "all virtual clusters of the host share this role of Kubernetes; create a ClusterRole with another name";
 
 /// Handles a request for ClusterRoles.
-pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+pub(crate) async fn decide(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Body,
+) -> Result<Box<Plan>, Refusal> {
     if request.subresource().is_some() {
         return Err(Status::path_not_found().into());
     }
@@ -73,7 +77,7 @@ pub(crate) async fn decide(call: &Call<'_>, request: &ResourceRequest<'_>, body:
 }
 
 /// The path of a ClusterRole on the host.
-fn role_path(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
+fn role_path(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
     let missing = || Refusal::from(Status::not_found(request.group_resource(), name));
     if name.starts_with(RESERVED) {
         let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
@@ -84,7 +88,7 @@ fn role_path(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Resu
     Ok(request.path_with(None, Some(&segment)))
 }
 
-fn read_role(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
+fn read_role(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
     let path = role_path(call, request, name)?;
     let listed = request.verb() != Verb::Get;
     let query = if listed { list_query(call, request, None)? } else { call.api.info.query().borrowed().into_owned() };
@@ -101,7 +105,7 @@ fn read_role(call: &Call<'_>, request: &ResourceRequest<'_>, name: &str) -> Resu
 /// A list or watch of the cluster's own and shared roles, or a deletion of its own. The agent applies the label
 /// selector to lists and watches: on the host, own roles have other labels than shared ones, and no selector
 /// matches exactly both.
-fn role_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
+fn role_collection(call: &Undecided<'_>, request: &ResourceRequest<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     let mut query = list_query(call, request, None)?;
     let bad = |error: String| Refusal::from(Status::bad_request(error));
     let options = ListOptions::parse(call.api.info.query())?;
@@ -126,7 +130,7 @@ fn role_collection(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Body) 
 }
 
 async fn write_role(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     name: &str,
     path: &str,

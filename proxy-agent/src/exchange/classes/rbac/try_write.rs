@@ -12,14 +12,14 @@ use serde_json::Value;
 use tunnel::Reservation;
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::classes::rbac::as_tried::{as_tried, without_managers};
 use crate::exchange::cost::weight;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::host::read::{collected, refused};
-use crate::exchange::host::sample::send;
+use crate::exchange::host::sample::send_to_decide;
 use crate::exchange::kinds::group_kind;
 use crate::exchange::plan::Again;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream::{self, uri};
 use crate::exchange::write::deletion::is_dry_run;
 use crate::exchange::write::mapped::mapped_body;
@@ -52,7 +52,7 @@ pub(crate) struct Tried {
 
 /// Maps a create, update or patch of the object at `path` on the host, and sends it as a dry run.
 pub(crate) async fn try_write(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     body: &Bytes,
@@ -104,18 +104,18 @@ pub(crate) async fn try_write(
 
 /// The object that the host would store, as JSON. If the host refuses it, the client gets this refusal.
 async fn dry_run_result(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     dry: Request<RequestBody>,
 ) -> Result<(bool, Bytes), Refusal> {
-    let response = send(call, dry).await?;
+    let response = send_to_decide(call, dry).await?;
     let is_new = response.status() == StatusCode::CREATED;
     if !response.status().is_success() {
         return Err(refused(call, about, response).await);
     }
     if !is_new {
         // The agent writes this result later, and the host does not repeat its warnings then.
-        call.warn_like(&response);
+        call.findings().warn_like(&response);
     }
     let body = collected(call, response).await?;
     Ok((is_new, body))
@@ -124,7 +124,7 @@ async fn dry_run_result(
 /// Checks the right to create an object that an update or an apply creates (`withAuthorization` in apiserver's
 /// `handlers/update.go`). `host` is the object's host name, and `is_new` is whether the write creates it.
 pub(crate) async fn may_make(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     host: &str,
     is_new: bool,
@@ -137,7 +137,11 @@ pub(crate) async fn may_make(
 }
 
 /// The name in a new object. Names of the agent's own objects are refused.
-pub(crate) fn new_name(call: &Call<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<ObjectName, Refusal> {
+pub(crate) fn new_name(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    body: &Bytes,
+) -> Result<ObjectName, Refusal> {
     let own = received(call, body)?.name()?;
     let name = if own.name.is_empty() { &own.generate_name } else { &own.name };
     if name.starts_with(RESERVED) { Err(reserved(group_kind(request), name)) } else { Ok(own) }

@@ -15,11 +15,11 @@ use rewrite::name::MANAGER_PREFIX;
 use serde_json::Value;
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::requests::{answered_object, dry_query};
 use crate::exchange::classes::shared::wanted::{APPLY, CONTENT_TYPE, Wanted, check_metadata};
 use crate::exchange::cost::admit_sent;
 use crate::exchange::host::parsed::tree;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapper::mapper;
 use crate::exchange::write::object::map_json;
@@ -29,7 +29,7 @@ use host_client::full;
 
 /// The result of an apply.
 pub(crate) async fn wanted_by_apply(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     body: &Bytes,
@@ -61,12 +61,12 @@ pub(crate) async fn wanted_by_apply(
 }
 
 /// The prefix of this cluster's field managers on the host.
-pub(crate) fn manager_prefix(call: &Call<'_>) -> String {
+pub(crate) fn manager_prefix(call: &Undecided<'_>) -> String {
     format!("{MANAGER_PREFIX}{}:", call.api.cluster.name)
 }
 
 async fn try_apply_shared(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     object: &Value,

@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 
 use crate::exchange::attempts::MAX_CONFLICTS;
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::leave::leave;
 use crate::exchange::classes::shared::read::{list_shared, selected_labels};
 use crate::exchange::classes::shared::requests::{Written, accepted_body};
 use crate::exchange::classes::shared::stored::{load_overlay, settle_overlay};
 use crate::exchange::plan::Plan;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use host_client::api::{ApiError, HostApi as _, Selection, Shape};
 use virtual_cluster::shared::HostObject;
@@ -21,7 +21,7 @@ use virtual_cluster::shared::HostObject;
 /// Deletes the selected objects. The response lists those that remain, because they have finalizers. An object of
 /// the operator stays: the agent deletes the others, and then refuses the request.
 pub(crate) async fn leave_collection(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     body: &Body,
@@ -45,7 +45,7 @@ pub(crate) async fn leave_collection(
 }
 
 /// The names of the objects that the virtual cluster sees and that the request selects.
-async fn selected(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Vec<String>, Refusal> {
+async fn selected(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Vec<String>, Refusal> {
     let cluster = call.api.cluster.name.as_str();
     let labels = selected_labels(call)?;
     let fields = ListOptions::parse(call.api.info.query())?.field_selector.to_string();
@@ -78,7 +78,7 @@ async fn selected(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Vec<
 }
 
 async fn leave_one(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     name: &str,

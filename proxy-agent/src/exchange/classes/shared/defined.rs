@@ -4,15 +4,15 @@ use kube_wire::name::SegmentName;
 use kube_wire::{ResourceRequest, Status, Target};
 use rewrite::schema;
 
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::requests::read_shared_object;
 use crate::exchange::rights::allowed;
 use crate::exchange::synced::known_definitions;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use virtual_cluster::shared::{DEFINITIONS, HostObject};
 
 /// Refuses a resource that is not served in this cluster, like an API server that does not serve it.
-pub(crate) async fn defined(call: &Call<'_>) -> Result<(), Refusal> {
+pub(crate) async fn defined(call: &Undecided<'_>) -> Result<(), Refusal> {
     let Target::Resource(request) = call.api.info.target() else { return Ok(()) };
     let resource = request.group_resource();
     if resource.group.is_empty() || schema::kind_of(resource.group, resource.resource).is_some() {
@@ -21,7 +21,7 @@ pub(crate) async fn defined(call: &Call<'_>) -> Result<(), Refusal> {
     Box::pin(is_defined(call, request)).await
 }
 
-async fn is_defined(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+async fn is_defined(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
     let resource = request.group_resource();
     known_definitions(call).await?;
     if !call.services.definitions.hide(resource, call.api.cluster.name.as_str()) {
@@ -36,7 +36,7 @@ async fn is_defined(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<()
 }
 
 /// The definition of this name on the host.
-pub(crate) async fn definition(call: &Call<'_>, name: &str) -> Result<Option<HostObject>, Refusal> {
+pub(crate) async fn definition(call: &Undecided<'_>, name: &str) -> Result<Option<HostObject>, Refusal> {
     let Some(request) = call.api.info.resource() else { return Ok(None) };
     let Ok(name) = SegmentName::new(name.to_owned()) else { return Ok(None) };
     read_shared_object(call, request, &format!("{DEFINITIONS}/{name}")).await

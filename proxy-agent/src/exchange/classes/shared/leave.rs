@@ -8,12 +8,12 @@ use kube_wire::status::{Details, Outcome};
 use kube_wire::{ResourceRequest, Status};
 
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::leave::instances::{delete_instances, is_used_outside};
 use crate::exchange::classes::shared::read::shared_transform;
 use crate::exchange::classes::shared::requests::{Written, put_upstream, read_shared_object, write_query};
 use crate::exchange::plan::{After, Again, Plan};
 use crate::exchange::refusals::forbidden;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::{Deletion, deletion};
 use crate::refusal::Refusal;
@@ -23,7 +23,7 @@ use virtual_cluster::shared::{HostObject, Kind};
 const OPERATORS: &str = "the operator of the host cluster created it for all virtual clusters";
 
 pub(crate) async fn leave_shared(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     body: &Body,
@@ -34,7 +34,7 @@ pub(crate) async fn leave_shared(
 
 /// Removes the cluster's overlay from the object of this name at `path`, or deletes the object.
 pub(crate) async fn leave(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     name: &str,
@@ -71,7 +71,7 @@ pub(crate) async fn leave(
 /// The operator created the object or uses it, so only the cluster's overlay is removed. The client still sees the
 /// object, but does not wait for its deletion: kubectl waits by uid.
 fn leave_to_operator(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     mut live: HostObject,
@@ -85,7 +85,7 @@ fn leave_to_operator(
 
 /// Deletes an object that no other cluster has. If another one joins in the meantime, the preconditions fail.
 fn delete_shared(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: &HostObject,
@@ -104,7 +104,7 @@ fn delete_shared(
 }
 
 fn leave_to_others(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: &HostObject,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use kube_wire::{ResourceRequest, Status};
 use serde_json::Value;
 
-use crate::exchange::call::Call;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use host_client::api::ApiError;
 
@@ -23,7 +23,7 @@ struct Names {
 
 /// Refuses a definition that the host could not serve because of one that the virtual cluster does not see.
 pub(crate) async fn free_names(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     definition: &Value,
 ) -> Result<(), Refusal> {
@@ -43,7 +43,7 @@ pub(crate) async fn free_names(
 }
 
 /// The names in a group that the host serves for definitions of other virtual clusters only.
-async fn hidden_names(call: &Call<'_>, group: &str) -> Result<Names, ApiError> {
+async fn hidden_names(call: &Undecided<'_>, group: &str) -> Result<Names, ApiError> {
     let mut names = Names::default();
     let hidden = call.services.definitions.hidden_in(group, call.api.cluster.name.as_str());
     if hidden.is_empty() {

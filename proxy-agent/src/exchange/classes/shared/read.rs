@@ -7,15 +7,15 @@ use kube_wire::{ResourceRequest, Verb};
 use rewrite::view::Filter;
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::plan::Plan;
 use crate::exchange::query::{evaluated_selector, list_query, list_transform};
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::empty;
 
-pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
+pub(crate) fn read_shared(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> Result<Box<Plan>, Refusal> {
     if request.verb() != Verb::Get {
         return list_shared(call, request, call.api.info.method().clone());
     }
@@ -27,7 +27,7 @@ pub(crate) fn read_shared(call: &Call<'_>, request: &ResourceRequest<'_>) -> Res
 
 /// Lists the objects that the query selects, by the labels that the cluster sees.
 pub(crate) fn list_shared(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     method: Method,
 ) -> Result<Box<Plan>, Refusal> {
@@ -43,11 +43,11 @@ pub(crate) fn list_shared(
     Ok(plan)
 }
 
-pub(crate) fn selected_labels(call: &Call<'_>) -> Result<LabelSelector, Refusal> {
+pub(crate) fn selected_labels(call: &Undecided<'_>) -> Result<LabelSelector, Refusal> {
     evaluated_selector(&ListOptions::parse(call.api.info.query())?)
 }
 
 /// The transform for one shared object.
-pub(crate) fn shared_transform(call: &Call<'_>, request: &ResourceRequest<'_>) -> ResponseTransform {
+pub(crate) fn shared_transform(call: &Undecided<'_>, request: &ResourceRequest<'_>) -> ResponseTransform {
     ResponseTransform::Object { program: call.api.program(request), filter: Filter::Shared, only: None }
 }

@@ -12,13 +12,13 @@ use rewrite::name::MANAGER_PREFIX;
 use serde_json::{Map, Value};
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::stored::load_overlay;
 use crate::exchange::cost::{admit_sent, weight};
 use crate::exchange::host::parsed::{MAX_LIVE, too_many_parts};
 use crate::exchange::host::read::refused;
-use crate::exchange::host::sample::send;
+use crate::exchange::host::sample::send_to_decide;
 use crate::exchange::refusals::forbidden;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use host_client::collect::MAX_OBJECT;
@@ -41,7 +41,7 @@ pub(crate) enum Written {
 
 /// The object at `path`, even if this cluster does not see it.
 pub(crate) async fn read_shared_object(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
 ) -> Result<Option<HostObject>, Refusal> {
@@ -57,7 +57,7 @@ pub(crate) async fn read_shared_object(
 
 /// The object in the host's response. A refusal of the host becomes the response to the client.
 pub(crate) async fn answered_object(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     request: Request<RequestBody>,
 ) -> Result<Value, Refusal> {
@@ -74,12 +74,12 @@ pub(crate) async fn answered_object(
 
 /// The body of a successful response of the host. A refusal of the host becomes the response to the client.
 pub(crate) async fn accepted_body(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     mut request: Request<RequestBody>,
 ) -> Result<HostBody, Refusal> {
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    let response = send(call, request).await?;
+    let response = send_to_decide(call, request).await?;
     match response.status() {
         status if status.is_success() => Ok(response.into_body()),
         // It would name the agent's account on the host, which lacks the required rights.
@@ -90,7 +90,7 @@ pub(crate) async fn accepted_body(
 
 /// Waits until an object of the host may be parsed. At most two parsed objects are in memory at once: this one, and
 /// the one that is derived from it.
-async fn parse_in_turn(call: &Call<'_>, object: &[u8]) -> Result<(), Refusal> {
+async fn parse_in_turn(call: &Undecided<'_>, object: &[u8]) -> Result<(), Refusal> {
     let memory = weight(object);
     if memory > MAX_LIVE {
         return Err(too_many_parts());
@@ -107,7 +107,7 @@ async fn parse_in_turn(call: &Call<'_>, object: &[u8]) -> Result<(), Refusal> {
 
 /// A write of a JSON object on the host.
 pub(crate) fn put_upstream(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     method: Method,
     path: &str,
     query: &Query<'_>,
@@ -121,7 +121,7 @@ pub(crate) fn put_upstream(
 }
 
 /// The query of a write, with a field manager of this cluster.
-pub(crate) fn write_query(call: &Call<'_>) -> Result<Query<'static>, Refusal> {
+pub(crate) fn write_query(call: &Undecided<'_>) -> Result<Query<'static>, Refusal> {
     let mut query = call.api.info.query().borrowed().into_owned();
     query.remove("force");
     if let Some(manager) = manager(call)? {
@@ -131,7 +131,7 @@ pub(crate) fn write_query(call: &Call<'_>) -> Result<Query<'static>, Refusal> {
 }
 
 /// The same query for a dry run.
-pub(crate) fn dry_query(call: &Call<'_>) -> Result<Query<'static>, Refusal> {
+pub(crate) fn dry_query(call: &Undecided<'_>) -> Result<Query<'static>, Refusal> {
     let mut query = write_query(call)?;
     if !query.contains("dryRun") {
         query.append("dryRun", "All");
@@ -141,7 +141,7 @@ pub(crate) fn dry_query(call: &Call<'_>) -> Result<Query<'static>, Refusal> {
 
 /// The field manager on the host. `None` if the name is invalid or missing, so that the host refuses it. Managers
 /// of virtual clusters always have the prefix. A manager without it belongs to the operator.
-pub(crate) fn manager(call: &Call<'_>) -> Result<Option<String>, Refusal> {
+pub(crate) fn manager(call: &Undecided<'_>) -> Result<Option<String>, Refusal> {
     let options = WriteOptions::parse(call.api.info.query())?;
     let mut named = &*options.field_manager;
     // `ValidateFieldManager` in apimachinery's `meta/v1/validation`.

@@ -9,12 +9,12 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::Value;
 
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::read::shared_transform;
 use crate::exchange::classes::shared::requests::{put_upstream, read_shared_object, write_query};
 use crate::exchange::classes::shared::write::{OPERATORS, precondition, wanted_of};
 use crate::exchange::plan::{Again, Plan};
 use crate::exchange::refusals::forbidden;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use virtual_cluster::shared::HostObject;
@@ -28,7 +28,7 @@ const HOSTS_CONDITIONS: [&str; 5] =
     ["Established", "NamesAccepted", "NonStructuralSchema", "Terminating", "KubernetesAPIApprovalPolicyConformant"];
 
 pub(crate) async fn write_status(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     body: &Body,
 ) -> Result<Box<Plan>, Refusal> {

@@ -18,6 +18,7 @@ use crate::exchange::call::Call;
 use crate::exchange::carry_out::carry_out;
 use crate::exchange::commitment::Commitment;
 use crate::exchange::decide::decide;
+use crate::exchange::findings::Findings;
 use crate::exchange::services::Services;
 use virtual_cluster::clusters::VirtualCluster;
 
@@ -69,7 +70,7 @@ async fn the_state_of_a_request_is_small() {
     let mut call = world.authorised().await;
     let body = Body::Whole(Bytes::new());
     assert!(size_of_val(&*decide(&call, &body)) < 4096);
-    assert!(size_of_val(&carry_out(&mut call, &body, &Commitment::default())) < 6144);
+    assert!(size_of_val(&carry_out(&mut call, &body, &Commitment::default(), &mut Findings::default())) < 6144);
 }
 
 /// A warning of the host has names of the host.
@@ -78,7 +79,8 @@ async fn warnings_are_in_virtual_names_and_said_once() {
     let world = World::new();
     let call = world.authorised().await;
     let of_host = Response::builder().header(header::WARNING, "299 - \"role vc:hz:a is unused\"").body(()).unwrap();
-    call.warn_like(&of_host);
-    call.warn_like(&of_host);
-    assert_eq!(call.shown_warnings(), ["299 - \"role a is unused\""]);
+    let mut findings = Findings::default();
+    findings.warn_like(&of_host);
+    findings.warn_like(&of_host);
+    assert_eq!(call.shown_warnings(&findings), ["299 - \"role a is unused\""]);
 }

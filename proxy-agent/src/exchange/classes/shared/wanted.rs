@@ -15,10 +15,10 @@ use rewrite::view::{Filter, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::requests::{answered_object, dry_query, put_upstream};
 use crate::exchange::host::parsed::{MAX_LIVE, tree};
 use crate::exchange::kinds::group_kind;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::same_name;
 use crate::exchange::write::mapper::mapper;
@@ -42,7 +42,7 @@ const DIRECTIVE: &str = "$";
 
 /// The result of a create or an update.
 pub(crate) async fn wanted(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: Option<&HostObject>,
@@ -63,7 +63,7 @@ pub(crate) async fn wanted(
 
 /// The result of a patch that is not an apply.
 pub(crate) async fn wanted_by_patch(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: &HostObject,
@@ -109,7 +109,7 @@ pub(crate) async fn wanted_by_patch(
 }
 
 /// The object as the client sees it.
-fn seen(call: &Call<'_>, request: &ResourceRequest<'_>, object: &HostObject) -> Result<Value, Refusal> {
+fn seen(call: &Undecided<'_>, request: &ResourceRequest<'_>, object: &HostObject) -> Result<Value, Refusal> {
     let mut pieces: Vec<Bytes> = Vec::new();
     let body = Bytes::from(object.value().to_string());
     let view = call.view(call.api.mapping.clone());
@@ -125,7 +125,7 @@ fn seen(call: &Call<'_>, request: &ResourceRequest<'_>, object: &HostObject) -> 
 /// Applies a strategic merge patch. For labels and annotations, it is the same as a merge patch. Only the host
 /// knows how to merge the rest.
 async fn merge_strategically(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     object: &mut Value,
@@ -163,7 +163,7 @@ async fn merge_strategically(
 /// Lets the host complete an object in host names. Its labels and annotations are those of the client, so that the
 /// host validates them, too.
 async fn completed(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: Option<&HostObject>,
@@ -192,7 +192,7 @@ async fn completed(
 
 /// The same for protobuf, which only the host can convert to JSON.
 async fn completed_protobuf(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: Option<&HostObject>,

@@ -9,7 +9,6 @@ use kube_wire::{ResourceRequest, Status, Verb};
 use serde_json::{Value, json};
 
 use crate::exchange::body::Body;
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::applied::{managed, manager_prefix, wanted_by_apply};
 use crate::exchange::classes::shared::leave::instances::is_used_outside;
 use crate::exchange::classes::shared::names::free_names;
@@ -22,6 +21,7 @@ use crate::exchange::classes::shared::wanted::{Wanted, wanted, wanted_by_patch};
 use crate::exchange::plan::{After, Again, Plan};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::may_create;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::object::received;
 use crate::refusal::Refusal;
@@ -47,7 +47,7 @@ pub(crate) const OPERATORS: &str =
 const BEING_DELETED: &str = "an object of this name is being deleted on the host: try again";
 
 pub(crate) async fn write_shared(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     body: &Body,
@@ -94,7 +94,7 @@ pub(crate) async fn write_shared(
 }
 
 pub(crate) async fn wanted_of(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     patch: Option<BodyType>,
     path: &str,
@@ -110,7 +110,7 @@ pub(crate) async fn wanted_of(
 
 /// Creates an object that no cluster has.
 async fn make(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     wanted: &Wanted,
@@ -145,7 +145,7 @@ async fn make(
 
 /// Adds this cluster's overlay to an object that only others have.
 async fn join(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     live: HostObject,
@@ -161,7 +161,7 @@ async fn join(
 
 /// Changes an object that the cluster has.
 async fn change(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     written: Written,
     path: &str,
@@ -198,7 +198,7 @@ async fn change(
 
 /// Writes `object` with the overlay.
 async fn put_shared(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     mut object: HostObject,
@@ -222,7 +222,7 @@ async fn put_shared(
 
 /// Writes the client's labels and annotations into the object. An object that others than virtual clusters manage,
 /// too, belongs to the operator from now on.
-fn overlay(call: &Call<'_>, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
+fn overlay(call: &Undecided<'_>, object: &mut HostObject, wanted: &Wanted) -> Result<(), Refusal> {
     let cluster = call.api.cluster.name.as_str();
     let is_of_clusters = object.is_of_clusters();
     if !is_of_clusters {
@@ -246,7 +246,7 @@ fn overlay(call: &Call<'_>, object: &mut HostObject, wanted: &Wanted) -> Result<
 }
 
 /// Hands a definition that others use over to the operator.
-async fn hand_over(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+async fn hand_over(call: &Undecided<'_>, name: &str) -> Result<(), Refusal> {
     if WriteOptions::parse(call.api.info.query())?.dry_run {
         return Ok(());
     }
@@ -261,7 +261,7 @@ async fn hand_over(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
 /// Records the change that the cluster requests, if it is new. After a conflict, it is recorded when the client
 /// tries again.
 async fn record_pending_change(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     mut live: HostObject,
@@ -287,7 +287,12 @@ async fn record_pending_change(
 }
 
 /// Refuses a specification that acts on the whole host.
-fn objected(call: &Call<'_>, request: &ResourceRequest<'_>, written: Written, wanted: &Wanted) -> Result<(), Refusal> {
+fn objected(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    written: Written,
+    wanted: &Wanted,
+) -> Result<(), Refusal> {
     let Written::Kind(kind) = written else { return Ok(()) };
     match objection(kind, &wanted.result, &call.services.shared.load()) {
         Some(why) => Err(forbidden(request, &why)),

@@ -20,11 +20,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use crate::exchange::call::Call;
 use crate::exchange::host::read::{JSON, collected, read_from_host};
 use crate::exchange::kinds::is_guarded;
 use crate::exchange::plan::Again;
 use crate::exchange::ports::Form;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::map_checked;
 use crate::exchange::write::namespace::apply_mapper;
@@ -96,7 +96,7 @@ struct Live {
 
 /// Maps an apply for the host.
 pub(crate) async fn apply(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
@@ -149,7 +149,7 @@ pub(crate) async fn apply(
 /// Adds the name to an object whose labels make it the cluster's, because an apply need not contain the name. The
 /// engine adds the labels where there is metadata. Without them, the host would remove them from the object (`prune` in
 /// structured-merge-diff's `merge/update.go`).
-pub(crate) fn named(call: &Call<'_>, request: &ResourceRequest<'_>, json: Bytes) -> Result<Bytes, Refusal> {
+pub(crate) fn named(call: &Undecided<'_>, request: &ResourceRequest<'_>, json: Bytes) -> Result<Bytes, Refusal> {
     let is_labelled = is_labelled(request) || call.api.is_renamed();
     let Some(name) = request.path_name().filter(|_| is_labelled) else { return Ok(json) };
     let mut object = parsed(&json)?;
@@ -168,7 +168,7 @@ fn parsed(json: &[u8]) -> Result<Value, Refusal> {
     serde_json::from_slice(json).map_err(|error| bad(error).into())
 }
 
-async fn live(call: &Call<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Live>, Refusal> {
+async fn live(call: &Undecided<'_>, request: &ResourceRequest<'_>, path: &str) -> Result<Option<Live>, Refusal> {
     let response = read_from_host(call, path, JSON).await?;
     if response.status() != StatusCode::OK {
         return Ok(None);
@@ -211,7 +211,7 @@ fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
 
 impl Live {
     /// Whether the node selector contains only the guard, so that clients do not see it.
-    fn is_hidden(&self, call: &Call<'_>) -> bool {
+    fn is_hidden(&self, call: &Undecided<'_>) -> bool {
         let guard = call.api.cluster.node_selector.labels.requirements();
         !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
     }

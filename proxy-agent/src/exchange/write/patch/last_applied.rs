@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exchange::api_request::As;
-use crate::exchange::call::Call;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::patch::resolve::{read, shown_text};
 use crate::refusal::Refusal;
@@ -38,7 +38,7 @@ struct Annotations {
 
 /// The apply with the stored annotation, if its annotation is what the client was shown.
 pub(crate) async fn as_stored(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     json: Bytes,

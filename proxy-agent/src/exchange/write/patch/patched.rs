@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{Method, Request};
 use kube_wire::ResourceRequest;
 
-use crate::exchange::call::Call;
 use crate::exchange::plan::Again;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use host_client::{RequestBody, full};
@@ -26,7 +26,7 @@ pub(crate) fn is_labelled(request: &ResourceRequest<'_>) -> bool {
     LABELLED.contains(&(request.group(), request.resource()))
 }
 
-pub(crate) fn sent_patch(call: &Call<'_>, path: &str, body: RequestBody) -> Result<Patched, Refusal> {
+pub(crate) fn sent_patch(call: &Undecided<'_>, path: &str, body: RequestBody) -> Result<Patched, Refusal> {
     let target = upstream::target(path, call.api.info.query());
     Ok(Patched {
         request: upstream::request(&call.api, Method::PATCH, &target, call.api.acts_as(), body)?,
@@ -34,7 +34,7 @@ pub(crate) fn sent_patch(call: &Call<'_>, path: &str, body: RequestBody) -> Resu
     })
 }
 
-pub(crate) fn put_patched(call: &Call<'_>, body: Bytes, path: &str) -> Result<Patched, Refusal> {
+pub(crate) fn put_patched(call: &Undecided<'_>, body: Bytes, path: &str) -> Result<Patched, Refusal> {
     let mut query = call.api.info.query().borrowed();
     query.remove("force");
     let mut request =

@@ -10,12 +10,12 @@ use rewrite::json_patch::JsonPatch;
 use rewrite::view::Filter;
 use serde_json::Value;
 
-use crate::exchange::call::Call;
 use crate::exchange::host::error::{Destination, dry_run};
 use crate::exchange::host::parsed::tree;
 use crate::exchange::host::read::{collected, refused};
-use crate::exchange::host::sample::send;
+use crate::exchange::host::sample::send_to_decide;
 use crate::exchange::ports::Form;
+use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::map_checked;
 use crate::exchange::write::namespace::whole_mapper;
@@ -30,7 +30,7 @@ const MANAGED: &str = "/metadata/managedFields";
 
 /// Applies a JSON patch to the virtual object.
 pub(crate) async fn by_json_patch(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
@@ -72,7 +72,7 @@ fn are_plain(query: &Query<'_>) -> Result<bool, Refusal> {
 /// Removes a directive for the node selector from a strategic merge patch if the client sees no node selector. The
 /// directive has no effect then (`dropDirectives` in apimachinery's strategicpatch), but would affect the guard.
 pub(crate) async fn without_moot_directive(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     patch: &Bytes,
@@ -95,7 +95,7 @@ pub(crate) async fn without_moot_directive(
 
 /// Lets the host apply a mapped patch in a dry run, and returns the result.
 pub(crate) async fn by_dry_run(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     path: &str,
@@ -111,7 +111,7 @@ pub(crate) async fn by_dry_run(
 
 /// Lets the host try a mapped apply. Its refusal is the response for the client.
 pub(crate) async fn try_apply(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     path: &str,
     apply: Bytes,
@@ -125,12 +125,12 @@ pub(crate) async fn try_apply(
 
 /// Reads an object from the host. Any other response of the host is the response for the client.
 pub(crate) async fn read(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     mut request: Request<RequestBody>,
 ) -> Result<Bytes, Refusal> {
     request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
-    let response = send(call, request).await?;
+    let response = send_to_decide(call, request).await?;
     if response.status() == StatusCode::OK {
         let object = collected(call, response).await?;
         call.take_turn(Size::of(object.len(), weight(&object))).await?;
@@ -140,7 +140,11 @@ pub(crate) async fn read(
 }
 
 /// The object in virtual names.
-pub(crate) fn shown_text(call: &Call<'_>, request: &ResourceRequest<'_>, object: &Bytes) -> Result<Bytes, Refusal> {
+pub(crate) fn shown_text(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    object: &Bytes,
+) -> Result<Bytes, Refusal> {
     let view = call.view(call.api.mapping.clone());
     let mut pieces: Vec<Bytes> = Vec::new();
     view.object(&call.api.program(request), Filter::Everything, object, &mut pieces)
@@ -157,7 +161,7 @@ fn without(object: Bytes, pointer: &str) -> Bytes {
 
 /// The patched object in host names.
 async fn mapped(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     namespace: Option<&VirtualNamespace>,
     object: Bytes,

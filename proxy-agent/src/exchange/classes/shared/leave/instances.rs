@@ -9,8 +9,8 @@ use kube_wire::{ResourceRequest, Status};
 use rewrite::name::CLUSTER_LABEL;
 use tokio::time::{Instant, sleep};
 
-use crate::exchange::call::Call;
 use crate::exchange::classes::shared::requests::accepted_body;
+use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
 use caller::HostUser;
 use caller::identity::host_user::AUTHENTICATED;
@@ -29,14 +29,14 @@ const REMAINING: &str =
 
 /// Whether a definition has custom resources that none of its virtual clusters created, so that another user needs
 /// it.
-pub(crate) async fn is_used_outside(call: &Call<'_>, definition: &HostObject) -> Result<bool, Refusal> {
+pub(crate) async fn is_used_outside(call: &Undecided<'_>, definition: &HostObject) -> Result<bool, Refusal> {
     let Some(instances) = Instances::of(definition) else { return Ok(false) };
     instances.any_outside(&call.host_api(), definition).await.map_err(|error| unknown(&error))
 }
 
 /// Deletes this cluster's instances of a definition, and waits until they are gone.
 pub(crate) async fn delete_instances(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
     definition: &HostObject,
 ) -> Result<(), Refusal> {
@@ -62,7 +62,7 @@ pub(crate) async fn delete_instances(
 }
 
 /// The collections that contain instances of this cluster.
-async fn own_instances(call: &Call<'_>, instances: &Instances) -> Result<BTreeSet<String>, Refusal> {
+async fn own_instances(call: &Undecided<'_>, instances: &Instances) -> Result<BTreeSet<String>, Refusal> {
     let mapping = call.api.cluster.mapping();
     let mut paths = BTreeSet::new();
     let api = call.host_api();
@@ -88,7 +88,7 @@ async fn own_instances(call: &Call<'_>, instances: &Instances) -> Result<BTreeSe
 /// Deletes all instances at `path`, in namespaces as an administrator of the cluster: on any API server, a client
 /// that may delete a definition needs no right to delete its instances.
 async fn delete_all(
-    call: &Call<'_>,
+    call: &Undecided<'_>,
     about: &ResourceRequest<'_>,
     path: &str,
     is_namespaced: bool,
