@@ -68,7 +68,7 @@ use ::tunnel::outbound::send_body;
 use ::tunnel::{Inbound, Outbound};
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as _;
 use kube_wire::Status;
 use protocol::ClusterName;
@@ -77,12 +77,13 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::refusal::Refusal;
+use virtual_cluster::clusters::VirtualCluster;
 
 use commitment::Commitment;
 use incoming::Incoming;
 use record::Record;
 pub(crate) use services::Services;
-use stack::ExchangeResponse;
+use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;
 
 /// Serves API requests. Cheap to clone.
@@ -90,6 +91,16 @@ use upgrade::Handshake;
 pub struct Exchange {
     services: Arc<Services>,
     requests: Arc<RequestMetrics>,
+}
+
+/// A stream of the tunnel that is served.
+struct Stream {
+    respond: SendResponse<Bytes>,
+    record: Record,
+    /// The `Accept` header of the request.
+    accept: Option<HeaderValue>,
+    /// Whether it is a HEAD request, so that no response has a body.
+    is_head: bool,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -111,59 +122,17 @@ impl Exchange {
         &self,
         cluster: &ClusterName,
         request: Request<Inbound>,
-        mut respond: SendResponse<Bytes>,
+        respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
-        let accept = request.headers().get(header::ACCEPT).cloned();
-        let bodiless = request.method() == Method::HEAD;
-        let mut record = Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now()));
+        let mut stream = self.stream(cluster, &request, respond);
         let Some(cluster) = self.services.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), bodiless, respond);
+            return stream.refuse(not_served(cluster.as_str()));
         };
-        request.body().set_owner(cluster.lasting.owner);
         let (head, body) = request.into_parts();
-        let commitment = Commitment::default();
-        let incoming = Incoming {
-            services: &self.services,
-            cluster: &cluster,
-            method: &head.method,
-            uri: &head.uri,
-            headers: head.headers,
-            body,
-            is_upgrade: false,
-            commitment: &commitment,
-            record: &mut record,
-        };
-        let exchanged = tokio::select! {
-            biased;
-            exchanged = stack::serve(incoming) => exchanged,
-            () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
-            () = commitment.reset(&mut respond) => return Ok(()),
-        };
-        match exchanged {
-            Ok(ExchangeResponse { response, in_flight: _in_flight }) => {
-                let (mut parts, body) = response.into_parts();
-                record.write(parts.status, &mut parts.headers);
-                let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
-                let stream = respond.send_response(Response::from_parts(parts, ()), bodiless)?;
-                if bodiless {
-                    return Ok(());
-                }
-                let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
-                tokio::select! {
-                    biased;
-                    sent = send_body(body, outbound) => if let Err(error) = sent {
-                        debug!(error = &error as &dyn std::error::Error, "response ended early");
-                    },
-                    // Dropping the stream resets it, so that the client does not take the body for complete.
-                    () = cluster.lasting.end.cancelled() => debug!("response ended because the cluster was removed"),
-                    () = overdue => debug!("client did not read the response in time"),
-                }
-                Ok(())
-            }
-            Err(refusal) => {
-                debug!(%refusal, "refused");
-                refuse(refusal, &mut record, accept.as_ref(), bodiless, respond)
-            }
+        match self.exchange(&cluster, head, body, &mut stream, stack::serve).await {
+            Some(Ok(exchanged)) => stream.send(exchanged, &cluster).await,
+            Some(Err(refusal)) => stream.refuse(refusal),
+            None => Ok(()),
         }
     }
 
@@ -172,43 +141,106 @@ impl Exchange {
         &self,
         cluster: &ClusterName,
         request: Request<Inbound>,
-        mut respond: SendResponse<Bytes>,
+        respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
-        let accept = request.headers().get(header::ACCEPT).cloned();
-        let mut record = Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now()));
+        let mut stream = self.stream(cluster, &request, respond);
         let Some(cluster) = self.services.clusters.get(cluster) else {
-            return refuse(not_served(cluster.as_str()), &mut record, accept.as_ref(), false, respond);
+            return stream.refuse(not_served(cluster.as_str()));
         };
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let handshake = match Handshake::read(&head) {
+            Ok((method, handshake)) => {
+                head.method = method;
+                handshake
+            }
+            Err(refusal) => return stream.refuse(refusal),
+        };
+        let exchanged =
+            self.exchange(&cluster, head, body, &mut stream, |incoming| stack::serve_upgrade(incoming, handshake));
+        match exchanged.await {
+            Some(Ok(switched)) => tokio::select! {
+                carried = switched.carry(stream.respond, &cluster.lasting.send_queue, &mut stream.record) => carried,
+                () = cluster.lasting.end.cancelled() => Ok(()),
+            },
+            Some(Err(refusal)) => stream.refuse(refusal),
+            None => Ok(()),
+        }
+    }
+
+    fn stream(&self, cluster: &ClusterName, request: &Request<Inbound>, respond: SendResponse<Bytes>) -> Stream {
+        Stream {
+            respond,
+            record: Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now())),
+            accept: request.headers().get(header::ACCEPT).cloned(),
+            is_head: request.method() == Method::HEAD,
+        }
+    }
+
+    /// Passes a request through a stack. `None` if the client has reset it.
+    async fn exchange<R>(
+        &self,
+        cluster: &Arc<VirtualCluster>,
+        head: request::Parts,
+        body: Inbound,
+        stream: &mut Stream,
+        stack: impl for<'a> FnOnce(Incoming<'a>) -> Passing<'a, R>,
+    ) -> Option<Result<R, Refusal>> {
         body.set_owner(cluster.lasting.owner);
-        let (method, handshake) = match Handshake::read(&head) {
-            Ok(read) => read,
-            Err(refusal) => return refuse(refusal, &mut record, accept.as_ref(), false, respond),
-        };
         let commitment = Commitment::default();
         let incoming = Incoming {
             services: &self.services,
-            cluster: &cluster,
-            method: &method,
+            cluster,
+            method: &head.method,
             uri: &head.uri,
+            is_upgrade: head.extensions.get::<h2::ext::Protocol>().is_some(),
             headers: head.headers,
             body,
-            is_upgrade: true,
             commitment: &commitment,
-            record: &mut record,
+            record: &mut stream.record,
         };
-        let exchanged = tokio::select! {
-            exchanged = stack::serve_upgrade(incoming, handshake) => exchanged,
-            () = cluster.lasting.end.cancelled() => Err(not_served(cluster.name.as_str())),
-            () = commitment.reset(&mut respond) => return Ok(()),
-        };
-        match exchanged {
-            Ok(switched) => tokio::select! {
-                carried = switched.carry(respond, &cluster.lasting.send_queue, &mut record) => carried,
-                () = cluster.lasting.end.cancelled() => Ok(()),
-            },
-            Err(refusal) => refuse(refusal, &mut record, accept.as_ref(), false, respond),
+        tokio::select! {
+            biased;
+            exchanged = stack(incoming) => Some(exchanged),
+            () = cluster.lasting.end.cancelled() => Some(Err(not_served(cluster.name.as_str()))),
+            () = commitment.reset(&mut stream.respond) => None,
         }
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Sends the response to the client.
+    async fn send(mut self, exchanged: ExchangeResponse, cluster: &VirtualCluster) -> Result<(), h2::Error> {
+        let ExchangeResponse { response, in_flight: _in_flight } = exchanged;
+        let (mut parts, body) = response.into_parts();
+        self.record.write(parts.status, &mut parts.headers);
+        let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
+        let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
+        if bodiless {
+            return Ok(());
+        }
+        let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
+        tokio::select! {
+            biased;
+            sent = send_body(body, outbound) => if let Err(error) = sent {
+                debug!(error = &error as &dyn std::error::Error, "response ended early");
+            },
+            // Dropping the stream resets it, so that the client does not take the body for complete.
+            () = cluster.lasting.end.cancelled() => debug!("response ended because the cluster was removed"),
+            () = overdue => debug!("client did not read the response in time"),
+        }
+        Ok(())
+    }
+
+    /// Sends a refusal of the agent to the client.
+    fn refuse(mut self, refusal: Refusal) -> Result<(), h2::Error> {
+        debug!(%refusal, "refused");
+        let fault = refusal.fault();
+        let (mut response, body) = refusal.into_response(self.accept.as_ref());
+        self.record.write_refusal(response.status(), response.headers_mut(), fault);
+        let mut stream = self.respond.send_response(response, self.is_head)?;
+        if self.is_head { Ok(()) } else { stream.send_data(body, true) }
     }
 }
 
@@ -216,18 +248,4 @@ impl Exchange {
 fn not_served(cluster: &str) -> Refusal {
     let message = format!("this agent does not serve cluster {cluster}");
     Status::service_unavailable(message).with_retry_after(1).into()
-}
-
-fn refuse(
-    refusal: Refusal,
-    record: &mut Record,
-    accept: Option<&HeaderValue>,
-    bodiless: bool,
-    mut respond: SendResponse<Bytes>,
-) -> Result<(), h2::Error> {
-    let fault = refusal.fault();
-    let (mut response, body) = refusal.into_response(accept);
-    record.write_refusal(response.status(), response.headers_mut(), fault);
-    let mut stream = respond.send_response(response, bodiless)?;
-    if bodiless { Ok(()) } else { stream.send_data(body, true) }
 }

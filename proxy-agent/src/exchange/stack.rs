@@ -35,25 +35,20 @@ struct Limited<'a>(Incoming<'a>, RequestInfo<'a>, RequestGuards);
 /// A request that holds the permits for its response.
 struct WithSeats<'a>(Admitted<'a, Box<Call<'a>>, Body>, Option<Occupied>);
 
-/// The last service at work.
-type Responding<'a> = Pin<Box<dyn Future<Output = Result<ExchangeResponse, Refusal>> + Send + 'a>>;
+/// A request that passes through phases to a response.
+pub(super) type Passing<'a, R> = Pin<Box<dyn Future<Output = Result<R, Refusal>> + Send + 'a>>;
 
 /// Passes a request that switches protocols through its stack.
 ///
 /// Boxed for the same reason as [`serve`].
-pub(super) fn serve_upgrade<'a>(
-    incoming: Incoming<'a>,
-    handshake: Handshake,
-) -> Pin<Box<dyn Future<Output = Result<upgrade::UpgradeResponse, Refusal>> + Send + 'a>> {
+pub(super) fn serve_upgrade(incoming: Incoming<'_>, handshake: Handshake) -> Passing<'_, upgrade::UpgradeResponse> {
     Box::pin(upgrade_stack(handshake).oneshot(incoming))
 }
 
 /// Passes a request through the stack.
 ///
 /// Boxed, because otherwise the compiler cannot prove that the future is `Send` (rust-lang/rust#110338).
-pub(super) fn serve<'a>(
-    incoming: Incoming<'a>,
-) -> Pin<Box<dyn Future<Output = Result<ExchangeResponse, Refusal>> + Send + 'a>> {
+pub(super) fn serve(incoming: Incoming<'_>) -> Passing<'_, ExchangeResponse> {
     Box::pin(stack().oneshot(incoming))
 }
 
@@ -72,7 +67,7 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = ExchangeResponse, Error 
         .layer(phase(take_seats))
         // Decides, sends and transforms, perhaps more than once: a retry needs none of the phases above.
         // Boxed, because the state of the phases above would move together with this one, which is the largest.
-        .service(service_fn(|ready| Box::pin(respond(ready)) as Responding<'_>))
+        .service(service_fn(|ready| Box::pin(respond(ready)) as Passing<'_, ExchangeResponse>))
 }
 
 /// The phases of a request that switches protocols. The first three are those of any request, for the same reasons. Such a
