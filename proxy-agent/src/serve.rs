@@ -13,7 +13,9 @@ use ::tunnel::{Batched, Budget, Inbound};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
-use http::{Request, Response};
+use http::{Method, Request, header};
+use kube_wire::Status;
+use kube_wire::status::Reason;
 use ops::drain::Tasks;
 use ops::workers::{self, QueuedAt};
 use protocol::stream::StreamKind;
@@ -25,6 +27,7 @@ use tracing::{Instrument, debug, debug_span};
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
 use crate::offers::{self, Current};
+use crate::refusal::Refusal;
 use placement::Placement;
 
 /// Serves the streams of tunnels, each according to its kind.
@@ -99,6 +102,18 @@ impl Streams {
     }
 }
 
+/// Refuses a stream that the agent does not serve.
+fn refuse(request: &Request<Inbound>, why: String, mut respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+    debug!(why, "stream refused");
+    let refusal = Refusal::from(Status::failure(404, Reason::NotFound, why));
+    let fault = refusal.fault();
+    let (mut response, body) = refusal.into_response(request.headers().get(header::ACCEPT));
+    fault.write(response.headers_mut());
+    let is_head = request.method() == Method::HEAD;
+    let mut stream = respond.send_response(response, is_head)?;
+    if is_head { Ok(()) } else { stream.send_data(body, true) }
+}
+
 /// Completes when the process stops, or when this tunnel must end.
 async fn stopping(tasks: &Tasks, stop: &CancellationToken) {
     tokio::select! {
@@ -111,7 +126,7 @@ async fn stopping(tasks: &Tasks, stop: &CancellationToken) {
 
 impl Shared {
     /// Serves a stream. The future of each kind is boxed, because that of a request has several kilobytes.
-    async fn stream(self: Arc<Self>, request: Request<RecvStream>, mut respond: SendResponse<Bytes>, queued: QueuedAt) {
+    async fn stream(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>, queued: QueuedAt) {
         queued.begun();
         let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
@@ -130,11 +145,10 @@ impl Shared {
                 offers::tell(offers.clone(), request.into_body(), respond, draining.clone()).await
             }
             // A proxy-server opens no such streams, because the agent has not offered the cluster.
-            (Ok(StreamKind::Api(_) | StreamKind::Upgrade(_)), None) | (Err(_), _) => {
-                let mut response = Response::new(());
-                *response.status_mut() = http::StatusCode::NOT_FOUND;
-                respond.send_response(response, true).map(drop)
+            (Ok(StreamKind::Api(cluster) | StreamKind::Upgrade(cluster)), None) => {
+                refuse(&request, format!("this agent does not serve cluster {cluster}"), respond)
             }
+            (Err(unknown), _) => refuse(&request, unknown.to_string(), respond),
         };
         if let Err(error) = result {
             debug!(%error, "stream ended early");

@@ -188,6 +188,19 @@ async fn a_cluster_that_is_not_served_may_be_served_soon() {
     assert_eq!(agent.ask(Ask::get("/api/v1/nodes")).await.code, 503);
 }
 
+/// No proxy-server opens such a stream.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_no_kind_is_refused() {
+    let agent = Scripted::new().await;
+    let answer = agent.ask(Ask::get("/api/v1/nodes").of("-")).await;
+    assert_eq!(answer.headers["x-atoll-fault"], "client");
+    let (code, reason, message) = answer.refusal();
+    assert_eq!((code, &*reason, &*message), (404, "NotFound", "the cluster name of the stream is invalid"));
+    // The response to HEAD has no body.
+    let answer = agent.ask(Ask::new("HEAD", "/api/v1/nodes").of("-")).await;
+    assert_eq!((answer.code, answer.body.len()), (404, 0));
+}
+
 /// On a host without admission policies, the agent itself refuses the statuses that direct the host's control plane.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_directs_the_host_is_refused_without_policies() {
