@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, header};
 use kube_wire::Status;
 use kube_wire::gvr::{GroupKind, GroupResource};
-use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
-use kube_wire::status::{CauseType, FieldError, TryAgain};
+use kube_wire::status::{CauseType, FieldError, TryAgain, http_response};
 use protocol::Fault;
 use rewrite::request::Reason;
 
@@ -175,22 +174,10 @@ impl Refusal {
 
     /// The response in the media type that the client accepts, as kube-apiserver would send it.
     pub(crate) fn into_response(self, accept: Option<&HeaderValue>) -> (Response<()>, Bytes) {
-        let status = self.into_status();
-        let accept = accept.and_then(|accept| accept.to_str().ok());
-        let (media_type, body) = match Accept::parse(accept).status_format() {
-            StatusFormat::Json => (JSON, status.to_json()),
-            StatusFormat::Protobuf => (PROTOBUF, status.to_protobuf()),
-        };
-        let mut response = Response::new(());
-        *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers: &mut HeaderMap = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        if let Some(seconds) = status.retry_after() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        (response, Bytes::from(body))
+        let (mut head, body) = http_response(&self.into_status(), accept).into_parts();
+        // `h2` does not add it.
+        head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        (Response::from_parts(head, ()), Bytes::from(body))
     }
 
     /// The Status that the client gets.

@@ -1,11 +1,10 @@
 //! All refusals of an endpoint, and the only place that turns them into a `metav1.Status`.
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response};
 use kube_wire::Status;
-use kube_wire::media::{Accept, JSON, PROTOBUF, StatusFormat};
 use kube_wire::request_info::is_health_check;
-use kube_wire::status::{Reason, TOO_MANY_REQUESTS, TryAgain};
+use kube_wire::status::{Reason, TOO_MANY_REQUESTS, TryAgain, http_response};
 use ops::tls::ClientCertificateError;
 use protocol::Fault;
 
@@ -68,21 +67,7 @@ impl Refusal {
 
     /// In the media type that the client accepts, like a response of kube-apiserver.
     pub(super) fn into_response(self, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
-        let status = self.status();
-        let accept = accept.and_then(|accept| accept.to_str().ok());
-        let (media_type, body) = match Accept::parse(accept).status_format() {
-            StatusFormat::Json => (JSON, status.to_json()),
-            StatusFormat::Protobuf => (PROTOBUF, status.to_protobuf()),
-        };
-        let mut response = Response::new(ResponseBody::Whole(Some(Bytes::from(body))));
-        *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        if let Some(seconds) = status.retry_after() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
+        http_response(&self.status(), accept).map(|body| ResponseBody::Whole(Some(Bytes::from(body))))
     }
 
     /// Whose fault it is, for the log.
@@ -126,6 +111,7 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{StatusCode, header};
 
     #[test]
     fn a_refusal_by_a_limit_has_a_retry_after() {
