@@ -56,6 +56,12 @@ pub enum UnknownStream {
     Cluster(#[source] InvalidName),
 }
 
+/// Names the cluster of a stream.
+pub fn write_cluster(cluster: &ClusterName, headers: &mut HeaderMap) {
+    let name = HeaderValue::from_str(cluster.as_str()).expect("a DNS label is a header value");
+    headers.insert(CLUSTER, name);
+}
+
 /// Makes the status of a response to an upgrade that does not switch the protocol. A success would mean that it does (RFC
 /// 8441 section 5), so the stream has another status, and a header has the real one. Only the agent may set this header.
 pub fn write_unswitched(status: &mut StatusCode, headers: &mut HeaderMap) {

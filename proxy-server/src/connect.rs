@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -22,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use ops::drain::Tasks;
 use ops::tls::ReadAhead;
 use protocol::NotConnected;
-use protocol::stream::CLUSTER;
+use protocol::stream::write_cluster;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -161,8 +161,7 @@ impl Connect {
         let mut head = Request::new(());
         *head.method_mut() = Method::CONNECT;
         *head.uri_mut() = address.to_string().parse().expect("host:port is an authority");
-        let name = HeaderValue::from_str(cluster.name.as_str()).expect("a DNS label is a header value");
-        head.headers_mut().insert(CLUSTER, name);
+        write_cluster(&cluster.name, head.headers_mut());
         let demand = Demand { cluster: &cluster.name, is_proven: true, unread: 0 };
         let reservation = match self.registry.reserve(&cluster.name, Some(demand)).await {
             Ok(reservation) => reservation,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use protocol::ClusterName;
-use protocol::stream::{CLUSTER, unswitched};
+use protocol::stream::{unswitched, write_cluster};
 use tokio_util::sync::CancellationToken;
 
 use super::admit::{Admitted, Charge};
@@ -117,8 +117,7 @@ fn agent_head(
     *head.headers_mut() = std::mem::take(headers);
     let headers = head.headers_mut();
     headers.remove(header::HOST);
-    let name = HeaderValue::from_str(cluster.as_str()).expect("a DNS label is a header value");
-    headers.insert(CLUSTER, name);
+    write_cluster(cluster, headers);
     if let Some(identity) = identity {
         identity.write(headers);
     }
