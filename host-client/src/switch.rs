@@ -28,8 +28,13 @@ use kubeconfig::Address;
 /// The response to a request to switch protocols.
 #[derive(Debug)]
 pub enum Switched {
-    /// The host has switched protocols (101). The stream carries the bytes after the response.
-    Upgraded(Response<()>, UpgradedStream),
+    /// The host has switched protocols (101).
+    Upgraded {
+        /// The head of its response.
+        head: Response<()>,
+        /// The bytes after it.
+        stream: UpgradedStream,
+    },
     /// Any other response.
     Refused(Response<HostBody>),
 }
@@ -68,7 +73,7 @@ pub(super) async fn switch(
     }
     let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
     let stream = UpgradedStream { io: TokioIo::new(upgraded), _counted: counted };
-    Ok(Switched::Upgraded(response.map(drop), stream))
+    Ok(Switched::Upgraded { head: response.map(drop), stream })
 }
 
 // === impl UpgradedStream ===

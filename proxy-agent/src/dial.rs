@@ -32,6 +32,7 @@ use connect::{Target, establish};
 pub use egress::{Egress, InvalidProxy};
 use error::CONNECT_TIMEOUT;
 pub use error::DialError;
+use register::Established;
 
 /// The interval of name resolution. A proxy-server that is added behind a name gets a tunnel within this time.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -155,12 +156,10 @@ impl Dial {
         route: &Route,
         stop: &CancellationToken,
     ) -> Result<String, DialError> {
-        let (io, acceptance) = tokio::time::timeout(
-            CONNECT_TIMEOUT,
-            establish(&self.tls, &self.egress, (server, target), &self.registration()),
-        )
-        .await
-        .map_err(|_| DialError::Silent)??;
+        let registration = self.registration();
+        let established = establish(&self.tls, &self.egress, server, target, &registration);
+        let established = tokio::time::timeout(CONNECT_TIMEOUT, established).await;
+        let Established { io, acceptance } = established.map_err(|_| DialError::Silent)??;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
         let _up = route.up(acceptance);
         self.streams.clone().serve(io, stop).await.map_err(DialError::Tunnel)

@@ -44,7 +44,7 @@ pub(super) fn exec(request: &ApiRequest<'_>, body: RequestBody) -> Result<Respon
     let has_input = option("stdin").is_some_and(|value| parse_bool(&value));
     let is_terminal = option("tty").is_some_and(|value| parse_bool(&value));
     let simulation = simulate(&pod, &container, &command, has_input, is_terminal);
-    let (response, upgrade) = switch(request, body)?;
+    let Switched { response, upgrade } = switch(request, body)?;
     let tasks = request.api.tasks.clone();
     request.api.tasks.spawn("exec", async move {
         tokio::select! {
@@ -57,8 +57,15 @@ pub(super) fn exec(request: &ApiRequest<'_>, body: RequestBody) -> Result<Respon
     Ok(response)
 }
 
-/// The response 101, and the connection after it.
-fn switch(request: &ApiRequest<'_>, body: RequestBody) -> Result<(Response<Body>, OnUpgrade), Status> {
+/// A request that switches protocols.
+struct Switched {
+    /// The response 101.
+    response: Response<Body>,
+    /// The connection after it.
+    upgrade: OnUpgrade,
+}
+
+fn switch(request: &ApiRequest<'_>, body: RequestBody) -> Result<Switched, Status> {
     let is_websocket = request.header(UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
     let key = request.header(SEC_WEBSOCKET_KEY);
     let (true, Some(key), Some(upgrade)) = (is_websocket, key, body.upgrade()) else {
@@ -80,5 +87,5 @@ fn switch(request: &ApiRequest<'_>, body: RequestBody) -> Result<(Response<Body>
     set(CONNECTION, "Upgrade");
     set(SEC_WEBSOCKET_ACCEPT, &accept(key));
     set(SEC_WEBSOCKET_PROTOCOL, protocol);
-    Ok((response, upgrade))
+    Ok(Switched { response, upgrade })
 }

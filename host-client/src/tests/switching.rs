@@ -39,8 +39,8 @@ async fn bytes_are_forwarded_in_both_directions_after_101() {
         raw
     };
     let (switched, mut raw) = tokio::join!(host.switch(exec()), serve);
-    let Switched::Upgraded(response, mut conversation) = switched.unwrap() else { panic!("refused") };
-    assert_eq!(response.headers()[UPGRADE], "SPDY/3.1");
+    let Switched::Upgraded { head, stream: mut conversation } = switched.unwrap() else { panic!("refused") };
+    assert_eq!(head.headers()[UPGRADE], "SPDY/3.1");
     let mut bytes = [0; 5];
     conversation.read_exact(&mut bytes).await.unwrap();
     assert_eq!(&bytes, b"first");

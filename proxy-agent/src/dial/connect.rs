@@ -3,10 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use ops::tls::ReadAhead;
-use protocol::{Acceptance, Authority, Registration};
+use protocol::{Authority, Registration};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -14,7 +12,7 @@ use tokio_rustls::TlsConnector;
 
 use super::egress::Egress;
 use super::error::DialError;
-use super::register;
+use super::register::{Established, register};
 
 /// The address of a proxy-server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,9 +27,10 @@ pub(super) enum Target {
 pub(super) async fn establish(
     tls: &Arc<ClientConfig>,
     egress: &Egress,
-    (server, target): (&Authority, &Target),
+    server: &Authority,
+    target: &Target,
     registration: &Registration,
-) -> Result<(TokioIo<Upgraded>, Acceptance), DialError> {
+) -> Result<Established, DialError> {
     let socket = match target {
         Target::Address(address) => {
             let connected = TcpStream::connect(address).await;
@@ -45,7 +44,7 @@ pub(super) async fn establish(
         .map_err(|err| DialError::Connect(server.to_string(), std::io::Error::other(err)))?;
     let connector = TlsConnector::from(Arc::clone(tls));
     let stream = connector.connect(name, ReadAhead::new(socket)).await.map_err(DialError::Tls)?;
-    register::register(stream, server, registration).await
+    register(stream, server, registration).await
 }
 
 // === impl Target ===

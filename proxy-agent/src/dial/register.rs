@@ -17,12 +17,19 @@ use super::error::DialError;
 /// The maximum length of a refusal, in bytes.
 const MAX_REFUSAL: usize = 16 * 1024;
 
+/// An established tunnel.
+pub(super) struct Established {
+    pub(super) io: TokioIo<Upgraded>,
+    /// What the proxy-server says about itself.
+    pub(super) acceptance: Acceptance,
+}
+
 /// Registers. Afterwards, the connection is the tunnel.
 pub(super) async fn register<S>(
     stream: S,
     server: &Authority,
     registration: &Registration,
-) -> Result<(TokioIo<Upgraded>, Acceptance), DialError>
+) -> Result<Established, DialError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -47,7 +54,7 @@ where
                 return Err(DialError::Refused { refusal: Refusal::new(RefusalReason::Incompatible, why) });
             }
             let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
-            return Ok((TokioIo::new(upgraded), acceptance));
+            return Ok(Established { io: TokioIo::new(upgraded), acceptance });
         }
         let body = Limited::new(response.into_body(), MAX_REFUSAL).collect().await;
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();

@@ -60,6 +60,14 @@ impl Body {
         }
     }
 
+    /// The number of bytes. That of a stream is not known, and counts as 0.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Stream(_) => 0,
+        }
+    }
+
     /// Whether it can be sent again.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Self::Whole(_))

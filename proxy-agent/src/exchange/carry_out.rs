@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::pin::pin;
 
-use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use tokio::time::sleep;
 
@@ -44,7 +43,7 @@ pub(super) async fn carry_out(
         *findings = decision.findings;
         let plan = decision.plan?;
         call.turn.release_parsed();
-        match attempt(call, plan, findings, (body, &received), commitment).await? {
+        match attempt(call, plan, findings, body, commitment).await? {
             ControlFlow::Break(response) => return Ok(response),
             ControlFlow::Continue(cause) => {
                 call.turn.end();
@@ -62,10 +61,10 @@ async fn attempt(
     call: &mut Call<'_>,
     mut plan: Box<Plan>,
     findings: &Findings,
-    (body, received): (&Body, &Bytes),
+    body: &Body,
     commitment: &Commitment,
 ) -> Result<End<ShownBody>, Refusal> {
-    check_sent(call, &plan.request, received)?;
+    check_sent(call, &plan.request, body.len())?;
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
     let response = send_plan(call, &mut plan).await?;
     settle_overlay(call, std::mem::take(&mut plan.moved), response.status()).await;
@@ -97,12 +96,12 @@ async fn attempt(
         .map(ControlFlow::Break)
 }
 
-/// Checks the body that the host would get. A small patch of a large object becomes a large body.
-fn check_sent(call: &Call<'_>, request: &Request<RequestBody>, received: &Bytes) -> Result<(), Refusal> {
+/// Checks the body that the host would get, after one of `received` bytes. A small patch of a large object becomes a large body.
+fn check_sent(call: &Call<'_>, request: &Request<RequestBody>, received: usize) -> Result<(), Refusal> {
     let sent = request.body().bytes();
     admit_sent(call, &sent)?;
     check_managed_fields(call, &sent)?;
-    call.hold(sent.len().saturating_sub(received.len()))
+    call.hold(sent.len().saturating_sub(received))
 }
 
 /// Sends the request of a plan. If the host responds with 404, the other plan takes its place, if there is one.

@@ -30,10 +30,17 @@ pub(super) struct ExchangeResponse {
 }
 
 /// A request within the limits.
-struct Limited<'a>(Incoming<'a>, RequestInfo<'a>, RequestGuards);
+struct Limited<'a> {
+    incoming: Incoming<'a>,
+    info: RequestInfo<'a>,
+    held: RequestGuards,
+}
 
 /// A request that holds the permits for its response.
-struct WithSeats<'a>(Admitted<'a, Box<Call<'a>>, Body>, Option<Occupied>);
+struct WithSeats<'a> {
+    admitted: Admitted<'a, Box<Call<'a>>, Body>,
+    occupied: Option<Occupied>,
+}
 
 /// A request that passes through phases to a response.
 pub(super) type Passing<'a, R> = Pin<Box<dyn Future<Output = Result<R, Refusal>> + Send + 'a>>;
@@ -94,11 +101,12 @@ async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
     let kind = if incoming.is_upgrade { Kind::Short } else { cost::kind_of(&info) };
     let in_flight = cost::count(cluster, kind)?;
     services.admit(cluster).await?;
-    Ok(Limited(incoming, info, RequestGuards { in_flight, _charge: charge }))
+    Ok(Limited { incoming, info, held: RequestGuards { in_flight, _charge: charge } })
 }
 
 async fn identify(limited: Limited<'_>) -> Result<Admitted<'_, Authenticated<'_>, Inbound>, Refusal> {
-    let Limited(Incoming { services, cluster, headers, body, commitment, record, .. }, info, held) = limited;
+    let Limited { incoming, info, held } = limited;
+    let Incoming { services, cluster, headers, body, commitment, record, .. } = incoming;
     let call = authenticate(services, cluster, info, headers).await?;
     record.identified(call.caller());
     Ok(Admitted { call, body, commitment, record, held })
@@ -129,13 +137,14 @@ async fn receive_body<'a>(
 
 /// Waits for the seats of a response that occupies the host while it streams.
 async fn take_seats<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<WithSeats<'a>, Refusal> {
-    let Some(load) = cost::load_of(&admitted.call.api) else { return Ok(WithSeats(admitted, None)) };
+    let Some(load) = cost::load_of(&admitted.call.api) else { return Ok(WithSeats { admitted, occupied: None }) };
     let occupied = admitted.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
-    Ok(WithSeats(admitted, Some(occupied)))
+    Ok(WithSeats { admitted, occupied: Some(occupied) })
 }
 
 async fn respond(ready: WithSeats<'_>) -> Result<ExchangeResponse, Refusal> {
-    let WithSeats(Admitted { mut call, body, commitment, record, held }, occupied) = ready;
+    let WithSeats { admitted, occupied } = ready;
+    let Admitted { mut call, body, commitment, record, held } = admitted;
     let mut findings = Findings::default();
     let response = carry_out(&mut call, &body, commitment, &mut findings).await;
     let response = response.inspect_err(|_| record.warned(call.shown_warnings(&findings)))?;

@@ -36,7 +36,10 @@ const HANDSHAKE: [HeaderName; 6] = [
 ];
 
 /// The response for the client, with the place of the request among those in flight.
-pub(crate) struct UpgradeResponse(HostResponse, Reservation);
+pub(crate) struct UpgradeResponse {
+    response: HostResponse,
+    in_flight: Reservation,
+}
 
 /// The host's response.
 enum HostResponse {
@@ -58,7 +61,7 @@ pub(super) struct Handshake {
 /// The phase `decide` and `send`: asks the host to switch protocols.
 pub(super) async fn switch(
     admitted: Admitted<'_, Box<Call<'_>>, Inbound>,
-    Handshake { token, headers: handshake }: Handshake,
+    handshake: Handshake,
 ) -> Result<UpgradeResponse, Refusal> {
     // The charge for the head is held until the host has answered, which a pod can delay for long.
     let Admitted { call, body: client, held: RequestGuards { in_flight, _charge }, .. } = admitted;
@@ -73,11 +76,11 @@ pub(super) async fn switch(
     let Plan { mut request, transform, mapping, not_found, .. } = *plan?;
     let headers = request.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, token);
+    headers.insert(header::UPGRADE, handshake.token);
     for name in HANDSHAKE {
         headers.remove(name);
     }
-    for (name, value) in &handshake {
+    for (name, value) in &handshake.headers {
         headers.append(name.clone(), value.clone());
     }
     // A bearer token may come as a WebSocket protocol. `authn` has removed it from the client's list.
@@ -86,16 +89,17 @@ pub(super) async fn switch(
     } else {
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
-    match call.services.host.switch(request).await? {
-        Switched::Upgraded(head, host) => Ok(UpgradeResponse(HostResponse::Upgraded { head, host, client }, in_flight)),
+    let response = match call.services.host.switch(request).await? {
+        Switched::Upgraded { head, stream } => HostResponse::Upgraded { head, host: stream, client },
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);
             let (view, collector) = (call.view(mapping, &findings), call.answer_collector());
             let shown =
                 transform_response(&view, transform, || not_found.status(&call.api), response, collector).await?;
-            Ok(UpgradeResponse(HostResponse::Response(shown), in_flight))
+            HostResponse::Response(shown)
         }
-    }
+    };
+    Ok(UpgradeResponse { response, in_flight })
 }
 
 fn bad_request(why: &str) -> Refusal {
@@ -133,8 +137,8 @@ impl UpgradeResponse {
         queue: &Share,
         record: &mut Record,
     ) -> Result<(), h2::Error> {
-        let Self(answer, _in_flight) = self;
-        match answer {
+        let Self { response, in_flight: _in_flight } = self;
+        match response {
             HostResponse::Upgraded { head, host, client } => {
                 let mut response = Response::new(());
                 // HTTP/2 has no status 101. The response to an accepted extended CONNECT is 200 (RFC 8441 section 5).

@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::route::Routed;
 use super::send::{AgentResponse, Content, Outgoing, Sending};
 use super::until_removed::Lasting;
-use super::upgrade::Upgrade;
+use super::upgrade::{Session, Upgrade};
 use super::upload::Upload;
 use crate::config::Cluster;
 
@@ -94,7 +94,8 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
     let response = match (upgrade, sending) {
         (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {
             let guard = charge.into_guard(&connection, lease, None);
-            upgrade.switch(parts, (inbound, outbound), (guard, connection, end), record.entry.take())
+            let session = Session { inbound, outbound, guard, connection, end };
+            upgrade.switch(parts, session, record.entry.take())
         }
         (upgrade, sending) => {
             let inbound = if upgrade.is_none() { inbound.with_length(length) } else { inbound };

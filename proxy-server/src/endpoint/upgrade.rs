@@ -31,6 +31,20 @@ pub(super) struct Upgrade {
     switched: OnUpgrade,
 }
 
+/// What the bytes after an upgrade need until they end.
+pub(super) struct Session {
+    /// From the agent.
+    pub(super) inbound: Inbound,
+    /// To the agent.
+    pub(super) outbound: SendStream<Bytes>,
+    /// Counts the request.
+    pub(super) guard: ResponseGuard,
+    /// Of the client.
+    pub(super) connection: Arc<Connection>,
+    /// Cancelled when the cluster is removed.
+    pub(super) end: CancellationToken,
+}
+
 /// Whether the client requests another protocol (RFC 9110 section 7.8). `h2c` is not supported.
 fn is_wanted<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
@@ -70,11 +84,11 @@ impl Upgrade {
     pub(super) fn switch(
         self,
         mut parts: response::Parts,
-        (inbound, outbound): (Inbound, SendStream<Bytes>),
-        (guard, connection, end): (ResponseGuard, Arc<Connection>, CancellationToken),
+        session: Session,
         mut entry: Option<Box<Entry>>,
     ) -> Response<ResponseBody> {
         let Self { token, switched, .. } = self;
+        let Session { inbound, outbound, guard, connection, end } = session;
         // Before the task: the client may disconnect before it has switched.
         if let Some(entry) = &mut entry {
             entry.answered(StatusCode::SWITCHING_PROTOCOLS);

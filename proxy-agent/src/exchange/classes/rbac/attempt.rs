@@ -47,17 +47,24 @@ struct Attempt<'a> {
     role_ref: Option<&'a Value>,
 }
 
+/// A ClusterRole that a client writes.
+pub(crate) struct WrittenRole<'a> {
+    /// Its name on the host.
+    pub(crate) host: &'a str,
+    /// Its name in the virtual cluster.
+    pub(crate) name: &'a str,
+    pub(crate) rules: &'a Value,
+    /// Whether it aggregates rules of other roles, which requires all rights.
+    pub(crate) aggregates: bool,
+}
+
 /// Refuses a ClusterRole that grants rights that its writer does not hold.
-///
-/// `host` is its name on the host, and `name` that in the virtual cluster. `aggregates` is whether it aggregates rules
-/// of other roles, which requires all rights.
 pub(crate) async fn may_grant(
     call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
-    (host, name): (&str, &str),
-    rules: &Value,
-    aggregates: bool,
+    role: &WrittenRole<'_>,
 ) -> Result<(), Refusal> {
+    let WrittenRole { host, name, rules, aggregates } = *role;
     if allowed(call, "escalate", "clusterroles", host).await? {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::exchange::api_request::As;
 use crate::exchange::body::Body;
-use crate::exchange::classes::rbac::attempt;
+use crate::exchange::classes::rbac::attempt::{WrittenRole, may_grant};
 use crate::exchange::classes::rbac::try_write::{RESERVED, may_make, new_name, reserved, try_write};
 use crate::exchange::kinds::{group_kind, program};
 use crate::exchange::plan::{Plan, WrittenRbac};
@@ -148,7 +148,8 @@ async fn write_role(
     let host = call.api.host_role(name);
     let aggregates =
         !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null() || roles.aggregates(cluster, name);
-    attempt::may_grant(call, request, (&host, name), &tried.result["rules"], aggregates).await?;
+    let role = WrittenRole { host: &host, name, rules: &tried.result["rules"], aggregates };
+    may_grant(call, request, &role).await?;
     may_make(call, request, &host, tried.is_new).await?;
     upstream::readable(&call.api, &mut tried.request)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None };
