@@ -39,7 +39,7 @@ pub(crate) struct Discovery {
     host: Host,
     customs: Customs,
     definitions: Arc<Definitions>,
-    known: ArcSwapOption<Known>,
+    known: ArcSwapOption<Discovered>,
     served: ArcSwapOption<Served>,
     /// The last read for a look-up. The lock allows one at a time.
     reading: Mutex<Option<LastRead>>,
@@ -55,13 +55,13 @@ struct LastRead {
 }
 
 /// The result of the last read.
-struct Known {
+struct Discovered {
     resources: Resources,
 }
 
 /// How the cluster-scoped custom resources are served, for one generation of the definitions.
 struct Served {
-    known: Arc<Known>,
+    known: Arc<Discovered>,
     definitions: u64,
     renamed: Arc<RenamedKinds>,
     hidden: Arc<BTreeSet<String>>,
@@ -121,7 +121,7 @@ impl Discovery {
 
     async fn read(&self) -> Result<(), DiscoveryError> {
         let resources = timeout(READ_TIMEOUT, read::read(&self.host)).await.map_err(|_| DiscoveryError::Timeout)??;
-        self.known.store(Some(Arc::new(Known { resources })));
+        self.known.store(Some(Arc::new(Discovered { resources })));
         Ok(())
     }
 

@@ -24,14 +24,14 @@ const RECENTLY_DELETED: Duration = Duration::from_secs(60);
 /// All nodes of the host.
 #[derive(Debug, Default)]
 pub struct AllNodes {
-    known: Mutex<Known>,
+    nodes: Mutex<NodeLabels>,
     /// Tells of each node that is new or has other labels.
     changed: watch::Sender<()>,
     synced: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct NodeLabels {
     labels: HashMap<Bytes, Labels>,
     /// Recently deleted nodes, with the time of the deletion, oldest first. `labels` still has their labels.
     recently_deleted: VecDeque<(Instant, Bytes)>,
@@ -84,20 +84,20 @@ impl AllNodes {
         // Every object of the host has a name, so an object without one is not a node.
         let Ok(Node { metadata }) = Node::deserialize(node) else { return };
         let name = Bytes::from(metadata.name);
-        let mut known = lock(&self.known);
-        known.recently_deleted.retain(|(_, deleted)| *deleted != name);
-        while known.recently_deleted.front().is_some_and(|(since, _)| since.elapsed() >= RECENTLY_DELETED) {
-            if let Some((_, gone)) = known.recently_deleted.pop_front() {
-                known.labels.remove(&gone);
-                known.version += 1;
+        let mut nodes = lock(&self.nodes);
+        nodes.recently_deleted.retain(|(_, deleted)| *deleted != name);
+        while nodes.recently_deleted.front().is_some_and(|(since, _)| since.elapsed() >= RECENTLY_DELETED) {
+            if let Some((_, gone)) = nodes.recently_deleted.pop_front() {
+                nodes.labels.remove(&gone);
+                nodes.version += 1;
             }
         }
         if !is_there {
-            known.recently_deleted.push_back((Instant::now(), name));
-        } else if known.labels.get(&name) != Some(&metadata.labels) {
-            known.labels.insert(name, metadata.labels);
-            known.version += 1;
-            drop(known);
+            nodes.recently_deleted.push_back((Instant::now(), name));
+        } else if nodes.labels.get(&name) != Some(&metadata.labels) {
+            nodes.labels.insert(name, metadata.labels);
+            nodes.version += 1;
+            drop(nodes);
             self.changed.send_replace(());
         }
     }
@@ -114,7 +114,7 @@ impl OwnNodes {
     /// The current names of the nodes.
     pub fn names(&self) -> Arc<NodeNames> {
         let mut names = lock(&self.names);
-        let all = lock(&self.all.known);
+        let all = lock(&self.all.nodes);
         if names.0 != all.version {
             let matches = |labels: &Labels| self.selector.matches(|key| labels.get(key).map(String::as_str));
             let own = all.labels.iter().filter(|(_, labels)| matches(labels)).map(|(name, _)| name.clone());

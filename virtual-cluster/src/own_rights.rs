@@ -53,14 +53,14 @@ pub struct OwnRights<A> {
     customs: Customs,
     definitions: Arc<Definitions>,
     /// By the name of the definition. There is an entry for each kind that was written.
-    known: Mutex<HashMap<String, Known>>,
+    rights: Mutex<HashMap<String, WriteRight>>,
     /// A lock for each kind whose role is being created, because the check of the kind's objects may take long.
     creating: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The known state of one kind.
+/// The right to write one kind, as far as the agent knows it.
 #[derive(Clone)]
-struct Known {
+struct WriteRight {
     /// The uid of the definition, which may be deleted and created again.
     uid: Arc<str>,
     /// If the right is missing, the time until which the agent does not try again.
@@ -88,28 +88,28 @@ pub enum MissingRight {
 impl<A: HostApi> OwnRights<A> {
     /// `customs` are the kinds that the configuration lists.
     pub fn new(api: A, customs: Customs, definitions: Arc<Definitions>) -> Self {
-        Self { api, customs, definitions, known: Mutex::default(), creating: Mutex::default() }
+        Self { api, customs, definitions, rights: Mutex::default(), creating: Mutex::default() }
     }
 
     /// Ensures that the agent may write objects of this kind, which has a definition. `scans` limits the number of
     /// kinds whose objects the agent lists at a time.
     pub async fn ensure_write(&self, kind: GroupResource<'_>, scans: &Semaphore) -> Result<(), MissingRight> {
         let name = format!("{}.{}", kind.resource, kind.group);
-        if let Some(known) = self.of(&name) {
-            return known;
+        if let Some(right) = self.of(&name) {
+            return right;
         }
         // This must come before the lock: other clusters may wait for the lock.
         let _scan = scans.acquire().await;
         let creating = Arc::clone(self.creating().entry(name.clone()).or_default());
         let _turn = creating.lock().await;
-        if let Some(known) = self.of(&name) {
-            return known;
+        if let Some(right) = self.of(&name) {
+            return right;
         }
         let definition = HostObject::new(self.api.get(&definition_path(&name)).await?);
         let due_until = self.due(kind, &name, &definition).await?;
         let uid: Arc<str> = definition.text("uid").into();
-        if let Some(known) = self.lock().get_mut(&name).filter(|known| known.uid == uid && known.is_granted()) {
-            known.due_until = due_until;
+        if let Some(right) = self.lock().get_mut(&name).filter(|right| right.uid == uid && right.is_granted()) {
+            right.due_until = due_until;
             return Ok(());
         }
         let role = format!("{PREFIX}{name}");
@@ -126,7 +126,7 @@ impl<A: HostApi> OwnRights<A> {
             );
         }
         let lacking_until = (!is_granted).then(|| Instant::now() + RETRY_AFTER);
-        self.lock().insert(name, Known { uid, lacking_until, due_until });
+        self.lock().insert(name, WriteRight { uid, lacking_until, due_until });
         if is_granted { Ok(()) } else { Err(MissingRight::NotGranted) }
     }
 
@@ -134,7 +134,7 @@ impl<A: HostApi> OwnRights<A> {
         self.creating.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the known state of a kind, after the host has refused a write of it.
+    /// Forgets the right to write a kind, after the host has refused a write of it.
     pub fn forget(&self, kind: GroupResource<'_>) {
         self.lock().remove(&format!("{}.{}", kind.resource, kind.group));
     }
@@ -213,17 +213,17 @@ impl<A: HostApi> OwnRights<A> {
         Ok(Some(until))
     }
 
-    /// The known state of a kind. `None` if it is unknown, or that of an earlier definition of the same name.
+    /// The known right to write a kind. `None` if it is unknown, or that of an earlier definition of the same name.
     fn of(&self, name: &str) -> Option<Result<(), MissingRight>> {
         let uid = self.definitions.uid(name)?;
         let is_of_clusters = self.definitions.is_of_clusters(name)?;
         if !self.customs.of(name, is_of_clusters).is_written() {
             return Some(Err(MissingRight::NotDue));
         }
-        let known = self.lock().get(name).filter(|known| known.uid == uid).cloned()?;
+        let right = self.lock().get(name).filter(|right| right.uid == uid).cloned()?;
         let now = Instant::now();
-        match known.lacking_until {
-            None => known.due_until.is_none_or(|until| now < until).then_some(Ok(())),
+        match right.lacking_until {
+            None => right.due_until.is_none_or(|until| now < until).then_some(Ok(())),
             Some(until) => (now < until).then_some(Err(MissingRight::NotGranted)),
         }
     }
@@ -246,14 +246,14 @@ impl<A: HostApi> OwnRights<A> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, WriteRight>> {
+        self.rights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Known ===
+// === impl WriteRight ===
 
-impl Known {
+impl WriteRight {
     fn is_granted(&self) -> bool {
         self.lacking_until.is_none()
     }

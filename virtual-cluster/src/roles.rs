@@ -7,13 +7,13 @@
 //! One watch serves all clusters. What is *not* here: the check whether a client may write a role (`exchange` in the
 //! agent).
 //!
-//! Reading order: [`Role`], `known` (the roles by their owners), [`Roles`] (the cache), `sum` (computes aggregated
+//! Reading order: [`Role`], `all_roles` (the roles by their owners), [`Roles`] (the cache), `sum` (computes aggregated
 //! rules), [`aggregation`] (writes them to the host), `copies`, `room` (the quota).
 
 pub mod aggregation;
+mod all_roles;
 mod cache;
 mod copies;
-mod known;
 mod path;
 mod role;
 mod room;

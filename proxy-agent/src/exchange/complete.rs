@@ -8,7 +8,7 @@ use kube_wire::Target;
 
 use crate::exchange::attempts::End;
 use crate::exchange::call::Call;
-use crate::exchange::classes::namespaces::apply::{apply_tried, first_apply};
+use crate::exchange::classes::namespaces::apply::{dry_run_applied, first_apply};
 use crate::exchange::classes::namespaces::created::post_create;
 use crate::exchange::classes::namespaces::secured::secured;
 use crate::exchange::classes::rbac::in_force::put_in_force;
@@ -46,12 +46,12 @@ async fn follow(call: &Call<'_>, after: &After, response: Response<HostBody>) ->
             ControlFlow::Continue(cause) => return Ok(ControlFlow::Continue(cause)),
         },
         After::FirstApply(apply) => first_apply(call, apply, response).await?,
-        After::Tried => apply_tried(call, response)?,
+        After::DryRunApply => dry_run_applied(call, response)?,
         After::Labelled(path) => secured(call, path, response).await?,
         After::Nothing => response.map(Upstream::Stream),
-        After::Made => made(response).map(Upstream::Stream),
+        After::Created => created(response).map(Upstream::Stream),
         After::Advertised(advertised) => advertised.cut(response, call.answer_collector()).await?,
-        After::Gone(body) => gone(response, body),
+        After::Removed(body) => removed(response, body),
     };
     Ok(ControlFlow::Break(response))
 }
@@ -74,7 +74,7 @@ fn note_own_write(call: &Call<'_>, status: StatusCode) {
 }
 
 /// The response 201 for an update that created the object for this cluster.
-pub(super) fn made(mut response: Response<HostBody>) -> Response<HostBody> {
+pub(super) fn created(mut response: Response<HostBody>) -> Response<HostBody> {
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::CREATED;
     }
@@ -82,7 +82,7 @@ pub(super) fn made(mut response: Response<HostBody>) -> Response<HostBody> {
 }
 
 /// The response for an object that an update has removed from this cluster.
-fn gone(response: Response<HostBody>, body: &Bytes) -> Response<Upstream> {
+fn removed(response: Response<HostBody>, body: &Bytes) -> Response<Upstream> {
     if response.status().is_success() {
         response.map(|_| Upstream::Whole(body.clone()))
     } else {

@@ -75,13 +75,13 @@ pub(crate) enum After {
     /// A namespace was created for an apply, which follows.
     FirstApply(FirstApply),
     /// A dry run of an apply that would create a namespace.
-    Tried,
+    DryRunApply,
     /// A Service was written, or was refused because one of its node ports is taken.
     NodePorts,
     /// An update of an existing shared object created the object for this cluster.
-    Made,
+    Created,
     /// An update of a shared object removed it from this cluster. Respond with this body.
-    Gone(Bytes),
+    Removed(Bytes),
     /// A document that lists resources: remove those of other clusters.
     Advertised(Advertised),
 }

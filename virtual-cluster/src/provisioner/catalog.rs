@@ -56,7 +56,7 @@ pub(super) enum Event<'a> {
 }
 
 /// The versions of bindings at one point in time.
-pub(super) struct Known(HashMap<String, u64>);
+pub(super) struct BindingVersions(HashMap<String, u64>);
 
 // === impl SharedCatalog ===
 
@@ -150,20 +150,20 @@ impl Catalog {
     }
 
     /// The known versions of the bindings. Call this before reading them.
-    pub(super) fn known(&self, cluster: &ClusterName) -> Known {
+    pub(super) fn versions(&self, cluster: &ClusterName) -> BindingVersions {
         let mirrors = self.0.get(cluster).into_iter().flat_map(|mirrors| &mirrors.by_binding);
-        Known(mirrors.map(|(name, mirror)| (name.clone(), mirror.version)).collect())
+        BindingVersions(mirrors.map(|(name, mirror)| (name.clone(), mirror.version)).collect())
     }
 
     /// Records that the binding was not found. If the watch has delivered it since `known`, it is a new one and stays.
-    pub(super) fn missing(&mut self, cluster: &ClusterName, binding: &str, known: &Known) -> bool {
+    pub(super) fn missing(&mut self, cluster: &ClusterName, binding: &str, known: &BindingVersions) -> bool {
         let Some(mirrors) = self.0.get_mut(cluster) else { return false };
         let version = mirrors.by_binding.get(binding).map(|mirror| mirror.version);
         version.is_some() && version == known.0.get(binding).copied() && mirrors.by_binding.remove(binding).is_some()
     }
 
     /// Records the result of a list of all bindings.
-    pub(super) fn listed(&mut self, cluster: &ClusterName, bindings: &[Binding], known: &Known) {
+    pub(super) fn listed(&mut self, cluster: &ClusterName, bindings: &[Binding], known: &BindingVersions) {
         let gone: Vec<_> =
             known.0.keys().filter(|name| bindings.iter().all(|binding| binding.name != **name)).collect();
         for name in gone {
@@ -268,7 +268,7 @@ mod tests {
         let (cluster, mut catalog) = catalog();
         catalog.tell(&cluster, Event::There(&binding("a", "admin", 5)));
         catalog.complete(&cluster);
-        let known = catalog.known(&cluster);
+        let known = catalog.versions(&cluster);
         // It was read, then changed, then deleted.
         catalog.tell(&cluster, Event::There(&binding("a", "view", 6)));
         assert!(!catalog.read(&cluster, &binding("a", "admin", 5)));
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(catalog.mirror(&cluster, "a"), None);
         // A version that is newer than all delivered ones is a change.
         assert!(catalog.read(&cluster, &binding("a", "edit", 8)));
-        let known = catalog.known(&cluster);
+        let known = catalog.versions(&cluster);
         assert!(catalog.missing(&cluster, "a", &known));
     }
 }

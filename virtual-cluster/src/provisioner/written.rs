@@ -54,7 +54,7 @@ impl<A: HostApi> WrittenBindings<A> {
     /// client may have changed it at the same time, and a deleted one stays in force until its finalizers are gone.
     pub(super) async fn one(&self, cluster: &ClusterName, name: &str) {
         let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return };
-        let known = self.catalog.lock().known(cluster);
+        let known = self.catalog.lock().versions(cluster);
         let mut answer = self.api.read::<Found>(&path).await;
         for _ in 1..READS {
             if answer.as_ref().err().is_none_or(ApiError::is_not_found) {
@@ -84,7 +84,7 @@ impl<A: HostApi> WrittenBindings<A> {
     /// whose names only the host knows.
     pub(super) async fn all(&self, cluster: &ClusterName) {
         let root = HostNamespace::root(cluster);
-        let known = self.catalog.lock().known(cluster);
+        let known = self.catalog.lock().versions(cluster);
         let Some(places) = self.catalog.lock().places(cluster) else { return };
         let listing = async {
             // Only one list of this cluster is in memory at a time.

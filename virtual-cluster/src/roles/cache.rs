@@ -11,7 +11,7 @@ use rewrite::mapping::SharedRoles;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::known::{Known, Owner, owner};
+use super::all_roles::{AllRoles, Owner, owner};
 use super::role::Role;
 use super::room::NoRoom;
 use super::sum::Snapshot;
@@ -22,7 +22,7 @@ use super::{copies, room};
 #[derive(Debug, Default)]
 pub struct Roles {
     /// Locked only to look up or copy references.
-    known: Mutex<Known>,
+    all: Mutex<AllRoles>,
     /// The names of the shared roles, which every request reads.
     names: ArcSwap<SharedRoles>,
     synced: watch::Sender<bool>,
@@ -52,8 +52,8 @@ impl Roles {
 
     /// Whether a role of a virtual cluster is aggregated.
     pub fn aggregates(&self, cluster: &ClusterName, name: &str) -> bool {
-        let known = self.lock();
-        let role = known.own.get(cluster).and_then(|own| own.roles.get(name));
+        let all = self.lock();
+        let role = all.own.get(cluster).and_then(|own| own.roles.get(name));
         role.is_some_and(|role| role.aggregation.is_some())
     }
 
@@ -75,9 +75,9 @@ impl Roles {
     /// Whether a virtual cluster may have a role of this weight, in place of the role with the same name. The known
     /// state may be slightly out of date.
     pub fn has_room(&self, cluster: &ClusterName, name: &str, weight: usize) -> Result<(), NoRoom> {
-        let known = self.lock();
+        let all = self.lock();
         let none = BTreeMap::new();
-        room::check(known.own.get(cluster).map_or(&none, |own| &own.roles), name, weight)
+        room::check(all.own.get(cluster).map_or(&none, |own| &own.roles), name, weight)
     }
 
     /// Creates the copies that this cluster does not have yet. Existing copies stay as the cluster has changed them.
@@ -104,42 +104,42 @@ impl Roles {
     fn put(&self, object: &Value, role: Option<Arc<Role>>) {
         let Some(name) = object["metadata"]["name"].as_str() else { return };
         let owner = owner(object, name);
-        let mut known = self.lock();
-        if !matches!(owner, Some(Owner::Shared(_))) && known.shared.remove(name).is_some() {
-            self.rename(&mut known);
+        let mut all = self.lock();
+        if !matches!(owner, Some(Owner::Shared(_))) && all.shared.remove(name).is_some() {
+            self.rename(&mut all);
         }
         if !matches!(owner, Some(Owner::Copied(_))) {
-            known.copied.remove(name);
+            all.copied.remove(name);
         }
         match owner {
             None => return,
             Some(Owner::Shared(name)) => {
-                set(&mut known.shared, name, role);
-                self.rename(&mut known);
+                set(&mut all.shared, name, role);
+                self.rename(&mut all);
             }
-            Some(Owner::Copied(name)) => set(&mut known.copied, name, role),
+            Some(Owner::Copied(name)) => set(&mut all.copied, name, role),
             Some(Owner::Cluster(cluster, name)) => {
-                let own = known.own.entry(cluster).or_default();
+                let own = all.own.entry(cluster).or_default();
                 set(&mut own.roles, name, role);
                 own.changes += 1;
             }
         }
-        drop(known);
+        drop(all);
         self.changed.send_modify(|changes| *changes += 1);
     }
 
     /// Records a change of shared roles.
-    fn rename(&self, known: &mut Known) {
-        known.changes += 1;
+    fn rename(&self, all: &mut AllRoles) {
+        all.changes += 1;
         let names = self.names.load();
-        if names.len() != known.shared.len() || !known.shared.keys().all(|name| names.contains(name.as_bytes())) {
-            let names = known.shared.keys().map(|name| Bytes::copy_from_slice(name.as_bytes())).collect();
+        if names.len() != all.shared.len() || !all.shared.keys().all(|name| names.contains(name.as_bytes())) {
+            let names = all.shared.keys().map(|name| Bytes::copy_from_slice(name.as_bytes())).collect();
             self.names.store(Arc::new(names));
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, AllRoles> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,7 +12,7 @@ use rewrite::parked::{AUTO_UPDATE, parked};
 use rewrite::request::AGGREGATION_ANNOTATION;
 use serde_json::{Map, Value, json};
 
-use super::known::Known;
+use super::all_roles::AllRoles;
 use super::path::PATH;
 use super::role::Rule;
 
@@ -31,9 +31,9 @@ pub(super) async fn create(api: &impl HostApi, missing: &[Value]) -> Result<(), 
 }
 
 /// The copies to create for this cluster.
-pub(super) fn missing(known: &Known, cluster: &ClusterName) -> Vec<Value> {
-    let has = |name: &String| known.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
-    let missing = known.copied.iter().filter(|(name, _)| !has(name));
+pub(super) fn missing(all: &AllRoles, cluster: &ClusterName) -> Vec<Value> {
+    let has = |name: &String| all.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
+    let missing = all.copied.iter().filter(|(name, _)| !has(name));
     let copies = missing.map(|(name, role)| {
         let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
         labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));

@@ -29,7 +29,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The cache of definitions and of the virtual clusters that have them.
 #[derive(Debug, Default)]
 pub struct Definitions {
-    known: Mutex<Known>,
+    by_name: Mutex<DefinitionsByName>,
     synced: watch::Sender<bool>,
     /// The number of changes.
     changes: watch::Sender<u64>,
@@ -45,7 +45,7 @@ pub struct Hidden {
 }
 
 /// By name, which is `resource.group`.
-type Known = HashMap<String, Definition>;
+type DefinitionsByName = HashMap<String, Definition>;
 
 #[derive(Debug)]
 struct Definition {
@@ -131,8 +131,8 @@ impl Definitions {
 
     /// Definitions that virtual clusters created and that belong to the operator by now.
     pub fn claimed(&self) -> Vec<String> {
-        let known = self.lock();
-        known.iter().filter(|(_, definition)| definition.is_claimed).map(|(name, _)| name.clone()).collect()
+        let definitions = self.lock();
+        definitions.iter().filter(|(_, definition)| definition.is_claimed).map(|(name, _)| name.clone()).collect()
     }
 
     /// The uid of the definition with this name, if there is one.
@@ -165,14 +165,14 @@ impl Definitions {
 
     /// The resources of a group whose definitions belong to other virtual clusters only.
     pub fn hidden_in(&self, group: &str, cluster: &str) -> BTreeSet<String> {
-        let known = self.lock();
-        let hidden = known.iter().filter(|(_, definition)| definition.is_foreign(cluster));
+        let definitions = self.lock();
+        let hidden = definitions.iter().filter(|(_, definition)| definition.is_foreign(cluster));
         let named = hidden.filter_map(|(name, _)| name.split_once('.')).filter(|(_, of)| *of == group);
         named.map(|(resource, _)| resource.to_owned()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, DefinitionsByName> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) async fn apply_namespace(
     if options.dry_run {
         let mut plan = Plan::new(&call.api, tried, transform);
         plan.mapping = call.api.mapping.clone().with_requested_namespace(name.clone());
-        plan.after = After::Tried;
+        plan.after = After::DryRunApply;
         return Ok(plan);
     }
     let tried = send_to_decide(call, tried).await?;
@@ -128,7 +128,7 @@ pub(crate) async fn first_apply(
 }
 
 /// The response to a dry run of such an apply.
-pub(crate) fn apply_tried(call: &Call<'_>, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
+pub(crate) fn dry_run_applied(call: &Call<'_>, response: Response<HostBody>) -> Result<Response<Upstream>, Refusal> {
     if let Some(request) = call.api.info.resource()
         && response.status() == StatusCode::OK
         && let Some(name) = request.path_name()

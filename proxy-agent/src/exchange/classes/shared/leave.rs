@@ -125,7 +125,7 @@ fn leave_to_others(
     if !deletion.is_dry_run() {
         plan.moved.from = live.stored().map(|stored| stored.id.clone());
     }
-    plan.after = After::Gone(gone.to_json().into());
+    plan.after = After::Removed(gone.to_json().into());
     Ok(plan)
 }
 

@@ -155,7 +155,7 @@ async fn join(
         return Err(Status::conflict(request.group_resource(), live.text("name"), OTHERWISE).into());
     }
     let mut plan = put_shared(call, request, path, live, wanted).await?;
-    plan.after = After::Made;
+    plan.after = After::Created;
     Ok(plan)
 }
 

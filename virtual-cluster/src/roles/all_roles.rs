@@ -17,7 +17,7 @@ const BOOTSTRAPPING: (&str, &str) = ("kubernetes.io/bootstrapping", "rbac-defaul
 
 /// All known roles.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct AllRoles {
     pub(super) shared: BTreeMap<String, Arc<Role>>,
     /// The aggregated roles of the API server. Every virtual cluster has a copy of them.
     pub(super) copied: BTreeMap<String, Arc<Role>>,
@@ -43,9 +43,9 @@ pub(super) enum Owner {
     Cluster(ClusterName, String),
 }
 
-// === impl Known ===
+// === impl AllRoles ===
 
-impl Known {
+impl AllRoles {
     /// The version of the roles that a virtual cluster sees; `None` if it has no roles of its own.
     pub(super) fn version(&self, cluster: &ClusterName) -> Option<Version> {
         self.own.get(cluster).map(|own| Version { shared: self.changes, own: own.changes })
