@@ -130,10 +130,10 @@ async fn forever(host: &Host, path: &str, period: Duration) {
         ticks.tick().await;
         let sent = Instant::now();
         let result = get(host, path).await;
-        let said = result.map_or_else(|error| format!("{error:#}"), |bytes| format!("{} bytes", bytes.len()));
+        let outcome = result.map_or_else(|error| format!("{error:#}"), |bytes| format!("{} bytes", bytes.len()));
         let statistics = host.statistics();
         let up: Vec<_> = statistics.servers.iter().map(|server| server.up).collect();
-        println!("{:?} {said} in {:?}, up {up:?}, retries {}", began.elapsed(), sent.elapsed(), statistics.retries);
+        println!("{:?} {outcome} in {:?}, up {up:?}, retries {}", began.elapsed(), sent.elapsed(), statistics.retries);
     }
 }
 

@@ -76,11 +76,11 @@ impl fmt::Display for Received {
             empty if empty.is_empty() => empty,
             value => format!("{separator}{value}"),
         };
-        let asked = &spec["resourceAttributes"];
-        write!(f, "review {}: {} {}", text(&spec["user"]), text(&asked["verb"]), text(&asked["resource"]))?;
-        f.write_str(&part(".", &asked["group"]))?;
-        f.write_str(&part("/", &asked["subresource"]))?;
-        f.write_str(&part(" ", &asked["name"]))?;
-        f.write_str(&part(" in ", &asked["namespace"]))
+        let attributes = &spec["resourceAttributes"];
+        write!(f, "review {}: {} {}", text(&spec["user"]), text(&attributes["verb"]), text(&attributes["resource"]))?;
+        f.write_str(&part(".", &attributes["group"]))?;
+        f.write_str(&part("/", &attributes["subresource"]))?;
+        f.write_str(&part(" ", &attributes["name"]))?;
+        f.write_str(&part(" in ", &attributes["namespace"]))
     }
 }

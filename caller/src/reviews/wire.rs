@@ -123,14 +123,14 @@ pub(super) fn token_user(answer: &[u8]) -> Result<Option<TokenUser>, serde_json:
 /// Whether the action is allowed.
 pub(super) fn decision(answer: &[u8]) -> Result<Decision, serde_json::Error> {
     let Reviewed { status } = serde_json::from_slice::<Reviewed<AccessStatus>>(answer)?;
-    let said = if status.reason.is_empty() { status.evaluation_error } else { status.reason };
+    let reason = if status.reason.is_empty() { status.evaluation_error } else { status.reason };
     // The API requires that not both `denied` and `allowed` are set. If both are, a refusal is the safe choice.
-    let mut end = said.len().min(MAX_REASON);
-    while !said.is_char_boundary(end) {
+    let mut end = reason.len().min(MAX_REASON);
+    while !reason.is_char_boundary(end) {
         end -= 1;
     }
-    let said = &said[..end];
-    Ok(Decision { allowed: status.allowed && !status.denied, reason: Arc::from(said) })
+    let reason = &reason[..end];
+    Ok(Decision { allowed: status.allowed && !status.denied, reason: Arc::from(reason) })
 }
 
 /// The rules.

@@ -67,8 +67,8 @@ async fn a_directory_in_use_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let host = given(dir.path()).await;
     let first = prepare(dir.path(), &host).unwrap();
-    let said = prepare(dir.path(), &host).unwrap_err().to_string();
-    assert!(said.contains("another `atoll demo` uses --dir") && said.contains("--port-base 0"), "{said}");
+    let error = prepare(dir.path(), &host).unwrap_err().to_string();
+    assert!(error.contains("another `atoll demo` uses --dir") && error.contains("--port-base 0"), "{error}");
     drop(first);
     prepare(dir.path(), &host).unwrap();
 }

@@ -49,10 +49,10 @@ pub(super) fn on_create(state: &State, service: &mut Value) -> Result<(), Status
         return Ok(());
     }
     let spec = &mut service["spec"];
-    let asked = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
+    let requested = spec["clusterIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
     let taken: HashSet<&str> =
         state.list(services, None).filter_map(|service| service["spec"]["clusterIP"].as_str()).collect();
-    let address = match asked {
+    let address = match requested {
         Some(address) if address != "None" && taken.contains(address.as_str()) => {
             let detail = "failed to allocate IP: provided IP is already allocated";
             let errors = [FieldError::invalid("spec.clusterIPs", address, detail)];
@@ -86,17 +86,17 @@ fn node_ports(state: &State, name: &str, spec: &mut Value) -> Result<(), Status>
         .collect();
     for (index, port) in spec["ports"].as_array_mut().into_iter().flatten().enumerate() {
         let field = format!("spec.ports[{index}].nodePort");
-        match port["nodePort"].as_u64().filter(|asked| *asked != 0) {
-            Some(asked) if !NODE_PORTS.contains(&asked) => {
+        match port["nodePort"].as_u64().filter(|requested| *requested != 0) {
+            Some(requested) if !NODE_PORTS.contains(&requested) => {
                 let detail = "provided port is not in the valid range. The range of valid ports is 30000-32767";
-                let errors = [FieldError::invalid(field, asked.to_string(), detail)];
+                let errors = [FieldError::invalid(field, requested.to_string(), detail)];
                 return Err(Status::invalid(services.group_kind(), name, &errors));
             }
-            Some(asked) if !taken.insert(asked) => {
+            Some(requested) if !taken.insert(requested) => {
                 let errors = [FieldError {
                     cause: CauseType::Invalid,
                     field,
-                    value: Some(asked.to_string()),
+                    value: Some(requested.to_string()),
                     detail: "provided port is already allocated".to_owned(),
                 }];
                 return Err(Status::invalid(services.group_kind(), name, &errors));

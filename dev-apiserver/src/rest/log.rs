@@ -98,13 +98,13 @@ fn line(number: usize, container: &str, stamp: Option<&str>) -> String {
 }
 
 /// The name of the requested container, or of the only one.
-pub(super) fn container(pod: &Value, asked: Option<&str>) -> Result<String, Status> {
+pub(super) fn container(pod: &Value, requested: Option<&str>) -> Result<String, Status> {
     let lists = ["containers", "initContainers"].map(|field| object::items(&pod["spec"][field]));
     let names: Vec<&str> = lists.into_iter().flatten().filter_map(|container| container["name"].as_str()).collect();
-    match (asked.filter(|asked| !asked.is_empty()), names.as_slice()) {
-        (Some(asked), names) if names.contains(&asked) => Ok(asked.to_owned()),
-        (Some(asked), _) => {
-            Err(Status::bad_request(format!("container {asked} is not valid for pod {}", object::name(pod))))
+    match (requested.filter(|requested| !requested.is_empty()), names.as_slice()) {
+        (Some(requested), names) if names.contains(&requested) => Ok(requested.to_owned()),
+        (Some(requested), _) => {
+            Err(Status::bad_request(format!("container {requested} is not valid for pod {}", object::name(pod))))
         }
         (None, [only]) => Ok((*only).to_owned()),
         (None, names) => {

@@ -64,8 +64,8 @@ impl Shape {
     pub(super) fn requested(request: &ApiRequest<'_>) -> Result<Self, Status> {
         let forms = accepted_forms(request.headers)?;
         let include = match request.query.first("includeObject") {
-            Ok(Some(asked)) if asked == "None" => Include::Nothing,
-            Ok(Some(asked)) if asked == "Object" => Include::Object,
+            Ok(Some(value)) if value == "None" => Include::Nothing,
+            Ok(Some(value)) if value == "Object" => Include::Object,
             _ => Include::Metadata,
         };
         let known = forms.into_iter().find_map(|form| match form {

@@ -91,13 +91,13 @@ pub(crate) fn update(
 /// Checks the uid and the resource version in the new object against the stored one.
 fn check_preconditions(kind: &Kind, found: &Value, object: &Value) -> Result<(), Status> {
     let name = object::name(found);
-    let (asked, live) = (&object["metadata"], &found["metadata"]);
-    if let Some(uid) = asked["uid"].as_str().filter(|uid| !uid.is_empty() && live["uid"] != *uid) {
+    let (requested, live) = (&object["metadata"], &found["metadata"]);
+    if let Some(uid) = requested["uid"].as_str().filter(|uid| !uid.is_empty() && live["uid"] != *uid) {
         let why =
             format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", object::uid(found));
         return Err(Status::conflict(kind.group_resource(), name, &why));
     }
-    let version = asked["resourceVersion"].as_str().filter(|version| !version.is_empty());
+    let version = requested["resourceVersion"].as_str().filter(|version| !version.is_empty());
     if version.is_some_and(|version| live["resourceVersion"] != *version) {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(Status::conflict(kind.group_resource(), name, why));

@@ -56,7 +56,7 @@ pub struct Only<'a> {
 
 /// The parameters of the clauses so far. Clients send a few clauses, but may send tens of thousands.
 #[derive(Default)]
-struct Said<'a> {
+struct SeenParams<'a> {
     first: [Option<&'a str>; 4],
     others: HashSet<&'a str>,
 }
@@ -142,7 +142,7 @@ impl<'a> Accept<'a> {
     fn only(&self, media_type: &str, may_be: impl Fn(&AcceptClause<'a>) -> bool) -> Result<Only<'a>, NotAcceptable> {
         let mut header = String::new();
         let mut forms = Vec::new();
-        let mut said = Said::default();
+        let mut seen = SeenParams::default();
         for clause in self.clauses.iter().filter(|clause| may_be(clause)) {
             let Some(form) = clause.form() else {
                 continue;
@@ -151,7 +151,7 @@ impl<'a> Accept<'a> {
                 forms.push(form);
             }
             // `application/json, */*` would become two equal clauses.
-            if !said.insert(clause.params) {
+            if !seen.insert(clause.params) {
                 continue;
             }
             if !header.is_empty() {
@@ -170,9 +170,9 @@ impl<'a> Accept<'a> {
     }
 }
 
-// === impl Said ===
+// === impl SeenParams ===
 
-impl<'a> Said<'a> {
+impl<'a> SeenParams<'a> {
     /// Whether it is new.
     fn insert(&mut self, params: &'a str) -> bool {
         if self.first.contains(&Some(params)) {

@@ -71,8 +71,8 @@ pub(crate) fn list_transform(
     let options = ListOptions::parse(call.api.info.query())?;
     let watch = options.watch || request.has_watch_prefix();
     Ok(if watch {
-        let asked = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
-        let arrivals = Arrivals::new(Arc::clone(call.api.cluster), asked);
+        let requested = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
+        let arrivals = Arrivals::new(Arc::clone(call.api.cluster), requested);
         let arrivals = if filter == Filter::ByNode { arrivals.of_nodes() } else { arrivals };
         ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
     } else {

@@ -51,7 +51,7 @@ async fn an_unexpected_request_is_reported_with_what_differs() {
     let put = Request::put("/a").header("impersonate-user", "jane").header("if-match", "1");
     assert_eq!(send(&host, put, Some(r#"{"x":2}"#)).await.0, 501);
     let first = report(&script);
-    for said in [
+    for part in [
         "did not expect:\n  PUT /a as jane",
         "it expected:\n  PUT /a as the agent",
         "identity: expected the agent, got jane",
@@ -59,7 +59,7 @@ async fn an_unexpected_request_is_reported_with_what_differs() {
         r#"header if-match: expected [], got ["1"]"#,
         "did not get the request that it expected:\n  PUT /a as the agent",
     ] {
-        assert!(first.contains(said), "{first}");
+        assert!(first.contains(part), "{first}");
     }
     assert_eq!(send(&host, Request::get("/b"), None).await.0, 501);
     assert!(report(&script).contains("GET /b\nit expected nothing more"));

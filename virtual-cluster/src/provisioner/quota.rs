@@ -79,12 +79,12 @@ impl Quota {
             return Ok(());
         }
         let (bindings, content) = catalog.weigh(cluster, binding.as_ref());
-        let said = content.saturating_add(bindings.saturating_mul(OVERHEAD));
-        if said > MAX_BINDING_BYTES {
-            return Err(NoRoom::Bindings(said));
+        let size = content.saturating_add(bindings.saturating_mul(OVERHEAD));
+        if size > MAX_BINDING_BYTES {
+            return Err(NoRoom::Bindings(size));
         }
         let count = bindings.saturating_mul(namespaces);
-        let bytes = said.saturating_mul(namespaces);
+        let bytes = size.saturating_mul(namespaces);
         if count > MAX_COUNT || bytes > MAX_BYTES { Err(NoRoom::Mirrors { count, bytes }) } else { Ok(()) }
     }
 

@@ -160,14 +160,14 @@ impl HostObject {
     /// The same object with all fields of `other` except `metadata` and `status`.
     #[must_use]
     pub fn saying(&self, other: &Value) -> Self {
-        let mut said = Map::new();
+        let mut merged = Map::new();
         for (key, value) in other.as_object().into_iter().flatten() {
             if key != "status" {
-                said.insert(key.clone(), value.clone());
+                merged.insert(key.clone(), value.clone());
             }
         }
-        said.insert("metadata".to_owned(), self.metadata().clone());
-        Self { value: Value::Object(said), stored: self.stored.clone() }
+        merged.insert("metadata".to_owned(), self.metadata().clone());
+        Self { value: Value::Object(merged), stored: self.stored.clone() }
     }
 
     /// Replaces a member of the object.

@@ -118,7 +118,7 @@ fn normal(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<(usize, String)> {
+    fn found(text: &str) -> Vec<(usize, String)> {
         messages(&Source::new(Path::new("virtual-cluster/src/policy.rs"), text))
     }
 
@@ -127,7 +127,7 @@ mod tests {
         let text = "// \"a comment is no message\"\n#[error(\"no agent for {0} here\")]\nf(\"short\",\n  \"one that \\\n     \
                     goes on \\\"so\\\"\");\n#[cfg(test)]\nmod tests { const A: &str = \"a test of a thing\"; }\n";
         let expected = [(2, "no agent for {0} here".to_owned()), (4, "one that goes on \"so\"".to_owned())];
-        assert_eq!(said(text), expected);
+        assert_eq!(found(text), expected);
     }
 
     #[test]

@@ -69,13 +69,13 @@ fn the_other_questions() {
 
 #[test]
 fn cached_reasons_are_truncated() {
-    for (said, length) in
+    for (text, length) in
         [("short", 5), (&*"x".repeat(1 << 20), MAX_REASON), (&*"xy\u{20ac}".repeat(400), MAX_REASON - 2)]
     {
         for key in ["reason", "evaluationError"] {
-            let answer = json!({"status": {"allowed": false, key: said}}).to_string();
+            let answer = json!({"status": {"allowed": false, key: text}}).to_string();
             let reason = decision(answer.as_bytes()).unwrap().reason;
-            assert!(said.starts_with(&*reason) && reason.len() == length, "{}", reason.len());
+            assert!(text.starts_with(&*reason) && reason.len() == length, "{}", reason.len());
         }
     }
 }

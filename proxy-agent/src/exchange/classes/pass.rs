@@ -81,9 +81,9 @@ fn select_nothing(request: &ResourceRequest<'_>, query: &mut Query<'_>) -> Resul
     if request.name().is_some() || schema::kind_of(request.group(), request.resource()).is_none() {
         return Ok(());
     }
-    let asked = query.first("fieldSelector").map_err(|error| Status::bad_request(error.to_string()))?;
-    let comma = if asked.as_ref().is_none_or(|asked| asked.is_empty()) { "" } else { "," };
-    let narrowed = format!("{}{comma}metadata.name={NOBODYS}", asked.unwrap_or_default());
+    let selector = query.first("fieldSelector").map_err(|error| Status::bad_request(error.to_string()))?;
+    let comma = if selector.as_ref().is_none_or(|selector| selector.is_empty()) { "" } else { "," };
+    let narrowed = format!("{}{comma}metadata.name={NOBODYS}", selector.unwrap_or_default());
     query.set("fieldSelector", &narrowed);
     Ok(())
 }

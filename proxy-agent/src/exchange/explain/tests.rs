@@ -35,20 +35,20 @@ fn sent(explanation: &Explanation) -> (&Method, &str, Option<&str>, &Shown) {
 
 #[tokio::test]
 async fn a_list_in_a_namespace_is_the_caller_s() {
-    let said = explained("GET", "/api/v1/namespaces/edge/pods?limit=5", "").await;
+    let explanation = explained("GET", "/api/v1/namespaces/edge/pods?limit=5", "").await;
     let user = Some("vc:ke-beijing:admin");
     let shown = Shown::List(Passing::InNamespaces);
-    assert_eq!(sent(&said), (&Method::GET, "/api/v1/namespaces/edge-ke-beijing/pods?limit=5", user, &shown));
+    assert_eq!(sent(&explanation), (&Method::GET, "/api/v1/namespaces/edge-ke-beijing/pods?limit=5", user, &shown));
     // The namespace is known, so the host decides when the request arrives there.
-    assert_eq!(said.questions, []);
+    assert_eq!(explanation.questions, []);
 }
 
 #[tokio::test]
 async fn nodes_are_reviewed_in_the_root_namespace_and_selected() {
-    let said = explained("GET", "/api/v1/nodes", "").await;
+    let explanation = explained("GET", "/api/v1/nodes", "").await;
     let shown = Shown::List(Passing::Everything);
-    assert_eq!(sent(&said), (&Method::GET, "/api/v1/nodes?labelSelector=location%3Dbeijing", None, &shown));
-    let Question::Access { user, verb, resource, namespace, .. } = &said.questions[0] else { panic!() };
+    assert_eq!(sent(&explanation), (&Method::GET, "/api/v1/nodes?labelSelector=location%3Dbeijing", None, &shown));
+    let Question::Access { user, verb, resource, namespace, .. } = &explanation.questions[0] else { panic!() };
     let found = [user, verb, resource, namespace].map(String::as_str);
     assert_eq!(found, ["vc:ke-beijing:admin", "list", "nodes", "atoll-root-ke-beijing"]);
 }
@@ -61,8 +61,9 @@ async fn shared_cluster_roles_keep_their_names_and_others_are_the_cluster_s() {
         ("view", "vc:ke-beijing:view"),
         ("mine", "vc:ke-beijing:mine"),
     ] {
-        let said = explained("GET", &format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"), "").await;
-        let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
+        let explanation =
+            explained("GET", &format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}"), "").await;
+        let Outcome::Sent(sent) = &explanation.outcome else { panic!("{explanation:?}") };
         assert!(sent.target.replace("%3A", ":").ends_with(&format!("/clusterroles/{host}")), "{}", sent.target);
     }
 }
@@ -87,8 +88,8 @@ async fn the_checked_version_of_rbac_objects_is_written() {
         ("PATCH", path, "application/apply-patch+yaml", "metadata: {name: mine}", Method::PATCH),
         ("PATCH", path, "application/apply-patch+yaml", "rules: []", Method::PATCH),
     ] {
-        let said = explained_as(method, &format!("{target}?fieldManager=a"), media_type, body).await;
-        let Outcome::Sent(sent) = &said.outcome else { panic!("{method} {body}: {said:?}") };
+        let explanation = explained_as(method, &format!("{target}?fieldManager=a"), media_type, body).await;
+        let Outcome::Sent(sent) = &explanation.outcome else { panic!("{method} {body}: {explanation:?}") };
         let written: serde_json::Value = serde_json::from_slice(&sent.body).unwrap();
         assert_eq!((&sent.method, &written["metadata"]["resourceVersion"]), (&sent_as, &"1".into()), "{body}");
     }
@@ -97,19 +98,19 @@ async fn the_checked_version_of_rbac_objects_is_written() {
 #[tokio::test]
 async fn an_object_is_mapped_and_guarded() {
     let pod = r#"{"metadata":{"name":"a","namespace":"edge"},"spec":{"containers":[]}}"#;
-    let said = explained("POST", "/api/v1/namespaces/edge/pods", pod).await;
-    let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
+    let explanation = explained("POST", "/api/v1/namespaces/edge/pods", pod).await;
+    let Outcome::Sent(sent) = &explanation.outcome else { panic!("{explanation:?}") };
     let body: serde_json::Value = serde_json::from_slice(&sent.body).unwrap();
     assert_eq!(body["metadata"]["namespace"], "edge-ke-beijing");
     assert_eq!(body["spec"]["nodeSelector"]["location"], "beijing");
-    let [Question::Access { verb, namespace, .. }] = &said.questions[..] else { panic!("{said:?}") };
+    let [Question::Access { verb, namespace, .. }] = &explanation.questions[..] else { panic!("{explanation:?}") };
     assert_eq!([verb, namespace].map(String::as_str), ["create", "edge-ke-beijing"]);
 }
 
 #[tokio::test]
 async fn a_namespace_is_made_in_the_agent_s_name() {
-    let said = explained("POST", "/api/v1/namespaces", r#"{"metadata":{"name":"edge"}}"#).await;
-    let Outcome::Sent(sent) = &said.outcome else { panic!("{said:?}") };
+    let explanation = explained("POST", "/api/v1/namespaces", r#"{"metadata":{"name":"edge"}}"#).await;
+    let Outcome::Sent(sent) = &explanation.outcome else { panic!("{explanation:?}") };
     assert!(sent.is_namespace_creation && String::from_utf8_lossy(&sent.body).contains("edge-ke-beijing"));
 }
 
@@ -123,8 +124,8 @@ async fn refusals_are_the_agent_s() {
         ("DELETE", "/api/v1/nodes/a", "", 403),
         ("GET", "/metrics", "", 403),
     ] {
-        let said = explained(method, target, body).await;
-        let Outcome::Refused(status) = &said.outcome else { panic!("{method} {target}: {said:?}") };
+        let explanation = explained(method, target, body).await;
+        let Outcome::Refused(status) = &explanation.outcome else { panic!("{method} {target}: {explanation:?}") };
         assert_eq!(status.code, code, "{target}");
     }
 }
@@ -137,8 +138,8 @@ async fn objects_that_act_on_the_whole_host_are_hidden() {
         ("?fieldSelector=metadata.name%21%3Da", "metadata.name!=a,metadata.name=taken.by.somebody.else"),
         ("?fieldSelector=metadata.name%3Da", "metadata.name=a"),
     ] {
-        let said = explained("GET", &format!("{path}{query}"), "").await;
-        let (_, target, _, shown) = sent(&said);
+        let explanation = explained("GET", &format!("{path}{query}"), "").await;
+        let (_, target, _, shown) = sent(&explanation);
         assert_eq!(shown, &Shown::List(Passing::Nothing));
         let target = target.replace("%3D", "=").replace("%21", "!").replace("%2C", ",");
         assert_eq!(target, format!("{path}?fieldSelector={selector}"));
@@ -154,8 +155,8 @@ async fn a_dependency_on_the_host_is_reported() {
         .header(header::CONTENT_TYPE, "application/json-patch+json")
         .body(Bytes::from(patch))
         .unwrap();
-    let said = explain(&config, &"ke-beijing".parse().unwrap(), &caller, request).await.unwrap();
-    assert!(said.depends_on_the_host(), "{said:?}");
+    let explanation = explain(&config, &"ke-beijing".parse().unwrap(), &caller, request).await.unwrap();
+    assert!(explanation.depends_on_the_host(), "{explanation:?}");
 }
 
 #[tokio::test]

@@ -61,8 +61,8 @@ pub(crate) async fn prefer_host_error(
     };
     match dry_run(call, request, destination, body).await {
         // The path has host names and the body virtual names, so the namespaces always differ.
-        Ok(Some(said)) if said.message == MISMATCH => status.into(),
-        Ok(Some(said)) => said.into(),
+        Ok(Some(refusal)) if refusal.message == MISMATCH => status.into(),
+        Ok(Some(refusal)) => refusal.into(),
         Ok(None) => status.into(),
         Err(refusal) => refusal,
     }

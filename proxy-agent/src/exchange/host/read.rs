@@ -51,8 +51,8 @@ pub(crate) async fn refused(
     request: &ResourceRequest<'_>,
     response: Response<HostBody>,
 ) -> Refusal {
-    let said = status_of(call, request, &call.api.mapping, response).await;
-    said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into()
+    let status = status_of(call, request, &call.api.mapping, response).await;
+    status.unwrap_or_else(|| Status::internal_error("the host's response is not a Status")).into()
 }
 
 /// The body of a response.

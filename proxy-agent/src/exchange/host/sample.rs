@@ -424,8 +424,8 @@ mod tests {
     #[test]
     fn checks_after_the_validation_do_not_decide() {
         let webhook = "admission webhook \"a.example.com\"";
-        for said in ["denied the request: no", "does not support dry run"] {
-            assert_eq!(judged(&Status::bad_request(format!("{webhook} {said}"))), Verdict::Passed);
+        for message in ["denied the request: no", "does not support dry run"] {
+            assert_eq!(judged(&Status::bad_request(format!("{webhook} {message}"))), Verdict::Passed);
         }
         let policy = "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no";
         assert_eq!(judged(&forbidden(policy)), Verdict::Passed);

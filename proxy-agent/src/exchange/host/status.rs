@@ -24,6 +24,6 @@ pub(crate) async fn status_of(
     }
     let body = body.ok()?;
     let program = call.api.program(request);
-    let said = status(&call.view(mapping.clone()), &program, encoding(&parts.headers)?, &body);
-    if program.is_of_cluster_bindings() { said.map(as_cluster_binding) } else { said }
+    let status = status(&call.view(mapping.clone()), &program, encoding(&parts.headers)?, &body);
+    if program.is_of_cluster_bindings() { status.map(as_cluster_binding) } else { status }
 }

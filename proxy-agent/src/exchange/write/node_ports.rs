@@ -184,10 +184,12 @@ mod tests {
             "spec": {"ports": [{"port": 80, "protocol": "TCP", "nodePort": 31234}]},
         });
         let json = Some(Encoding::Json);
-        let said = |body: &Value| {
+        let text_for = |body: &Value| {
             warnings(&BTreeSet::from([30080]), json, body.to_string().as_bytes())[0].to_str().unwrap().to_owned()
         };
-        assert!(said(&service).contains("30080 is in use") && said(&service).contains("listen on 31234 instead"));
-        assert!(said(&json!({"kind": "Table"})).contains("listen on another one instead"));
+        assert!(
+            text_for(&service).contains("30080 is in use") && text_for(&service).contains("listen on 31234 instead")
+        );
+        assert!(text_for(&json!({"kind": "Table"})).contains("listen on another one instead"));
     }
 }

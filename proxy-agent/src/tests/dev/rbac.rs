@@ -128,8 +128,8 @@ async fn reviews_say_what_requests_get() {
         let reviews = "/apis/authorization.k8s.io/v1";
         let own = dev.ask(Ask::post(&format!("{reviews}/selfsubjectaccessreviews"), &own).by("jane")).await.expect(201);
         let other = dev.ask(Ask::post(&format!("{reviews}/subjectaccessreviews"), &other)).await.expect(201);
-        let said = [own.json(), other.json()].map(|answer| answer["status"]["allowed"] == true);
-        assert_eq!((code == 200, said), (allowed, [allowed; 2]), "{resource}");
+        let answers = [own.json(), other.json()].map(|answer| answer["status"]["allowed"] == true);
+        assert_eq!((code == 200, answers), (allowed, [allowed; 2]), "{resource}");
     }
     dev.ask(Ask::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({})).by("jane")).await.expect(403);
 }

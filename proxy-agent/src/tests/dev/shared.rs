@@ -118,5 +118,8 @@ async fn a_refusal_has_the_warnings() {
     let yaml = format!("# not JSON\n{}, \"value\": 2}}", class.strip_suffix('}').unwrap());
     let answer = dev.ask(Ask::new("POST", CLASSES).of("hz").typed("application/yaml", yaml)).await.expect(409);
     let warnings = answer.warnings();
-    assert!(matches!(warnings[..], [said] if said.starts_with("299 - ") && said.contains("value")), "{warnings:?}");
+    assert!(
+        matches!(warnings[..], [warning] if warning.starts_with("299 - ") && warning.contains("value")),
+        "{warnings:?}"
+    );
 }

@@ -104,8 +104,8 @@ async fn an_object_waits_until_its_namespace_is_known() {
         } else {
             assert_eq!(shown(&answer.json()), ["edge", "new", "newer"]);
         }
-        let asked = agent.take_received().iter().filter(|received| received.path() == "/api/v1/namespaces").count();
-        assert_eq!(asked, 1, "the answer of the host serves the whole list");
+        let requests = agent.take_received().iter().filter(|received| received.path() == "/api/v1/namespaces").count();
+        assert_eq!(requests, 1, "the answer of the host serves the whole list");
     }
 }
 

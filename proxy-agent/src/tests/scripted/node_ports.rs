@@ -70,7 +70,7 @@ async fn a_taken_port_is_replaced_with_a_warning() {
     assert_eq!(shown["metadata"]["namespace"], "edge");
     let warnings = answer.warnings();
     assert!(
-        matches!(warnings[..], [said] if said.contains("30080 is in use") && said.contains("31234")),
+        matches!(warnings[..], [warning] if warning.contains("30080 is in use") && warning.contains("31234")),
         "{warnings:?}"
     );
 }

@@ -26,7 +26,7 @@ async fn refusals_that_depend_on_the_request_alone() {
     let binding = json!({"kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1",
         "metadata": {"name": "atoll:crb:a"}, "roleRef": {"kind": "Role", "name": "a", "apiGroup": ""}});
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
-    for (ask, code, reason, said) in [
+    for (ask, code, reason, part) in [
         (Ask::get("/metrics"), 403, "Forbidden", "/metrics"),
         (Ask::delete("/api/v1/nodes/beijing-1"), 403, "Forbidden", "nodes belong to the operator"),
         (Ask::delete("/api/v1/namespaces/kube-system"), 403, "Forbidden", "may not be deleted"),
@@ -68,7 +68,7 @@ async fn refusals_that_depend_on_the_request_alone() {
         let described = format!("{ask:?}");
         let (is_code, is_reason, message) = agent.ask(ask).await.refusal();
         assert_eq!((is_code, &*is_reason), (code, reason), "{described}: {message}");
-        assert!(message.contains(said), "{described}: {message}");
+        assert!(message.contains(part), "{described}: {message}");
         let transcript = agent.transcript();
         let is_own = |line: &String| line.starts_with("review ") || line.contains("/api") && line.starts_with("GET ");
         assert!(transcript.iter().all(is_own), "{transcript:?}");

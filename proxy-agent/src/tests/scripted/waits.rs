@@ -21,7 +21,7 @@ const MAPS: &str = "/api/v1/namespaces/edge/configmaps";
 /// Shortly after its start, the agent does not know the host yet. A client may try again.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_know_the_host_yet_says_so() {
-    for (unknown, path, said) in [
+    for (unknown, path, part) in [
         (Unknown::Namespaces, MAPS, "cluster ke is not served yet"),
         (Unknown::Nodes, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", "the nodes of this cluster"),
         (Unknown::Nodes, "/apis/storage.k8s.io/v1/csinodes", "the nodes of this cluster"),
@@ -35,7 +35,7 @@ async fn an_agent_that_does_not_know_the_host_yet_says_so() {
         let (code, reason, message) = answer.refusal();
         assert_eq!((code, &*reason), (503, "ServiceUnavailable"), "{path}: {message}");
         assert_eq!(answer.headers["retry-after"], "1", "{path}");
-        assert!(message.contains(said), "{path}: {message}");
+        assert!(message.contains(part), "{path}: {message}");
     }
 }
 

@@ -455,12 +455,12 @@ async fn the_way_to_the_rest_of_an_expired_list_is_sealed() {
     let mut expired = Status::expired("the continue parameter is too old");
     expired.metadata.continue_token = plain.to_owned();
     for (encoding, media_type) in [(Encoding::Json, JSON), (Encoding::Protobuf, PROTOBUF)] {
-        let said = match encoding {
+        let text = match encoding {
             Encoding::Json => expired.to_json(),
             _ => expired.to_protobuf(),
         };
         let host = Response::builder().status(StatusCode::GONE).header(header::CONTENT_TYPE, media_type);
-        let host = host.body(Upstream::Whole(said.into())).unwrap();
+        let host = host.body(Upstream::Whole(text.into())).unwrap();
         let (program, filter) = (program_for("", "v1", "pods"), Filter::ByNamespace);
         let list = ResponseTransform::List {
             program,

@@ -39,14 +39,15 @@ fn cluster_wide_bindings_are_called_so() {
         let text = format!(r#"RBAC: allowed by {binding} of ClusterRole "a" to Group "vc:ke:b""#);
         answered(Ruling::Host, &json!({"allowed": true, "reason": text}))["reason"].clone()
     };
-    let said = |binding: &str| json!(format!(r#"RBAC: allowed by {binding} of ClusterRole "a" to Group "vc:ke:b""#));
+    let allowed_by =
+        |binding: &str| json!(format!(r#"RBAC: allowed by {binding} of ClusterRole "a" to Group "vc:ke:b""#));
     for (host, shown) in [
         (r#"RoleBinding "atoll:crb:cluster-admin/edge-ke""#, r#"ClusterRoleBinding "cluster-admin""#),
         (r#"RoleBinding "a/b/atoll-root-ke""#, r#"ClusterRoleBinding "a/b""#),
         (r#"RoleBinding "jane/edge-ke""#, r#"RoleBinding "jane/edge-ke""#),
         (r#"ClusterRoleBinding "system:basic-user""#, r#"ClusterRoleBinding "system:basic-user""#),
     ] {
-        assert_eq!(reason(host), said(shown), "{host}");
+        assert_eq!(reason(host), allowed_by(shown), "{host}");
     }
 }
 

@@ -85,8 +85,8 @@ pub(crate) async fn may_grant(
             return Err(Status::forbidden_because(request.group_resource(), name, sentence).into());
         }
         let role = Attempt { rules: Some(&resources), ..Attempt::of("Role") };
-        if let Some(said) = attempt(call, request, "roles", &role).await? {
-            missing.push_str(not_held(said, request, name)?.trim_end());
+        if let Some(status) = attempt(call, request, "roles", &role).await? {
+            missing.push_str(not_held(status, request, name)?.trim_end());
         }
     }
     if !paths.is_empty() {
@@ -118,8 +118,8 @@ pub(crate) async fn may_bind(
     };
     match attempt(call, request, "rolebindings", &binding).await? {
         None => Ok(()),
-        Some(said) => {
-            let missing = not_held(said, request, name)?;
+        Some(status) => {
+            let missing = not_held(status, request, name)?;
             Err(not_granted(call, request, name, &missing))
         }
     }
@@ -173,22 +173,22 @@ async fn attempt(
             sleep(SETTLING_PAUSE * (tried + 1)).await;
             continue;
         }
-        let said = status_of(call, about, &call.api.mapping, response).await;
-        return Ok(Some(said.unwrap_or_else(|| Status::internal_error("the host's response is not a Status"))));
+        let refusal = status_of(call, about, &call.api.mapping, response).await;
+        return Ok(Some(refusal.unwrap_or_else(|| Status::internal_error("the host's response is not a Status"))));
     }
     unreachable!("the last attempt returns")
 }
 
 /// The rules that the caller does not hold, from the host's refusal. Any other refusal is an error.
-fn not_held(said: Status, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
-    if said.code != 403 {
-        return Err(said.into());
+fn not_held(status: Status, request: &ResourceRequest<'_>, name: &str) -> Result<String, Refusal> {
+    if status.code != 403 {
+        return Err(status.into());
     }
-    if let Some((_, rules)) = said.message.split_once(NOT_HELD) {
+    if let Some((_, rules)) = status.message.split_once(NOT_HELD) {
         return Ok(rules.to_owned());
     }
     // Something else on the host, such as an admission policy, refuses the attempt.
-    let why = said.message.split_once(" is forbidden: ").map_or(&*said.message, |(_, why)| why);
+    let why = status.message.split_once(" is forbidden: ").map_or(&*status.message, |(_, why)| why);
     Err(Status::forbidden_because(request.group_resource(), name, why).into())
 }
 
@@ -209,12 +209,12 @@ fn not_granted(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str, 
 /// its lists.
 fn lacking(held: &Rules, rules: &[&Value]) -> Vec<String> {
     let mut missing = Vec::new();
-    let mut said = HashSet::new();
+    let mut found = HashSet::new();
     for rule in rules {
         let verbs = distinct(&rule["verbs"]);
         for url in distinct(&rule["nonResourceURLs"]) {
             for &verb in &verbs {
-                if held.allow_path(verb, url) || !said.insert((url, verb)) {
+                if held.allow_path(verb, url) || !found.insert((url, verb)) {
                     continue;
                 }
                 if missing.len() == MAX_REPORTED {

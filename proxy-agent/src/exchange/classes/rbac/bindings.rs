@@ -190,10 +190,10 @@ mod tests {
     #[test]
     fn a_binding_is_bounded() {
         let subject = |name: &str| json!({"kind": "User", "name": name});
-        let said = |subjects: Vec<Value>| excess(&json!({"roleRef": {"name": "a"}, "subjects": subjects}));
-        assert_eq!(said(vec![subject("a"); MAX_SUBJECTS]), None);
-        assert!(said(vec![subject("a"); MAX_SUBJECTS + 1]).is_some_and(|said| said.contains("2001 subjects")));
-        assert!(said(vec![subject(&"a".repeat(MAX_BYTES))]).is_some_and(|said| said.contains("bytes")));
+        let excess_of = |subjects: Vec<Value>| excess(&json!({"roleRef": {"name": "a"}, "subjects": subjects}));
+        assert_eq!(excess_of(vec![subject("a"); MAX_SUBJECTS]), None);
+        assert!(excess_of(vec![subject("a"); MAX_SUBJECTS + 1]).is_some_and(|excess| excess.contains("2001 subjects")));
+        assert!(excess_of(vec![subject(&"a".repeat(MAX_BYTES))]).is_some_and(|excess| excess.contains("bytes")));
         assert_eq!(excess(&json!({"roleRef": {"name": "a"}})), None);
     }
 
@@ -201,13 +201,13 @@ mod tests {
     fn a_cluster_role_binding_asks_for_more() {
         let binding =
             |kind: &str, subject: Value| json!({"roleRef": {"kind": kind, "name": "a"}, "subjects": [subject]});
-        let said = |binding: &Value| errors(binding).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let messages = |binding: &Value| errors(binding).iter().map(ToString::to_string).collect::<Vec<_>>();
         let account = |namespace: &str| json!({"kind": "ServiceAccount", "name": "a", "namespace": namespace});
-        assert!(said(&binding("ClusterRole", account("b"))).is_empty());
-        assert!(said(&binding("ClusterRole", json!({"kind": "User", "name": "a"}))).is_empty());
-        assert!(said(&json!({"roleRef": {"kind": "ClusterRole"}})).is_empty());
+        assert!(messages(&binding("ClusterRole", account("b"))).is_empty());
+        assert!(messages(&binding("ClusterRole", json!({"kind": "User", "name": "a"}))).is_empty());
+        assert!(messages(&json!({"roleRef": {"kind": "ClusterRole"}})).is_empty());
         assert_eq!(
-            said(&binding("Role", json!({"kind": "ServiceAccount", "name": "a"}))),
+            messages(&binding("Role", json!({"kind": "ServiceAccount", "name": "a"}))),
             [
                 r#"roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole""#,
                 "subjects[0].namespace: Required value",

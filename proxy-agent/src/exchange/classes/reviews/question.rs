@@ -256,7 +256,7 @@ mod tests {
 
     const KIND: GroupKind<'_> = GroupKind { group: "authorization.k8s.io", kind: "SubjectAccessReview" };
 
-    fn asked(about: About) -> Question {
+    fn expected(about: About) -> Question {
         let groups = Groups { kept: vec!["a".into(), "b".into()], named: 2 };
         Question {
             subject: (about == About::Named).then(|| Subject { user: "eve".into(), groups }),
@@ -296,8 +296,8 @@ mod tests {
         let path = message(&[(1, b"/metrics"), (2, b"get")]);
         let proto = protobuf(&[(1, &resource), (2, &path), (3, b"eve"), (4, b"a"), (4, b"b")]);
         for about in [About::Named, About::Caller] {
-            assert_eq!(read_json(json, about).unwrap(), asked(about));
-            assert_eq!(Question::read(&proto, about, KIND).unwrap(), asked(about));
+            assert_eq!(read_json(json, about).unwrap(), expected(about));
+            assert_eq!(Question::read(&proto, about, KIND).unwrap(), expected(about));
         }
     }
 

@@ -35,10 +35,10 @@ pub(crate) fn settled(ports: &mut Ports, body: &Bytes) -> Option<Bytes> {
 /// The fields of a Service about node ports, as JSON. `None` if it is not a Service.
 pub(crate) fn read(body: &[u8]) -> Option<Value> {
     let envelope = Envelope::decode(body).ok().filter(Envelope::holds_protobuf)?;
-    said(Some(envelope.raw).filter(|_| envelope.kind == "Service")?).ok()
+    fields_as_json(Some(envelope.raw).filter(|_| envelope.kind == "Service")?).ok()
 }
 
-fn said(message: &[u8]) -> Result<Value, WireError> {
+fn fields_as_json(message: &[u8]) -> Result<Value, WireError> {
     let (mut annotations, mut ports, mut health) = (Map::new(), Vec::new(), Value::Null);
     for field in fields(message)? {
         match field.number {
@@ -244,14 +244,14 @@ mod tests {
     #[test]
     fn ports_that_the_host_has_chosen_can_be_read() {
         let body = service(&[(TCP, "30053"), (HEALTH, "30090")], [Some(31053), Some(0)], Some(31090));
-        let said = json!({
+        let expected = json!({
             "metadata": {"annotations": {TCP: "30053", HEALTH: "30090"}},
             "spec": {
                 "ports": [{"port": 53, "protocol": "TCP", "nodePort": 31053}, {"port": 53, "protocol": "UDP"}],
                 "healthCheckNodePort": 31090,
             },
         });
-        assert_eq!(read(&body), Some(said));
+        assert_eq!(read(&body), Some(expected));
         let warned = warnings(&BTreeSet::from([30090]), Some(Encoding::Protobuf), &body);
         let warned = warned[0].to_str().unwrap();
         assert!(warned.contains("30090 is in use") && warned.contains("listen on 31090 instead"), "{warned}");

@@ -39,8 +39,8 @@ pub(crate) async fn by_json_patch(
     if !are_plain(call.api.info.query())? {
         // The agent sends a PUT next. An empty patch gets the host's error for invalid parameters of a patch.
         let upstream = Destination { path, identity: call.api.acts_as(), namespace: None, mapping: &call.api.mapping };
-        if let Some(said) = dry_run(call, request, &upstream, full(Bytes::from_static(b"[]"))).await? {
-            return Err(said.into());
+        if let Some(refusal) = dry_run(call, request, &upstream, full(Bytes::from_static(b"[]"))).await? {
+            return Err(refusal.into());
         }
     }
     let live =

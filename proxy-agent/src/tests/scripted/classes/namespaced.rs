@@ -203,9 +203,9 @@ async fn refusals_of_the_host_are_in_virtual_names() {
                    \"\" in the namespace \"edge-ke\"";
     let reply = Reply::status(403, "Forbidden", message).with_header("warning", "299 - \"edge-ke is old\"");
     let answer = agent.exchange(Ask::get(&format!("{MAPS}/a")), host, reply).await;
-    let (code, _, said) = answer.refusal();
+    let (code, _, message) = answer.refusal();
     assert_eq!(code, 403);
-    assert!(said.contains("User \"admin\"") && said.ends_with("in the namespace \"edge\""), "{said}");
+    assert!(message.contains("User \"admin\"") && message.ends_with("in the namespace \"edge\""), "{message}");
     assert_eq!(answer.warnings(), ["299 - \"edge is old\""]);
 }
 

@@ -172,7 +172,7 @@ async fn the_configured_pod_security_is_enforced() {
     let sent = received.iter().find(|received| received.path() == PATH && received.method == "POST").unwrap();
     assert_eq!(sent.json()["metadata"]["labels"][enforce], "baseline", "{}", sent.json());
     assert_eq!(answer.json()["metadata"]["labels"][enforce], "privileged");
-    assert!(answer.warnings().iter().any(|said| said.contains("baseline")), "{:?}", answer.warnings());
+    assert!(answer.warnings().iter().any(|warning| warning.contains("baseline")), "{:?}", answer.warnings());
 }
 
 /// The index must know a new namespace before the client gets the response, in any form.

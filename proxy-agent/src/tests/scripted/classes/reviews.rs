@@ -25,11 +25,11 @@ async fn a_caller_asks_about_itself_as_itself() {
     let agent = Scripted::new().await;
     for (namespace, host) in [("edge", "edge-ke"), ("", "atoll-root-ke")] {
         let attributes = |namespace: &str| json!({"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": namespace}});
-        let asked = review("SelfSubjectAccessReview", &attributes(namespace));
+        let object = review("SelfSubjectAccessReview", &attributes(namespace));
         let expected = expect("POST", &format!("{AUTHZ}/selfsubjectaccessreviews")).as_user("vc:ke:admin");
         let expected = expected.with("/spec/resourceAttributes/namespace", host);
         let mapped = review("SelfSubjectAccessReview", &attributes(host));
-        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &asked);
+        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
         let answer = agent.exchange(ask, expected, answered(&mapped, true)).await.expect(201).json();
         let shown = &answer["spec"]["resourceAttributes"]["namespace"];
         assert_eq!((shown.as_str().unwrap_or_default(), &answer["status"]["allowed"]), (namespace, &json!(true)));
@@ -68,10 +68,10 @@ async fn a_review_does_not_allow_what_is_refused_later() {
         ("create", "", "namespaces", true),
     ] {
         let spec = json!({"resourceAttributes": {"verb": verb, "group": group, "resource": resource}});
-        let asked = review("SelfSubjectAccessReview", &spec);
+        let object = review("SelfSubjectAccessReview", &spec);
         let expected = expect("POST", &format!("{AUTHZ}/selfsubjectaccessreviews")).as_user("vc:ke:admin");
-        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &asked);
-        let answer = agent.exchange(ask, expected, answered(&asked, true)).await.expect(201).json();
+        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
+        let answer = agent.exchange(ask, expected, answered(&object, true)).await.expect(201).json();
         assert_eq!(answer["status"]["allowed"], allowed, "{verb} {resource}: {answer}");
     }
 }
@@ -81,10 +81,11 @@ async fn a_review_does_not_allow_what_is_refused_later() {
 async fn the_agent_answers_about_paths() {
     let agent = Scripted::new().await;
     for (path, allowed) in [("/metrics", false), ("/openid/v1/jwks", true)] {
-        let asked = review("SelfSubjectAccessReview", &json!({"nonResourceAttributes": {"path": path, "verb": "get"}}));
+        let object =
+            review("SelfSubjectAccessReview", &json!({"nonResourceAttributes": {"path": path, "verb": "get"}}));
         let expected = expect("POST", &format!("{AUTHZ}/selfsubjectaccessreviews")).as_user("vc:ke:admin");
-        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &asked);
-        let answer = agent.exchange(ask, expected, answered(&asked, !allowed)).await.expect(201).json();
+        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
+        let answer = agent.exchange(ask, expected, answered(&object, !allowed)).await.expect(201).json();
         assert_eq!(answer["status"]["allowed"], allowed, "{path}: {answer}");
     }
 }
@@ -94,14 +95,14 @@ async fn the_agent_answers_about_paths() {
 async fn a_token_belongs_to_one_cluster() {
     let agent = Scripted::new().await;
     for (namespace, is_own) in [("edge-ke", true), ("edge-hz", false)] {
-        let asked = json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": "t"}});
-        let mut answer = asked.clone();
+        let object = json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": "t"}});
+        let mut answer = object.clone();
         answer["status"] = json!({"authenticated": true, "user": {
             "username": format!("system:serviceaccount:{namespace}:sa"), "uid": "u",
             "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"],
         }});
         let expected = expect("POST", &format!("{AUTHN}/tokenreviews")).as_agent().with("/spec/token", "t");
-        let ask = Ask::post(&format!("{AUTHN}/tokenreviews"), &asked);
+        let ask = Ask::post(&format!("{AUTHN}/tokenreviews"), &object);
         let status =
             agent.exchange(ask, expected, Reply::json(201, &answer)).await.expect(201).json()["status"].clone();
         assert_eq!(status["authenticated"] == true, is_own, "{status}");

@@ -97,10 +97,10 @@ async fn a_body_that_is_no_object_is_the_hosts_to_refuse() {
     let agent = Scripted::new().await;
     let maps = "/api/v1/namespaces/edge/configmaps";
     let host = expect("POST", "/api/v1/namespaces/edge-ke/configmaps?dryRun=All").as_user(USER);
-    let said = "the object provided is unrecognized (must be of type ConfigMap)";
+    let message = "the object provided is unrecognized (must be of type ConfigMap)";
     let ask = Ask::new("POST", maps).typed("application/json", "{\"metadata\":");
-    let answer = agent.exchange(ask.clone(), host.clone(), Reply::status(400, "BadRequest", said)).await;
-    assert_eq!(answer.refusal().2, said);
+    let answer = agent.exchange(ask.clone(), host.clone(), Reply::status(400, "BadRequest", message)).await;
+    assert_eq!(answer.refusal().2, message);
     // If the host accepts it, the agent does not: it would not know what the host stores.
     let answer = agent.exchange(ask, host, Reply::json(201, &json!({}))).await;
     assert_eq!(answer.refusal().1, "BadRequest");

@@ -42,14 +42,14 @@ pub(crate) async fn delete_instances(
 ) -> Result<(), Refusal> {
     let Some(instances) = Instances::of(definition) else { return Ok(()) };
     let until = Instant::now() + DELETION_TIMEOUT;
-    let mut asked = BTreeSet::new();
+    let mut requested = BTreeSet::new();
     loop {
         let paths = own_instances(call, &instances).await?;
         if paths.is_empty() {
             return Ok(());
         }
         for path in paths {
-            if asked.insert(path.clone()) {
+            if requested.insert(path.clone()) {
                 delete_all(call, request, &path, instances.is_namespaced).await?;
             }
         }
