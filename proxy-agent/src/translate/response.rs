@@ -46,12 +46,7 @@ pub(crate) async fn transform_response(
     let (mut parts, body) = response.into_parts();
     if let ResponseTransform::Proxied(proxied) = &transform {
         proxied.relocate(&mut parts.headers);
-        let is_switching = parts.status == StatusCode::SWITCHING_PROTOCOLS;
-        return if is_switching {
-            Err(switching())
-        } else {
-            Ok(Response::from_parts(parts, ShownBody::verbatim(body)))
-        };
+        return not_switching(Response::from_parts(parts, ShownBody::verbatim(body)));
     }
     warnings(view, &mut parts.headers);
     let encoding = encoding(&parts.headers);
@@ -75,20 +70,10 @@ pub(crate) async fn transform_response(
         }
         _ if failed => ShownBody::verbatim(body),
         ResponseTransform::Verbatim | ResponseTransform::Proxied(_) => ShownBody::verbatim(body),
-        _ if !json => {
-            let media_type = parts.headers.get(header::CONTENT_TYPE).cloned();
-            return Err(Refusal::Unreadable(format!(
-                "its media type is {media_type:?}, which the agent did not request"
-            )));
-        }
+        _ if !json => return Err(not_requested(&parts.headers)),
         ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
-            let shown = if LargeObjectLimits::is_for_another_thread(body.len()) {
-                let (view, body) = (view.clone(), body);
-                Box::pin(collector.apart(move || object(&view, &program, filter, only.as_ref(), &body))).await?
-            } else {
-                collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body))?
-            };
+            let shown = object_in_time(view, program, filter, only, body, collector).await?;
             ShownBody::whole(collector.concat(&shown.ok_or_else(not_found)?)?, &mut parts.headers)
         }
         ResponseTransform::Review { program, filter, answer } => {
@@ -111,10 +96,7 @@ pub(crate) async fn transform_response(
             stream(body, Engine::watch(events, arrivals, bookmarks), &mut parts.headers)?
         }
     };
-    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(switching());
-    }
-    Ok(Response::from_parts(parts, shown))
+    not_switching(Response::from_parts(parts, shown))
 }
 
 /// A failure in JSON, which is a Status.
@@ -156,8 +138,33 @@ async fn failure(
     }
 }
 
-fn switching() -> Refusal {
-    Refusal::Unreadable("it switches protocols without a request to do so".into())
+/// Refuses a response that switches protocols, because the request does not.
+fn not_switching(response: Response<ShownBody>) -> Result<Response<ShownBody>, Refusal> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Refusal::Unreadable("it switches protocols without a request to do so".into()));
+    }
+    Ok(response)
+}
+
+fn not_requested(headers: &HeaderMap) -> Refusal {
+    let media_type = headers.get(header::CONTENT_TYPE);
+    Refusal::Unreadable(format!("its media type is {media_type:?}, which the agent did not request"))
+}
+
+/// The same as [`object`]. Another thread maps an object that would occupy this one for too long.
+async fn object_in_time(
+    view: &View,
+    program: Program,
+    filter: Filter,
+    only: Option<LabelSelector>,
+    body: Bytes,
+    collector: Collector<'_>,
+) -> Result<Option<Vec<Bytes>>, Refusal> {
+    if !LargeObjectLimits::is_for_another_thread(body.len()) {
+        return collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body));
+    }
+    let view = view.clone();
+    Box::pin(collector.apart(move || object(&view, &program, filter, only.as_ref(), &body))).await
 }
 
 /// An object as the client sees it, or the refusal that it does not exist.

@@ -1,6 +1,6 @@
 //! Requests in one namespace: the agent sends them as the caller, so the host's RBAC decides.
 
-use http::Method;
+use http::{Method, Request};
 use kube_wire::media::BodyType;
 use kube_wire::name::SegmentName;
 use kube_wire::{ResourceRequest, Status, Verb};
@@ -25,7 +25,7 @@ use crate::exchange::write::object::received;
 use crate::exchange::write::patch::mapped_patch;
 use crate::refusal::Refusal;
 use crate::translate::{Proxied, ResponseTransform};
-use host_client::empty;
+use host_client::{RequestBody, empty};
 use virtual_cluster::policy;
 
 pub(crate) async fn decide(
@@ -50,7 +50,7 @@ pub(crate) async fn decide(
         let identity = if may_read_to_the_end(call, request, &host).await { As::Agent } else { As::Caller };
         return present(call, request, &namespace, &host, identity, body).await;
     }
-    if matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
+    if is_of_list(request) {
         // The response is an empty list or a watch without events, in the form of the host's version. No user can
         // have rights there, so the agent sends the request with its own identity. It filters all objects, unless
         // the namespace becomes one of this virtual cluster.
@@ -78,7 +78,7 @@ async fn may_read_to_the_end(call: &Undecided<'_>, request: &ResourceRequest<'_>
 /// objects.
 fn nowhere(call: &Undecided<'_>, request: &ResourceRequest<'_>, namespace: &str) -> Result<Box<Plan>, Refusal> {
     // There are no objects to delete. The response to a deletecollection is an empty list, too.
-    if !matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection) {
+    if !is_of_list(request) {
         return Err(no_such(request, namespace).into());
     }
     let segment = SegmentName::new(NOBODYS).expect("a constant segment");
@@ -113,7 +113,7 @@ async fn present(
 ) -> Result<Box<Plan>, Refusal> {
     let path = host_path(request, namespace, host)?;
     let mapping = call.api.mapping.clone().with_requested_namespace(namespace.clone());
-    let mut plan = match planned_at(call, request, (namespace, host), &path, identity, body).await {
+    let mut plan = match planned_at(call, request, Namespace { name: namespace, host }, &path, identity, body).await {
         Ok(plan) => plan,
         Err(refusal) => {
             let upstream = Destination { path: &path, identity, namespace: Some(host), mapping: &mapping };
@@ -124,18 +124,24 @@ async fn present(
     Ok(plan)
 }
 
+/// A namespace, under both of its names.
+#[derive(Clone, Copy)]
+struct Namespace<'n> {
+    name: &'n VirtualNamespace,
+    host: &'n HostNamespace,
+}
+
 async fn planned_at(
     call: &Undecided<'_>,
     request: &ResourceRequest<'_>,
-    (namespace, host): (&VirtualNamespace, &HostNamespace),
+    namespace: Namespace<'_>,
     path: &str,
     identity: As,
     body: &Body,
 ) -> Result<Box<Plan>, Refusal> {
     let hidden = mirrors::hidden(request);
     mirrors::check(request, || received(call, &body.bytes())?.name())?;
-    let listed = matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection);
-    let query = if listed {
+    let query = if is_of_list(request) {
         list_query(call, request, hidden.as_ref())?
     } else {
         call.api.info.query().borrowed().into_owned()
@@ -146,41 +152,25 @@ async fn planned_at(
         Box::pin(learn_node_ports(call, request, path)).await?;
     }
     let mut again = Again::Never;
-    let mut upstream = match body {
+    let mut upstream = if request.verb() == Verb::Patch && !is_opaque(request) {
+        let patched = Box::pin(mapped_patch(call, request, Some(namespace.name), path, &body.bytes())).await?;
+        again = patched.again;
+        patched.request
+    } else if request.verb() == Verb::DeleteCollection && identity == As::Agent {
         // There are no objects to delete, and the response is an empty list.
-        _ if request.verb() == Verb::DeleteCollection && identity == As::Agent => {
-            upstream::request(&call.api, Method::GET, &target, identity, empty())?
-        }
-        // Unchanged, with any method.
-        _ if is_opaque(request) => {
-            upstream::request(&call.api, call.api.info.method().clone(), &target, identity, body.take())?
-        }
-        _ if request.verb() == Verb::Patch => {
-            let patched = Box::pin(mapped_patch(call, request, Some(namespace), path, &body.bytes())).await?;
-            again = patched.again;
-            patched.request
-        }
-        _ => {
-            let body = if request.verb().is_read() {
-                empty()
-            } else {
-                Box::pin(mapped_body(call, request, Some(namespace), &body.bytes())).await?
-            };
-            upstream::request(&call.api, call.api.info.method().clone(), &target, identity, body)?
-        }
-    };
-    let transform = if request.is_proxy() {
-        ResponseTransform::Proxied(Proxied::new(host.as_str(), namespace.as_str()))
-    } else if is_opaque(request) {
-        ResponseTransform::Verbatim
+        upstream::request(&call.api, Method::GET, &target, identity, empty())?
     } else {
-        upstream::readable(&call.api, &mut upstream)?;
-        if listed {
-            list_transform(call, request, program(request), Filter::ByNamespace)?
+        let body = if is_opaque(request) {
+            // Unchanged, with any method.
+            body.take()
+        } else if request.verb().is_read() {
+            empty()
         } else {
-            ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None }
-        }
+            Box::pin(mapped_body(call, request, Some(namespace.name), &body.bytes())).await?
+        };
+        upstream::request(&call.api, call.api.info.method().clone(), &target, identity, body)?
     };
+    let transform = transform(call, request, namespace, &mut upstream)?;
     let mut plan = Plan::with_not_found(&call.api, upstream, transform, NotFound::InNamespace);
     plan.otherwise = projected_fallback(call, request).await?;
     plan.again = again;
@@ -188,4 +178,29 @@ async fn planned_at(
         plan.after = After::NodePorts;
     }
     Ok(plan)
+}
+
+/// Whether the response is a list or a watch.
+fn is_of_list(request: &ResourceRequest<'_>) -> bool {
+    matches!(request.verb(), Verb::List | Verb::Watch | Verb::DeleteCollection)
+}
+
+/// How the response is transformed. Changes the request so that the agent can read the response.
+fn transform(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    namespace: Namespace<'_>,
+    upstream: &mut Request<RequestBody>,
+) -> Result<ResponseTransform, Refusal> {
+    if request.is_proxy() {
+        return Ok(ResponseTransform::Proxied(Proxied::new(namespace.host.as_str(), namespace.name.as_str())));
+    }
+    if is_opaque(request) {
+        return Ok(ResponseTransform::Verbatim);
+    }
+    upstream::readable(&call.api, upstream)?;
+    if is_of_list(request) {
+        return list_transform(call, request, program(request), Filter::ByNamespace);
+    }
+    Ok(ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None })
 }

@@ -38,8 +38,15 @@ pub(crate) enum ShownBody {
 pub(crate) struct Stream<B = Overlaid> {
     upstream: B,
     engine: Engine,
-    out: Coalesce,
+    output: Output,
+}
+
+/// What the client gets.
+struct Output {
+    /// Bytes that the engine has written, and that are not in `ready` yet.
+    collected: Coalesce,
     ready: VecDeque<Bytes>,
+    /// Whether nothing follows `ready`.
     ended: bool,
 }
 
@@ -132,7 +139,7 @@ impl Body for ShownBody {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Pieces(pieces) => pieces.is_empty(),
             Self::Verbatim(body) => body.is_end_stream(),
-            Self::Stream(stream) => stream.ended && stream.ready.is_empty(),
+            Self::Stream(stream) => stream.output.ended && stream.output.ready.is_empty(),
         }
     }
 
@@ -166,91 +173,106 @@ impl Engine {
 
 impl<B: Body<Data = Bytes, Error = HostBodyError> + Unpin> Stream<B> {
     pub(super) fn new(upstream: B, engine: Engine) -> Self {
-        Self { upstream, out: engine.output(), engine, ready: VecDeque::new(), ended: false }
+        let output = Output { collected: engine.output(), ready: VecDeque::new(), ended: false };
+        Self { upstream, engine, output }
     }
 
     pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, TransformError>>> {
         loop {
-            if let Some(bytes) = self.ready.pop_front() {
+            if let Some(bytes) = self.output.ready.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
-            if self.ended {
+            if self.output.ended {
                 return Poll::Ready(None);
             }
-            if let Engine::Watch(watch) = &mut self.engine
-                && let Poll::Ready(error) = watch.poll_late(cx)
-            {
-                self.ended = true;
-                self.ready.extend(error);
-                continue;
+            let continued = match &mut self.engine {
+                Engine::List(list) => ready!(poll_list(list, &mut self.upstream, &mut self.output, cx)),
+                Engine::Watch(watch) => ready!(poll_watch(watch, &mut self.upstream, &mut self.output, cx)),
+            };
+            if let Err(error) = continued {
+                self.output.ended = true;
+                return Poll::Ready(Some(Err(error)));
             }
-            if let Engine::Watch(watch) = &mut self.engine
-                && let Poll::Ready(bookmark) = watch.poll_bookmark(cx)
-            {
-                self.ready.extend(bookmark);
-                continue;
+        }
+    }
+}
+
+/// Maps what the list holds, or else reads the next chunk.
+fn poll_list<B: Body<Data = Bytes, Error = HostBodyError> + Unpin>(
+    list: &mut List,
+    upstream: &mut B,
+    output: &mut Output,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), TransformError>> {
+    if list.is_holding() {
+        return match list.poll(cx, &mut output.collected, &mut output.ready) {
+            Poll::Ready(Err(error)) => {
+                output.ready.clear();
+                Poll::Ready(Err(match error {
+                    ListError::Stream(error) => TransformError::Stream(error),
+                    ListError::Namespace(error) => TransformError::Namespace(error),
+                }))
             }
-            if let Engine::Watch(watch) = &mut self.engine
-                && watch.is_holding()
-            {
-                match ready!(watch.poll(cx, &mut self.out, &mut self.ready)) {
-                    Ok(()) => {}
-                    // None of these events has been sent, so the client gets them again after it reconnects.
-                    Err(WatchError::Exhausted) => {
-                        debug!("watch ended: the cluster's memory for events is used up");
-                        self.ended = true;
-                        self.ready.clear();
-                    }
-                    Err(WatchError::Stream(error)) => {
-                        self.ended = true;
-                        return Poll::Ready(Some(Err(TransformError::Stream(error))));
-                    }
-                }
-                continue;
+            Poll::Pending if output.ready.is_empty() => Poll::Pending,
+            // The bytes that are ready are sent while it waits.
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(())),
+        };
+    }
+    if let Some(chunk) = ready!(poll_chunk(upstream, cx)?) {
+        list.hold(chunk);
+        return Poll::Ready(Ok(()));
+    }
+    output.ended = true;
+    Poll::Ready(list.finish().map_err(TransformError::Stream))
+}
+
+/// Makes the event that is due without the host, maps what the watch holds, or else reads the next chunk.
+fn poll_watch<B: Body<Data = Bytes, Error = HostBodyError> + Unpin>(
+    watch: &mut Watch,
+    upstream: &mut B,
+    output: &mut Output,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), TransformError>> {
+    if let Poll::Ready(error) = watch.poll_late(cx) {
+        output.ended = true;
+        output.ready.extend(error);
+        return Poll::Ready(Ok(()));
+    }
+    if let Poll::Ready(bookmark) = watch.poll_bookmark(cx) {
+        output.ready.extend(bookmark);
+        return Poll::Ready(Ok(()));
+    }
+    if watch.is_holding() {
+        match ready!(watch.poll(cx, &mut output.collected, &mut output.ready)) {
+            Ok(()) => {}
+            // None of these events has been sent, so the client gets them again after it reconnects.
+            Err(WatchError::Exhausted) => {
+                debug!("watch ended: the cluster's memory for events is used up");
+                output.ended = true;
+                output.ready.clear();
             }
-            if let Engine::Watch(watch) = &mut self.engine {
-                watch.sent();
-            }
-            if let Engine::List(list) = &mut self.engine
-                && list.is_holding()
-            {
-                match list.poll(cx, &mut self.out, &mut self.ready) {
-                    Poll::Ready(Err(error)) => {
-                        self.ended = true;
-                        self.ready.clear();
-                        return Poll::Ready(Some(Err(match error {
-                            ListError::Stream(error) => TransformError::Stream(error),
-                            ListError::Namespace(error) => TransformError::Namespace(error),
-                        })));
-                    }
-                    Poll::Pending if self.ready.is_empty() => return Poll::Pending,
-                    Poll::Ready(Ok(())) | Poll::Pending => continue,
-                }
-            }
-            match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    let Ok(chunk) = frame.into_data() else { continue };
-                    match &mut self.engine {
-                        Engine::List(list) => list.hold(chunk),
-                        Engine::Watch(watch) => watch.hold(chunk),
-                    }
-                }
-                Some(Err(error)) => {
-                    self.ended = true;
-                    return Poll::Ready(Some(Err(TransformError::Host(error))));
-                }
-                None => {
-                    self.ended = true;
-                    let finished = match &mut self.engine {
-                        Engine::List(list) => list.finish(),
-                        // A watch may end at any time. The host may cut off a frame, which is then not forwarded.
-                        Engine::Watch(_) => Ok(()),
-                    };
-                    if let Err(error) = finished {
-                        return Poll::Ready(Some(Err(TransformError::Stream(error))));
-                    }
-                }
-            }
+            Err(WatchError::Stream(error)) => return Poll::Ready(Err(TransformError::Stream(error))),
+        }
+        return Poll::Ready(Ok(()));
+    }
+    watch.sent();
+    match ready!(poll_chunk(upstream, cx)?) {
+        Some(chunk) => watch.hold(chunk),
+        // A watch may end at any time. The host may cut off a frame, which is then not forwarded.
+        None => output.ended = true,
+    }
+    Poll::Ready(Ok(()))
+}
+
+/// The next chunk of the host; `None` at the end.
+fn poll_chunk<B: Body<Data = Bytes, Error = HostBodyError> + Unpin>(
+    upstream: &mut B,
+    cx: &mut Context<'_>,
+) -> Poll<Result<Option<Bytes>, TransformError>> {
+    loop {
+        let Some(frame) = ready!(Pin::new(&mut *upstream).poll_frame(cx)) else { return Poll::Ready(Ok(None)) };
+        if let Ok(chunk) = frame.map_err(TransformError::Host)?.into_data() {
+            return Poll::Ready(Ok(Some(chunk)));
         }
     }
 }

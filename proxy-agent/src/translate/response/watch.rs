@@ -14,6 +14,7 @@ use bytes::Bytes;
 use kube_wire::Status;
 use rewrite::sink::Coalesce;
 use rewrite::view::{Arrived, Beginning, StreamError};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::PollSemaphore;
 use tracing::debug;
@@ -52,6 +53,14 @@ enum Pending {
     Names(Wait),
     /// The same, and it waits no longer.
     Resumed,
+}
+
+/// The turn of an event.
+struct Turn {
+    /// The length of the event so far, in bytes.
+    length: usize,
+    /// `None` for a short event.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The work of another thread: it returns the events, and what it has read and written.
@@ -121,29 +130,38 @@ impl Watch {
         out: &mut Coalesce,
         shown: &mut VecDeque<Bytes>,
     ) -> Poll<Result<(), WatchError>> {
-        if let Some(apart) = &mut self.apart {
-            let (events, read) = ready!(apart.as_mut().poll(cx));
-            (self.events, self.apart) = (Some(events), None);
-            let (arrived, pieces) = read.map_err(WatchError::Stream)?;
-            shown.extend(pieces);
-            return Poll::Ready(self.mapped(arrived, shown));
-        }
-        if let Some(Pending::Names(wait)) = &mut self.pending {
-            let are_known = ready!(wait.poll(cx));
-            if let Some(Pending::Names(wait)) = self.pending.replace(Pending::Resumed)
-                && !are_known
-                && let Some(events) = &mut self.events
-            {
-                events.give_up();
-                self.arrivals.miss(wait.into_hiding());
+        if self.apart.is_none() {
+            ready!(self.poll_names(cx));
+            let turn = ready!(self.poll_turn(cx));
+            if let Some(mapped) = self.map_here_or_apart(turn, out, shown) {
+                return Poll::Ready(mapped);
             }
         }
+        self.poll_apart(cx, shown)
+    }
+
+    /// Waits for the names for which an event waits, if one does.
+    fn poll_names(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(Pending::Names(wait)) = &mut self.pending else { return Poll::Ready(()) };
+        let are_known = ready!(wait.poll(cx));
+        if let Some(Pending::Names(wait)) = self.pending.replace(Pending::Resumed)
+            && !are_known
+            && let Some(events) = &mut self.events
+        {
+            events.give_up();
+            self.arrivals.miss(wait.into_hiding());
+        }
+        Poll::Ready(())
+    }
+
+    /// Waits for the turn of a long event. A short one needs none.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         let held = self.held();
         let (length, new) = match &self.pending {
             Some(Pending::Chunk(chunk)) => (held + chunk.len(), chunk.len()),
             _ => (held, held),
         };
-        let turn = if length > LARGE_LENGTH {
+        let permit = if length > LARGE_LENGTH {
             let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.large_objects.slot(new))));
             ready!(slot.as_mut().poll(cx));
             ready!(self.turn.poll_acquire(cx))
@@ -151,6 +169,16 @@ impl Watch {
             None
         };
         self.slot = None;
+        Poll::Ready(Turn { length, permit })
+    }
+
+    /// Maps what is pending. Returns `None` if another thread does so, because the event is too long for this one.
+    fn map_here_or_apart(
+        &mut self,
+        Turn { length, permit }: Turn,
+        out: &mut Coalesce,
+        shown: &mut VecDeque<Bytes>,
+    ) -> Option<Result<(), WatchError>> {
         let chunk = match self.pending.take() {
             Some(Pending::Chunk(chunk)) => Some(chunk),
             _ => None,
@@ -161,19 +189,30 @@ impl Watch {
             && chunk.as_ref().is_none_or(|chunk| events.may_end_in(chunk))
         {
             self.apart = Some(Box::pin(self.large_objects.apart(move || {
-                let (mut out, _turn) = (Coalesce::new(), turn);
+                let (mut out, _permit) = (Coalesce::new(), permit);
                 let read = read(&mut events, chunk.as_ref(), &mut out);
                 (events, read.map(|arrived| (arrived, out.drain().collect())))
             })));
-            return self.poll(cx, out, shown);
+            return None;
         }
-        let arrived = match turn {
-            Some(_turn) => self.large_objects.run(|| read(&mut events, chunk.as_ref(), out)),
+        let arrived = match permit {
+            Some(_permit) => self.large_objects.run(|| read(&mut events, chunk.as_ref(), out)),
             None => read(&mut events, chunk.as_ref(), out),
         };
         self.events = Some(events);
-        let arrived = arrived.map_err(WatchError::Stream)?;
-        shown.extend(out.drain());
+        Some(arrived.map_err(WatchError::Stream).and_then(|arrived| {
+            shown.extend(out.drain());
+            self.mapped(arrived, shown)
+        }))
+    }
+
+    /// Waits for the other thread.
+    fn poll_apart(&mut self, cx: &mut Context<'_>, shown: &mut VecDeque<Bytes>) -> Poll<Result<(), WatchError>> {
+        let Some(apart) = &mut self.apart else { return Poll::Ready(Ok(())) };
+        let (events, read) = ready!(apart.as_mut().poll(cx));
+        (self.events, self.apart) = (Some(events), None);
+        let (arrived, pieces) = read.map_err(WatchError::Stream)?;
+        shown.extend(pieces);
         Poll::Ready(self.mapped(arrived, shown))
     }
 

@@ -119,31 +119,24 @@ pub(crate) async fn apply(
     let mapper = mapper.partial();
     let again = Again::IfNewerThan(live.metadata.resource_version.clone());
     let guarded = live.in_this_version(live.with_guard(&call.api.cluster.guard, manager, parsed(&json)?));
-    if let Some(without) = without_selector(request, &json)
-        && !options.force
-        && live.is_hidden(call)
-        && live.is_owned_by_others(SELECTOR, manager)
-    {
+    let without = without_selector(request, &json)
+        .filter(|_| !options.force && live.is_hidden(call) && live.is_owned_by_others(SELECTOR, manager));
+    if let Some(without) = &without {
         // The host reports any other conflict.
         let without = Bytes::from(without.to_string());
         let without = map_checked(call, request, &call.api.program(request), mapper.clone(), &without).await?;
         resolve::try_apply(call, request, path, without).await?;
-        // Then only the hidden field is taken over, and only in the version that was read.
-        let mapped = map_checked(call, request, &call.api.program(request), mapper, &guarded).await?;
-        let mut query = call.api.info.query().borrowed();
-        query.set("force", "true");
-        let request = upstream::request(
-            &call.api,
-            Method::PATCH,
-            &upstream::target(path, &query),
-            call.api.acts_as(),
-            full(mapped),
-        )?;
-        return Ok(Patched { request, again });
     }
-    let patched =
-        sent_patch(call, path, full(map_checked(call, request, &call.api.program(request), mapper, &guarded).await?))?;
-    Ok(Patched { again, ..patched })
+    let mapped = full(map_checked(call, request, &call.api.program(request), mapper, &guarded).await?);
+    if without.is_none() {
+        return Ok(Patched { again, ..sent_patch(call, path, mapped)? });
+    }
+    // Only the hidden field is taken over, and only in the version that was read.
+    let mut query = call.api.info.query().borrowed();
+    query.set("force", "true");
+    let target = upstream::target(path, &query);
+    let request = upstream::request(&call.api, Method::PATCH, &target, call.api.acts_as(), mapped)?;
+    Ok(Patched { request, again })
 }
 
 /// Adds the name to an object whose labels make it the cluster's, because an apply need not contain the name. The
