@@ -65,8 +65,8 @@ mod tests {
     async fn late_requests_keep_their_scheduled_times() {
         let start = Instant::now();
         let schedule = Schedule::new(start, SECOND, u64::MAX, rate(3));
-        let late = start + SECOND * 9 / 10;
-        let taken: Vec<_> = std::iter::from_fn(|| schedule.take(late)).map(|at| (at - start).as_nanos()).collect();
+        let now = start + SECOND * 9 / 10;
+        let taken: Vec<_> = std::iter::from_fn(|| schedule.take(now)).map(|at| (at - start).as_nanos()).collect();
         assert_eq!(taken, [0, 333_333_333, 666_666_666]);
         assert_eq!(schedule.missed(), 0);
     }

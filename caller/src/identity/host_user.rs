@@ -17,10 +17,10 @@ use super::names::{ANONYMOUS, attempt_group};
 
 /// A user in host names, all of whose parts can be written in HTTP headers. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostUser(Arc<Parts>);
+pub struct HostUser(Arc<Identity>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Parts {
+struct Identity {
     cluster: ClusterName,
     name: String,
     groups: Vec<String>,
@@ -48,13 +48,13 @@ impl HostUser {
     /// The same user with the right to [attempt](super::ATTEMPT) a grant.
     #[must_use]
     pub fn attempting(&self) -> Self {
-        let Parts { cluster, name, groups, uid, extra, .. } = &*self.0;
+        let Identity { cluster, name, groups, uid, extra, .. } = &*self.0;
         let groups: Vec<_> = groups.iter().cloned().chain([attempt_group(cluster)]).collect();
         let headers = headers::of(name, &groups, uid.as_deref(), extra);
         let headers = headers.expect("the user has such headers already, and the group consists of visible ASCII");
         let headers = headers.into_iter().collect();
         let (cluster, name, uid, extra) = (cluster.clone(), name.clone(), uid.clone(), extra.clone());
-        Self(Arc::new(Parts { cluster, name, groups, uid, extra, headers }))
+        Self(Arc::new(Identity { cluster, name, groups, uid, extra, headers }))
     }
 
     /// The name.
@@ -173,7 +173,7 @@ impl HostUser {
     ) -> Result<Self, Inexpressible> {
         let (uid, groups) = (uid.filter(|uid| !uid.is_empty()), groups.ordered);
         let headers = headers::of(&name, &groups, uid.as_deref(), &extra)?.into_iter().collect();
-        Ok(Self(Arc::new(Parts { cluster: mapping.cluster().clone(), name, groups, uid, extra, headers })))
+        Ok(Self(Arc::new(Identity { cluster: mapping.cluster().clone(), name, groups, uid, extra, headers })))
     }
 
     /// Makes this the user of a request: removes all identity headers of the client, and sets ours, as client-go does

@@ -14,7 +14,7 @@ use crate::identity::HostUser;
 pub(crate) struct Key([u8; SHA256_OUTPUT_LEN]);
 
 /// Writes each part after its length, so that two different questions never have the same bytes.
-struct Parts(Context);
+struct Question(Context);
 
 // === impl Key ===
 
@@ -27,18 +27,18 @@ impl Key {
     /// Whether a user is allowed to do something.
     pub(crate) fn of_question(user: &HostUser, attributes: &Attributes<'_>) -> Self {
         let Attributes { verb, group, version, resource, subresource, name, namespace } = attributes;
-        let mut parts = Parts::of_user(user);
-        for part in [verb, group, version, resource, subresource, name, &namespace.as_str()] {
-            parts.text(part);
+        let mut question = Question::of_user(user);
+        for text in [verb, group, version, resource, subresource, name, &namespace.as_str()] {
+            question.text(text);
         }
-        parts.finish()
+        question.finish()
     }
 
     /// All rights of a user in a namespace.
     pub(crate) fn of_rules(user: &HostUser, namespace: &HostNamespace) -> Self {
-        let mut parts = Parts::of_user(user);
-        parts.text(namespace.as_str());
-        parts.finish()
+        let mut question = Question::of_user(user);
+        question.text(namespace.as_str());
+        question.finish()
     }
 
     fn new(digest: &Digest) -> Self {
@@ -46,20 +46,20 @@ impl Key {
     }
 }
 
-// === impl Parts ===
+// === impl Question ===
 
-impl Parts {
+impl Question {
     fn of_user(user: &HostUser) -> Self {
-        let mut parts = Self(Context::new(&SHA256));
-        parts.text(user.name());
-        parts.text(user.uid().unwrap_or_default());
-        parts.texts(user.groups());
-        parts.count(user.extra().len());
+        let mut question = Self(Context::new(&SHA256));
+        question.text(user.name());
+        question.text(user.uid().unwrap_or_default());
+        question.texts(user.groups());
+        question.count(user.extra().len());
         for (key, values) in user.extra() {
-            parts.text(key);
-            parts.texts(values);
+            question.text(key);
+            question.texts(values);
         }
-        parts
+        question
     }
 
     fn texts(&mut self, texts: &[String]) {

@@ -85,15 +85,15 @@ async fn a_worker_is_busy_while_it_works() {
 #[tokio::test]
 async fn connections_avoid_a_worker_that_is_late() {
     let (workers, _threads) = workers(3);
-    let late = |number: usize, seconds| workers.at(number).delay.note(Duration::from_secs(seconds));
+    let delay = |number: usize, seconds| workers.at(number).delay.note(Duration::from_secs(seconds));
     let least = || workers.least().0.id;
     let elsewhere = |number| workers.elsewhere(Some(WorkerId(number))).map(|worker| worker.id);
     assert_eq!((least(), elsewhere(1)), (WorkerId(0), Some(WorkerId(1))));
-    late(0, 2);
+    delay(0, 2);
     assert_eq!((least(), elsewhere(0)), (WorkerId(1), Some(WorkerId(1))));
-    late(1, 1);
+    delay(1, 1);
     assert_eq!((least(), elsewhere(0)), (WorkerId(2), Some(WorkerId(2))));
-    late(2, 3);
+    delay(2, 3);
     // All are late.
     assert_eq!((least(), elsewhere(0)), (WorkerId(0), Some(WorkerId(1))));
     // A connection whose cluster is unknown leaves only a worker that is late.

@@ -39,7 +39,7 @@ pub(super) struct Agent {
 
 /// A request of a client.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct ClientRequest {
     method: String,
     target: String,
     cluster: &'static str,
@@ -58,7 +58,7 @@ enum Content {
 
 /// The response to a client.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ClientResponse {
     pub(super) code: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -116,32 +116,32 @@ impl Agent {
     }
 
     /// Makes a request, and reads the whole response.
-    pub(super) async fn ask(&self, ask: Ask) -> Answer {
-        self.try_ask(ask).await.unwrap()
+    pub(super) async fn send(&self, request: ClientRequest) -> ClientResponse {
+        self.try_send(request).await.unwrap()
     }
 
     /// The same. Fails if the agent resets the stream.
-    pub(super) async fn try_ask(&self, ask: Ask) -> Result<Answer, h2::Error> {
-        Answer::read(self.send(ask).await?).await
+    pub(super) async fn try_send(&self, request: ClientRequest) -> Result<ClientResponse, h2::Error> {
+        ClientResponse::read(self.send_head(request).await?).await
     }
 
     /// Makes a request whose response does not end by itself.
-    pub(super) async fn open(&self, ask: Ask) -> Open {
-        let (head, stream) = self.send(ask).await.unwrap().into_parts();
+    pub(super) async fn open(&self, request: ClientRequest) -> Open {
+        let (head, stream) = self.send_head(request).await.unwrap().into_parts();
         Open::new(&head, stream, None)
     }
 
     /// Makes a request that switches protocols, as the proxy-server does (RFC 8441).
-    pub(super) async fn upgrade(&self, ask: Ask, protocol: &'static str) -> Open {
-        let Waiting { response, stream } = self.begin_upgrade(ask, protocol).await;
+    pub(super) async fn upgrade(&self, request: ClientRequest, protocol: &'static str) -> Open {
+        let Waiting { response, stream } = self.begin_upgrade(request, protocol).await;
         let (head, body) = response.await.unwrap().into_parts();
         Open::new(&head, body, Some(stream))
     }
 
     /// Makes such a request, and does not wait for the response.
-    pub(super) async fn begin_upgrade(&self, ask: Ask, protocol: &'static str) -> Waiting {
+    pub(super) async fn begin_upgrade(&self, request: ClientRequest, protocol: &'static str) -> Waiting {
         let mut tunnel = self.tunnel.clone().ready().await.unwrap();
-        let (mut request, _) = ask.into_request();
+        let (mut request, _) = request.into_request();
         let method = HeaderValue::from_str(request.method().as_str()).unwrap();
         request.headers_mut().insert(METHOD, method);
         *request.method_mut() = Method::CONNECT;
@@ -151,9 +151,9 @@ impl Agent {
     }
 
     /// Makes a request, and does not wait for the response.
-    pub(super) async fn begin(&self, ask: Ask) -> Waiting {
+    pub(super) async fn begin(&self, request: ClientRequest) -> Waiting {
         let mut tunnel = self.tunnel.clone().ready().await.unwrap();
-        let (request, body) = ask.into_request();
+        let (request, body) = request.into_request();
         let is_bodiless = matches!(body, Content::None);
         let (response, mut stream) = tunnel.send_request(request, is_bodiless).unwrap();
         if let Content::Whole(body) = body {
@@ -162,8 +162,8 @@ impl Agent {
         Waiting { response, stream }
     }
 
-    async fn send(&self, ask: Ask) -> Result<http::Response<RecvStream>, h2::Error> {
-        let Waiting { response, stream: _stream } = self.begin(ask).await;
+    async fn send_head(&self, request: ClientRequest) -> Result<http::Response<RecvStream>, h2::Error> {
+        let Waiting { response, stream: _stream } = self.begin(request).await;
         response.await
     }
 }
@@ -186,9 +186,9 @@ async fn connect(streams: &Streams) -> SendRequest<Bytes> {
 
 impl Waiting {
     /// The whole response.
-    pub(super) async fn answer(self) -> Answer {
+    pub(super) async fn response(self) -> ClientResponse {
         let Self { response, stream: _stream } = self;
-        Answer::read(response.await.unwrap()).await.unwrap()
+        ClientResponse::read(response.await.unwrap()).await.unwrap()
     }
 
     /// The client leaves.
@@ -197,9 +197,9 @@ impl Waiting {
     }
 }
 
-// === impl Ask ===
+// === impl ClientRequest ===
 
-impl Ask {
+impl ClientRequest {
     /// A request of an administrator of the virtual cluster `ke`.
     pub(super) fn new(method: &str, target: &str) -> Self {
         Self {
@@ -253,16 +253,16 @@ impl Ask {
     }
 
     pub(super) fn typed(self, media_type: &str, body: impl Into<Bytes>) -> Self {
-        let mut ask = self.header("content-type", media_type);
-        ask.body = Content::Whole(body.into());
-        ask
+        let mut request = self.header("content-type", media_type);
+        request.body = Content::Whole(body.into());
+        request
     }
 
     /// The client announces a body and sends nothing of it.
     pub(super) fn withholding_body(self) -> Self {
-        let mut ask = self.header("content-type", "application/json");
-        ask.body = Content::Withheld;
-        ask
+        let mut request = self.header("content-type", "application/json");
+        request.body = Content::Withheld;
+        request
     }
 
     pub(super) fn of(mut self, cluster: &'static str) -> Self {
@@ -300,9 +300,9 @@ impl Ask {
     }
 }
 
-// === impl Answer ===
+// === impl ClientResponse ===
 
-impl Answer {
+impl ClientResponse {
     async fn read(response: http::Response<RecvStream>) -> Result<Self, h2::Error> {
         let (head, mut stream) = response.into_parts();
         let mut body = BytesMut::new();

@@ -14,7 +14,7 @@ use rewrite::view::Certificate;
 use serde_json::Value;
 use test_host::DevHost;
 
-use super::agent::{Agent, Answer, Ask};
+use super::agent::{Agent, ClientRequest, ClientResponse};
 use crate::config::ProxyAgentConfiguration;
 use crate::exchange::Services;
 use host_client::api::{Api, Change, Reflector, Selection};
@@ -56,8 +56,8 @@ impl Dev {
         Self { agent, operator, _host: dev, _tasks: tasks }
     }
 
-    async fn ask(&self, ask: Ask) -> Answer {
-        self.agent.ask(ask).await
+    async fn send(&self, request: ClientRequest) -> ClientResponse {
+        self.agent.send(request).await
     }
 
     /// The object at a path of the host.
@@ -88,6 +88,6 @@ async fn until_administered(operator: &Api) {
 }
 
 /// The names of the objects in a list.
-fn names(answer: &Answer) -> Vec<Value> {
-    answer.json()["items"].as_array().into_iter().flatten().map(|item| item["metadata"]["name"].clone()).collect()
+fn names(response: &ClientResponse) -> Vec<Value> {
+    response.json()["items"].as_array().into_iter().flatten().map(|item| item["metadata"]["name"].clone()).collect()
 }

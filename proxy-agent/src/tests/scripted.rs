@@ -2,8 +2,8 @@
 
 mod classes;
 mod known;
-mod late;
 mod metrics;
+mod newer_namespaces;
 mod node_ports;
 mod order;
 mod refusals;
@@ -24,7 +24,7 @@ use rewrite::view::Certificate;
 use serde_json::Value;
 use test_host::{Expected, Reply, Script, standing};
 
-use super::agent::{Agent, Answer, Ask};
+use super::agent::{Agent, ClientRequest, ClientResponse};
 use crate::config::ProxyAgentConfiguration;
 use crate::exchange::Services;
 use known::Known;
@@ -123,16 +123,16 @@ impl Scripted {
     }
 
     /// Makes a request for which the host gets exactly one request, besides reviews and discovery.
-    pub(super) async fn exchange(&self, ask: Ask, expected: Expected, reply: Reply) -> Answer {
+    pub(super) async fn exchange(&self, request: ClientRequest, expected: Expected, reply: Reply) -> ClientResponse {
         self.host.on(expected, reply);
-        self.ask(ask).await
+        self.send(request).await
     }
 
     /// Makes a request. The host must have got all that it expects.
-    pub(super) async fn ask(&self, ask: Ask) -> Answer {
-        let answer = self.agent.ask(ask).await;
+    pub(super) async fn send(&self, request: ClientRequest) -> ClientResponse {
+        let response = self.agent.send(request).await;
         self.host.check();
-        answer
+        response
     }
 
     /// Refuses these reviews, as [`Received`](test_host::Received) prints them after `review`.

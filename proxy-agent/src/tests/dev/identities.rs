@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::dev::Dev;
 
-fn who_am_i() -> Ask {
+fn who_am_i() -> ClientRequest {
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
-    Ask::post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review)
+    ClientRequest::post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_sees_its_own_name_and_groups() {
     let dev = Dev::new().await;
-    let user = dev.ask(who_am_i()).await.expect(201).json()["status"]["userInfo"].clone();
+    let user = dev.send(who_am_i()).await.expect(201).json()["status"]["userInfo"].clone();
     assert_eq!(user["username"], "admin");
     let groups = user["groups"].as_array().unwrap();
     assert!(groups.contains(&"system:masters".into()) && groups.contains(&"system:authenticated".into()), "{user}");
@@ -26,16 +26,16 @@ async fn a_service_account_is_of_one_cluster() {
     let dev = Dev::new().await;
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "robot"}});
-    dev.ask(Ask::post(accounts, &account)).await.expect(201);
+    dev.send(ClientRequest::post(accounts, &account)).await.expect(201);
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
-    let answer = dev.ask(Ask::post(&format!("{accounts}/robot/token"), &request)).await.expect(201).json();
-    let bearer = format!("Bearer {}", answer["status"]["token"].as_str().unwrap());
-    let robot = |ask: Ask| ask.by_nobody().header("authorization", &bearer);
-    let user = dev.ask(robot(who_am_i())).await.expect(201).json()["status"]["userInfo"].clone();
+    let response = dev.send(ClientRequest::post(&format!("{accounts}/robot/token"), &request)).await.expect(201).json();
+    let bearer = format!("Bearer {}", response["status"]["token"].as_str().unwrap());
+    let robot = |request: ClientRequest| request.by_nobody().header("authorization", &bearer);
+    let user = dev.send(robot(who_am_i())).await.expect(201).json()["status"]["userInfo"].clone();
     assert_eq!(user["username"], "system:serviceaccount:default:robot");
     assert!(user["groups"].as_array().unwrap().contains(&"system:serviceaccounts:default".into()), "{user}");
-    dev.ask(robot(Ask::get("/api/v1/nodes"))).await.expect(403);
-    dev.ask(robot(Ask::get("/api/v1/nodes")).of("hz")).await.expect(401);
+    dev.send(robot(ClientRequest::get("/api/v1/nodes"))).await.expect(403);
+    dev.send(robot(ClientRequest::get("/api/v1/nodes")).of("hz")).await.expect(401);
 
     let binding = json!({
         "kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "robot"},
@@ -43,26 +43,27 @@ async fn a_service_account_is_of_one_cluster() {
         "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": "default"}],
     });
     let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    let shown = dev.ask(Ask::post(bindings, &binding)).await.expect(201).json();
+    let shown = dev.send(ClientRequest::post(bindings, &binding)).await.expect(201).json();
     assert_eq!(shown["subjects"], binding["subjects"]);
-    dev.ask(robot(Ask::get("/api/v1/namespaces/default/configmaps"))).await.expect(200);
-    dev.ask(robot(Ask::get("/api/v1/namespaces/kube-system/configmaps"))).await.expect(403);
+    dev.send(robot(ClientRequest::get("/api/v1/namespaces/default/configmaps"))).await.expect(200);
+    dev.send(robot(ClientRequest::get("/api/v1/namespaces/kube-system/configmaps"))).await.expect(403);
 }
 
 #[tokio::test(start_paused = true)]
 async fn impersonation_needs_the_right_and_stays_in_the_cluster() {
     let dev = Dev::new().await;
-    let as_jane = |ask: Ask| ask.header("impersonate-user", "jane");
-    let user = dev.ask(as_jane(who_am_i())).await.expect(201).json()["status"]["userInfo"].clone();
+    let as_jane = |request: ClientRequest| request.header("impersonate-user", "jane");
+    let user = dev.send(as_jane(who_am_i())).await.expect(201).json()["status"]["userInfo"].clone();
     assert_eq!(user["username"], "jane");
-    dev.ask(as_jane(Ask::get("/api/v1/nodes"))).await.expect(403);
-    let (code, _, message) = dev.ask(as_jane(who_am_i()).by("eve")).await.refusal();
+    dev.send(as_jane(ClientRequest::get("/api/v1/nodes"))).await.expect(403);
+    let (code, _, message) = dev.send(as_jane(who_am_i()).by("eve")).await.refusal();
     assert_eq!(code, 403);
     assert!(message.contains("User \"eve\" cannot impersonate"), "{message}");
     // The host's own users and groups are other ones.
-    let user = dev.ask(who_am_i().header("impersonate-user", "operator")).await.expect(201).json();
+    let user = dev.send(who_am_i().header("impersonate-user", "operator")).await.expect(201).json();
     assert_eq!(user["status"]["userInfo"]["username"], "operator");
-    let masters =
-        Ask::get("/api/v1/secrets").header("impersonate-user", "x").header("impersonate-group", "system:masters");
-    dev.ask(masters).await.expect(200);
+    let masters = ClientRequest::get("/api/v1/secrets")
+        .header("impersonate-user", "x")
+        .header("impersonate-group", "system:masters");
+    dev.send(masters).await.expect(200);
 }

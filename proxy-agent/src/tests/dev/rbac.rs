@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::dev::Dev;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -24,9 +24,9 @@ impl Dev {
     /// The administrator of `ke` grants this to a user.
     async fn grant(&self, name: &str, user: &str, verbs: &[&str], group: &str, resource: &str) {
         let role = role(name, verbs, group, resource);
-        self.ask(Ask::post(&format!("{RBAC}/clusterroles"), &role)).await.expect(201);
+        self.send(ClientRequest::post(&format!("{RBAC}/clusterroles"), &role)).await.expect(201);
         let binding = binding(name, name, user);
-        self.ask(Ask::post(&format!("{RBAC}/clusterrolebindings"), &binding)).await.expect(201);
+        self.send(ClientRequest::post(&format!("{RBAC}/clusterrolebindings"), &binding)).await.expect(201);
     }
 }
 
@@ -35,30 +35,30 @@ async fn a_right_is_in_force_at_once_and_in_every_namespace() {
     let dev = Dev::new().await;
     let reads = ["/api/v1/configmaps", "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/new/configmaps"];
     for path in reads {
-        let (code, _, message) = dev.ask(Ask::get(path).by("jane")).await.refusal();
+        let (code, _, message) = dev.send(ClientRequest::get(path).by("jane")).await.refusal();
         assert_eq!(code, 403);
         assert!(message.contains("User \"jane\" cannot list resource \"configmaps\""), "{message}");
     }
     dev.grant("reader", "jane", &["get", "list"], "", "configmaps").await;
     let new = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "new"}});
-    dev.ask(Ask::post("/api/v1/namespaces", &new)).await.expect(201);
+    dev.send(ClientRequest::post("/api/v1/namespaces", &new)).await.expect(201);
     for path in reads {
-        dev.ask(Ask::get(path).by("jane")).await.expect(200);
+        dev.send(ClientRequest::get(path).by("jane")).await.expect(200);
         // She is another user in the other cluster.
-        assert_eq!(dev.ask(Ask::get(path).by("jane").of("hz")).await.code, 403);
+        assert_eq!(dev.send(ClientRequest::get(path).by("jane").of("hz")).await.code, 403);
     }
-    dev.ask(Ask::get("/api/v1/secrets").by("jane")).await.expect(403);
+    dev.send(ClientRequest::get("/api/v1/secrets").by("jane")).await.expect(403);
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
-    dev.ask(Ask::post("/api/v1/namespaces/new/configmaps", &map).by("jane")).await.expect(403);
+    dev.send(ClientRequest::post("/api/v1/namespaces/new/configmaps", &map).by("jane")).await.expect(403);
     // The host has no binding that is in force everywhere.
     let on_host = dev.on_host(&format!("{RBAC}/clusterrolebindings/reader")).await;
     assert_eq!(on_host, None);
     let role = dev.on_host(&format!("{RBAC}/clusterroles/vc:ke:reader")).await.unwrap();
     assert_eq!(role["rules"][0]["resources"], json!(["configmaps"]));
 
-    dev.ask(Ask::delete(&format!("{RBAC}/clusterrolebindings/reader"))).await.expect(200);
+    dev.send(ClientRequest::delete(&format!("{RBAC}/clusterrolebindings/reader"))).await.expect(200);
     for path in reads {
-        assert_eq!(dev.ask(Ask::get(path).by("jane")).await.code, 403, "{path}");
+        assert_eq!(dev.send(ClientRequest::get(path).by("jane")).await.code, 403, "{path}");
     }
 }
 
@@ -71,22 +71,22 @@ async fn nobody_grants_more_than_they_have() {
     dev.grant("reader", "jane", &["get"], "", "configmaps").await;
     let roles = format!("{RBAC}/clusterroles");
     let bindings = format!("{RBAC}/clusterrolebindings");
-    dev.ask(Ask::post(&roles, &role("less", &["get"], "", "configmaps")).by("jane")).await.expect(201);
+    dev.send(ClientRequest::post(&roles, &role("less", &["get"], "", "configmaps")).by("jane")).await.expect(201);
     let (code, _, message) =
-        dev.ask(Ask::post(&roles, &role("more", &["get"], "", "secrets")).by("jane")).await.refusal();
+        dev.send(ClientRequest::post(&roles, &role("more", &["get"], "", "secrets")).by("jane")).await.refusal();
     assert_eq!(code, 403);
     assert!(message.contains("is attempting to grant RBAC permissions not currently held"), "{message}");
     assert!(message.contains("\"more\"") && !message.contains("vc:ke"), "{message}");
     let patch = json!([{"op": "add", "path": "/rules/0/resources/-", "value": "secrets"}]);
-    dev.ask(Ask::operations(&format!("{roles}/less"), &patch).by("jane")).await.expect(403);
+    dev.send(ClientRequest::operations(&format!("{roles}/less"), &patch).by("jane")).await.expect(403);
     let merge = json!({"rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]});
-    dev.ask(Ask::merge(&format!("{roles}/less"), &merge).by("jane")).await.expect(403);
+    dev.send(ClientRequest::merge(&format!("{roles}/less"), &merge).by("jane")).await.expect(403);
     let stored = dev.on_host(&format!("{roles}/vc:ke:less")).await.unwrap();
     assert_eq!(stored["rules"], role("", &["get"], "", "configmaps")["rules"], "a refused write stores nothing");
 
-    dev.ask(Ask::post(&bindings, &binding("less", "less", "eve")).by("jane")).await.expect(201);
+    dev.send(ClientRequest::post(&bindings, &binding("less", "less", "eve")).by("jane")).await.expect(201);
     let (code, _, message) =
-        dev.ask(Ask::post(&bindings, &binding("all", "cluster-admin", "jane")).by("jane")).await.refusal();
+        dev.send(ClientRequest::post(&bindings, &binding("all", "cluster-admin", "jane")).by("jane")).await.refusal();
     assert_eq!(code, 403);
     assert!(message.contains("clusterrolebindings.rbac.authorization.k8s.io \"all\" is forbidden"), "{message}");
 }
@@ -98,17 +98,17 @@ async fn roles_and_bindings_are_patched_and_deleted() {
     dev.grant("reader", "jane", &["get", "list"], "", "configmaps").await;
     let path = format!("{RBAC}/clusterrolebindings/reader");
     let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}]);
-    let shown = dev.ask(Ask::merge(&path, &json!({"subjects": subjects}))).await.expect(200).json();
+    let shown = dev.send(ClientRequest::merge(&path, &json!({"subjects": subjects}))).await.expect(200).json();
     assert_eq!((&shown["kind"], &shown["subjects"]), (&"ClusterRoleBinding".into(), &subjects));
     let maps = "/api/v1/namespaces/default/configmaps";
-    dev.ask(Ask::get(maps).by("eve")).await.expect(200);
-    dev.ask(Ask::get(maps).by("jane")).await.expect(403);
+    dev.send(ClientRequest::get(maps).by("eve")).await.expect(200);
+    dev.send(ClientRequest::get(maps).by("jane")).await.expect(403);
     let rules = json!([{"verbs": ["list"], "apiGroups": [""], "resources": ["secrets"]}]);
-    dev.ask(Ask::merge(&format!("{RBAC}/clusterroles/reader"), &json!({"rules": rules}))).await.expect(200);
-    dev.ask(Ask::get("/api/v1/namespaces/default/secrets").by("eve")).await.expect(200);
-    dev.ask(Ask::delete(&format!("{RBAC}/clusterroles/reader"))).await.expect(200);
-    dev.ask(Ask::get("/api/v1/namespaces/default/secrets").by("eve")).await.expect(403);
-    dev.ask(Ask::delete(&format!("{RBAC}/clusterrolebindings/cluster-admin"))).await.expect(403);
+    dev.send(ClientRequest::merge(&format!("{RBAC}/clusterroles/reader"), &json!({"rules": rules}))).await.expect(200);
+    dev.send(ClientRequest::get("/api/v1/namespaces/default/secrets").by("eve")).await.expect(200);
+    dev.send(ClientRequest::delete(&format!("{RBAC}/clusterroles/reader"))).await.expect(200);
+    dev.send(ClientRequest::get("/api/v1/namespaces/default/secrets").by("eve")).await.expect(403);
+    dev.send(ClientRequest::delete(&format!("{RBAC}/clusterrolebindings/cluster-admin"))).await.expect(403);
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn reviews_say_what_requests_get() {
     for (resource, allowed) in [("configmaps", true), ("secrets", false), ("nodes", false)] {
         let path =
             if resource == "nodes" { "/api/v1/nodes".into() } else { format!("/api/v1/namespaces/default/{resource}") };
-        let code = dev.ask(Ask::get(&path).by("jane")).await.code;
+        let code = dev.send(ClientRequest::get(&path).by("jane")).await.code;
         let namespace = if resource == "nodes" { "" } else { "default" };
         let attributes = json!({"verb": "list", "resource": resource, "namespace": namespace});
         let own = json!({"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
@@ -126,10 +126,15 @@ async fn reviews_say_what_requests_get() {
         let other = json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
             "spec": {"user": "jane", "resourceAttributes": attributes}});
         let reviews = "/apis/authorization.k8s.io/v1";
-        let own = dev.ask(Ask::post(&format!("{reviews}/selfsubjectaccessreviews"), &own).by("jane")).await.expect(201);
-        let other = dev.ask(Ask::post(&format!("{reviews}/subjectaccessreviews"), &other)).await.expect(201);
-        let answers = [own.json(), other.json()].map(|answer| answer["status"]["allowed"] == true);
+        let own = dev
+            .send(ClientRequest::post(&format!("{reviews}/selfsubjectaccessreviews"), &own).by("jane"))
+            .await
+            .expect(201);
+        let other = dev.send(ClientRequest::post(&format!("{reviews}/subjectaccessreviews"), &other)).await.expect(201);
+        let answers = [own.json(), other.json()].map(|response| response["status"]["allowed"] == true);
         assert_eq!((code == 200, answers), (allowed, [allowed; 2]), "{resource}");
     }
-    dev.ask(Ask::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({})).by("jane")).await.expect(403);
+    dev.send(ClientRequest::post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &json!({})).by("jane"))
+        .await
+        .expect(403);
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::dev::Dev;
 
 const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
@@ -17,10 +17,10 @@ fn class(owner: &str, value: i64) -> Value {
 impl Dev {
     async fn class(&self, cluster: &'static str, method: Method, body: Option<&Value>) -> (u16, Value) {
         let target = if method == Method::POST { CLASSES.to_owned() } else { format!("{CLASSES}/a") };
-        let ask = Ask::new(method.as_str(), &target).of(cluster);
-        let answer = self.ask(if let Some(body) = body { ask.json(body) } else { ask }).await;
-        assert!(!String::from_utf8_lossy(&answer.body).contains("atoll.dev"), "{:?}", answer.body);
-        (answer.code, answer.json())
+        let request = ClientRequest::new(method.as_str(), &target).of(cluster);
+        let response = self.send(if let Some(body) = body { request.json(body) } else { request }).await;
+        assert!(!String::from_utf8_lossy(&response.body).contains("atoll.dev"), "{:?}", response.body);
+        (response.code, response.json())
     }
 
     async fn create(&self, cluster: &'static str, value: i64) -> u16 {
@@ -57,7 +57,7 @@ async fn one_object_is_had_by_two() {
     assert_eq!((dev.create("hz", 2).await, dev.create("hz", 1).await, dev.create("hz", 1).await), (409, 201, 409));
     assert_eq!((dev.labels("ke").await, dev.labels("hz").await), (json!({"owner": "ke"}), json!({"owner": "hz"})));
     let labelled = json!({"metadata": {"labels": {"more": "x"}}});
-    let shown = dev.ask(Ask::merge(&format!("{CLASSES}/a"), &labelled)).await.expect(200).json();
+    let shown = dev.send(ClientRequest::merge(&format!("{CLASSES}/a"), &labelled)).await.expect(200).json();
     assert_eq!(shown["metadata"]["labels"], json!({"owner": "ke", "more": "x"}));
     assert_eq!(dev.labels("hz").await, json!({"owner": "hz"}));
     assert_eq!((dev.delete("ke").await, dev.labels("ke").await), (200, Value::Null));
@@ -116,8 +116,9 @@ async fn a_refusal_has_the_warnings() {
     assert_eq!(dev.create("ke", 1).await, 201);
     let class = class("hz", 2).to_string();
     let yaml = format!("# not JSON\n{}, \"value\": 2}}", class.strip_suffix('}').unwrap());
-    let answer = dev.ask(Ask::new("POST", CLASSES).of("hz").typed("application/yaml", yaml)).await.expect(409);
-    let warnings = answer.warnings();
+    let response =
+        dev.send(ClientRequest::new("POST", CLASSES).of("hz").typed("application/yaml", yaml)).await.expect(409);
+    let warnings = response.warnings();
     assert!(
         matches!(warnings[..], [warning] if warning.starts_with("299 - ") && warning.contains("value")),
         "{warnings:?}"

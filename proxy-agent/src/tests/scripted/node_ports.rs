@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Expected, Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::{CONFIG, Scripted};
 
 const SERVICES: &str = "/api/v1/namespaces/edge/services";
@@ -64,11 +64,11 @@ async fn a_taken_port_is_replaced_with_a_warning() {
     let given = stored("edge-ke", &[(80, 31234)], &[(80, 30080)]);
     let second = post().with("/spec/ports/0/nodePort", Value::Null).with(&annotation(80), "30080");
     agent.on(second, Reply::json(201, &given));
-    let answer = agent.ask(Ask::post(SERVICES, &service(&[(80, 30080)]))).await.expect(201);
-    let shown = answer.json();
+    let response = agent.send(ClientRequest::post(SERVICES, &service(&[(80, 30080)]))).await.expect(201);
+    let shown = response.json();
     assert_eq!(shown["spec"]["ports"][0]["nodePort"], 30080, "{shown}");
     assert_eq!(shown["metadata"]["namespace"], "edge");
-    let warnings = answer.warnings();
+    let warnings = response.warnings();
     assert!(
         matches!(warnings[..], [warning] if warning.contains("30080 is in use") && warning.contains("31234")),
         "{warnings:?}"
@@ -81,7 +81,7 @@ async fn a_port_of_the_same_cluster_is_refused() {
     agent.on(post(), taken(0, 30080));
     let (all, items) = services_of_the_host(&[stored("default-ke", &[(80, 31111)], &[(80, 30080)])]);
     agent.on(all, items);
-    let (code, reason, message) = agent.ask(Ask::post(SERVICES, &service(&[(80, 30080)]))).await.refusal();
+    let (code, reason, message) = agent.send(ClientRequest::post(SERVICES, &service(&[(80, 30080)]))).await.refusal();
     assert_eq!((code, &*reason), (422, "Invalid"));
     assert!(message.contains("30080: provided port is already allocated"), "{message}");
 }
@@ -94,7 +94,7 @@ async fn a_port_is_replaced_once() {
     agent.on(all, items);
     // Without the port, no host refuses it. If one does, that is no reason to try for ever.
     agent.on(post().with("/spec/ports/0/nodePort", Value::Null), taken(0, 30080));
-    agent.ask(Ask::post(SERVICES, &service(&[(80, 30080)]))).await.expect(422);
+    agent.send(ClientRequest::post(SERVICES, &service(&[(80, 30080)]))).await.expect(422);
 }
 
 /// The budget is 32 ports (`MAX_TAKEN_PORTS`).
@@ -115,8 +115,8 @@ async fn so_many_ports_are_replaced() {
             let first = post().with("/spec/ports/0/nodePort", Value::Null).with(&annotation(80), "30000");
             agent.on(first, Reply::json(201, &stored("edge-ke", &ports, &[])));
         }
-        let answer = agent.ask(Ask::post(SERVICES, &service(&ports))).await.expect(code);
-        assert_eq!(answer.warnings().len(), if code == 201 { usize::from(BUDGET) } else { 0 });
+        let response = agent.send(ClientRequest::post(SERVICES, &service(&ports))).await.expect(code);
+        assert_eq!(response.warnings().len(), if code == 201 { usize::from(BUDGET) } else { 0 });
     }
 }
 
@@ -128,14 +128,15 @@ async fn the_given_port_is_kept() {
     agent.on(expect("GET", &format!("{HOST_SERVICES}/web")).as_agent(), Reply::json(200, &live));
     let put = expect("PUT", &format!("{HOST_SERVICES}/web")).as_user("vc:ke:admin");
     agent.on(put.with("/spec/ports/0/nodePort", 31234).with(&annotation(80), "30080"), Reply::json(200, &live));
-    let answer = agent.ask(Ask::put(&format!("{SERVICES}/web"), &service(&[(80, 30080)]))).await.expect(200);
-    assert_eq!(answer.json()["spec"]["ports"][0]["nodePort"], 30080);
+    let response =
+        agent.send(ClientRequest::put(&format!("{SERVICES}/web"), &service(&[(80, 30080)]))).await.expect(200);
+    assert_eq!(response.json()["spec"]["ports"][0]["nodePort"], 30080);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_configuration_can_refuse_taken_ports() {
     let agent = Scripted::configured(&format!("{CONFIG}takenNodePorts: refuse\n")).await;
-    agent.exchange(Ask::post(SERVICES, &service(&[(80, 30080)])), post(), taken(0, 30080)).await.expect(422);
+    agent.exchange(ClientRequest::post(SERVICES, &service(&[(80, 30080)])), post(), taken(0, 30080)).await.expect(422);
 }
 
 /// The host refuses the port for health checks with 500.
@@ -153,5 +154,5 @@ async fn a_port_for_health_checks_is_replaced() {
     let mut given = stored("edge-ke", &[(80, 30080)], &[]);
     given["spec"]["healthCheckNodePort"] = 31999.into();
     agent.on(second, Reply::json(201, &given));
-    agent.ask(Ask::post(SERVICES, &balanced)).await.expect(201);
+    agent.send(ClientRequest::post(SERVICES, &balanced)).await.expect(201);
 }

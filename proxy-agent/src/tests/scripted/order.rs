@@ -2,7 +2,7 @@
 
 use test_host::{Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 /// The writes of each class, which have bodies. The client sends nothing of the body, so a response shows that the agent
@@ -39,8 +39,8 @@ async fn a_caller_without_the_right_costs_reviews_and_no_body() {
     let agent = Scripted::new().await;
     agent.denying(|_| true);
     for (method, target) in WRITES {
-        let answer = agent.ask(Ask::new(method, target).by("eve").withholding_body()).await;
-        let (code, reason, message) = answer.refusal();
+        let response = agent.send(ClientRequest::new(method, target).by("eve").withholding_body()).await;
+        let (code, reason, message) = response.refusal();
         assert_eq!((code, &*reason), (403, "Forbidden"), "{method} {target}: {message}");
         assert!(message.contains("User \"eve\" cannot"), "{method} {target}: {message}");
         let transcript = agent.transcript();
@@ -54,8 +54,8 @@ async fn a_caller_without_the_right_costs_reviews_and_no_body() {
 async fn an_anonymous_caller_costs_the_host_nothing() {
     let agent = Scripted::new().await;
     for (method, target) in WRITES.into_iter().chain([("GET", "/api/v1/nodes"), ("GET", "/metrics")]) {
-        let answer = agent.ask(Ask::new(method, target).by_nobody().withholding_body()).await;
-        assert_eq!(answer.code, 403, "{method} {target}");
+        let response = agent.send(ClientRequest::new(method, target).by_nobody().withholding_body()).await;
+        assert_eq!(response.code, 403, "{method} {target}");
         assert_eq!(agent.transcript(), [""; 0], "{method} {target}");
     }
 }
@@ -67,8 +67,9 @@ async fn a_bad_token_costs_one_review() {
     let reviewed = expect("POST", "/apis/authentication.k8s.io/v1/tokenreviews").as_agent().with("/spec/token", "bad");
     agent.on(reviewed, Reply::json(201, &serde_json::json!({"status": {"authenticated": false}})));
     for target in ["/api/v1/namespaces/edge/configmaps", "/api/v1/namespaces"] {
-        let ask = Ask::new("POST", target).by_nobody().header("authorization", "Bearer bad").withholding_body();
-        let (code, reason, _) = agent.ask(ask).await.refusal();
+        let request =
+            ClientRequest::new("POST", target).by_nobody().header("authorization", "Bearer bad").withholding_body();
+        let (code, reason, _) = agent.send(request).await.refusal();
         assert_eq!((code, &*reason), (401, "Unauthorized"));
     }
 }
@@ -110,7 +111,7 @@ async fn reviews_are_in_the_namespace_or_in_the_root_namespace() {
         // The cluster can have no such namespace, so only a right in all namespaces counts.
         ("GET", "/api/v1/namespaces/operators/pods", &["review vc:ke:eve: list pods in atoll-root-ke"]),
     ] {
-        agent.ask(Ask::new(method, target).by("eve").withholding_body()).await.expect(403);
+        agent.send(ClientRequest::new(method, target).by("eve").withholding_body()).await.expect(403);
         assert_eq!(agent.transcript(), reviews, "{method} {target}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use test_host::{Expected, Reply, expect};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 /// Longer than an agent needs for anything here.
@@ -23,16 +23,16 @@ const MAPS_OF_HOST: &str = "/api/v1/namespaces/edge-ke/configmaps";
 const POD: &str = "/api/v1/namespaces/edge/pods/a";
 const POD_OF_HOST: &str = "/api/v1/namespaces/edge-ke/pods/a";
 
-fn upgrade(target: &str) -> Ask {
-    Ask::get(target).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5")
+fn upgrade(target: &str) -> ClientRequest {
+    ClientRequest::get(target).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5")
 }
 
 impl Scripted {
     /// Makes a request that the host does not answer, and leaves when the host has got it.
-    async fn abandon(&self, ask: Ask, expected: Expected) {
-        let described = format!("{ask:?}");
+    async fn abandon(&self, request: ClientRequest, expected: Expected) {
+        let described = format!("{request:?}");
         self.on(expected, Reply::never());
-        let waiting = self.agent.begin(ask).await;
+        let waiting = self.agent.begin(request).await;
         self.until_unanswered(1).await;
         waiting.reset();
         timeout(MOMENT, self.until_unanswered(0)).await.expect(&described);
@@ -46,16 +46,18 @@ async fn the_host_learns_that_the_client_has_left() {
     let agent = Scripted::new().await;
     let below = |suffix: &str| (format!("{POD}{suffix}"), format!("{POD_OF_HOST}{suffix}"));
     for (target, host) in [below("/log?follow=true"), below("/log"), below("/proxy/slow"), below("")] {
-        agent.abandon(Ask::get(&target), expect("GET", &host)).await;
+        agent.abandon(ClientRequest::get(&target), expect("GET", &host)).await;
     }
     let (target, host) = below("/proxy/slow");
     for method in ["POST", "PUT", "DELETE"] {
-        agent.abandon(Ask::new(method, &target).typed("text/plain", "data"), expect(method, &host)).await;
+        agent.abandon(ClientRequest::new(method, &target).typed("text/plain", "data"), expect(method, &host)).await;
     }
     let service = ("/api/v1/namespaces/edge/services/a/proxy/", "/api/v1/namespaces/edge-ke/services/a/proxy/");
-    agent.abandon(Ask::get(service.0), expect("GET", service.1)).await;
+    agent.abandon(ClientRequest::get(service.0), expect("GET", service.1)).await;
     for query in ["?watch=1", "?watch=1&resourceVersion=5"] {
-        agent.abandon(Ask::get(&format!("{MAPS}{query}")), expect("GET", &format!("{MAPS_OF_HOST}{query}"))).await;
+        agent
+            .abandon(ClientRequest::get(&format!("{MAPS}{query}")), expect("GET", &format!("{MAPS_OF_HOST}{query}")))
+            .await;
     }
     agent.check();
 }
@@ -79,7 +81,7 @@ async fn a_write_ends_while_its_right_is_reviewed() {
     let agent = Scripted::new().await;
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
     let review = expect("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews");
-    agent.abandon(Ask::post(MAPS, &map), review).await;
+    agent.abandon(ClientRequest::post(MAPS, &map), review).await;
     sleep(MINUTE).await;
     assert_eq!(agent.transcript(), ["review vc:ke:admin: create configmaps in edge-ke"]);
 }
@@ -94,7 +96,7 @@ async fn a_write_is_carried_to_its_end() {
     agent.on(expect("POST", "/api/v1/namespaces"), Reply::json(201, &stored).after(SLOW));
     let is_mirror = |path: &str| path.ends_with("/namespaces/new-ke/rolebindings");
     agent.always(move |received| is_mirror(received.path()).then(|| Reply::json(201, &received.json())));
-    let waiting = agent.agent.begin(Ask::post("/api/v1/namespaces", &new)).await;
+    let waiting = agent.agent.begin(ClientRequest::post("/api/v1/namespaces", &new)).await;
     sleep(SLOW / 2).await;
     waiting.reset();
     agent.transcript();
@@ -111,11 +113,11 @@ async fn a_list_occupies_its_seats_until_the_host_responds() {
     let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []});
     for _ in 0..3 {
         agent.on(expect("GET", MAPS_OF_HOST), Reply::json(200, &list).after(SLOW));
-        let waiting = agent.agent.begin(Ask::get(MAPS)).await;
+        let waiting = agent.agent.begin(ClientRequest::get(MAPS)).await;
         sleep(Duration::from_secs(1)).await;
         waiting.reset();
     }
     let begun = Instant::now();
-    agent.exchange(Ask::get(MAPS), expect("GET", MAPS_OF_HOST), Reply::json(200, &list)).await.expect(200);
+    agent.exchange(ClientRequest::get(MAPS), expect("GET", MAPS_OF_HOST), Reply::json(200, &list)).await.expect(200);
     assert_eq!(begun.elapsed().as_secs(), 7);
 }

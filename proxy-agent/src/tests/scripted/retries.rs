@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Expected, Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 use caller::authz::SETTLING_ATTEMPTS;
 
@@ -24,8 +24,11 @@ fn deployment(version: &str) -> Value {
 }
 
 /// A JSON patch of the node selector, which the agent applies itself, because the host's has the guard.
-fn select_disk() -> Ask {
-    Ask::operations(WEB, &json!([{"op": "add", "path": "/spec/template/spec/nodeSelector", "value": {"disk": "ssd"}}]))
+fn select_disk() -> ClientRequest {
+    ClientRequest::operations(
+        WEB,
+        &json!([{"op": "add", "path": "/spec/template/spec/nodeSelector", "value": {"disk": "ssd"}}]),
+    )
 }
 
 /// The PUT by which the agent sends the patched object of a version.
@@ -57,7 +60,7 @@ impl Scripted {
         let path = |namespace| format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings/b");
         let binding = json!({"metadata": {"name": "b", "namespace": "edge-ke"}, "subjects": []});
         self.on(expect("PATCH", &path("edge-ke")).as_user("vc:ke:admin"), Reply::json(200, &binding));
-        self.ask(Ask::merge(&path("edge"), &json!({"subjects": []}))).await.expect(200);
+        self.send(ClientRequest::merge(&path("edge"), &json!({"subjects": []}))).await.expect(200);
         self.transcript();
     }
 }
@@ -67,7 +70,7 @@ async fn a_conflict_about_the_version_that_the_agent_has_added_is_solved() {
     let agent = Scripted::new().await;
     agent.attempt("1", conflict());
     agent.attempt("2", Reply::json(200, &deployment("3")));
-    let shown = agent.ask(select_disk()).await.expect(200).json();
+    let shown = agent.send(select_disk()).await.expect(200).json();
     assert_eq!(shown["metadata"], json!({"name": "web", "namespace": "edge", "uid": "u", "resourceVersion": "3"}));
     assert_eq!(shown["spec"]["template"]["spec"], json!({}), "the guard is hidden");
 }
@@ -78,7 +81,7 @@ async fn after_the_budget_the_client_gets_the_conflict() {
     for version in 0..=MAX_CONFLICTS {
         agent.attempt(&version.to_string(), conflict());
     }
-    let (code, reason, message) = agent.ask(select_disk()).await.refusal();
+    let (code, reason, message) = agent.send(select_disk()).await.refusal();
     assert_eq!((code, &*reason, &*message), (409, "Conflict", MODIFIED));
 }
 
@@ -88,7 +91,10 @@ async fn a_conflict_about_the_version_of_the_client_is_final() {
     let agent = Scripted::new().await;
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "resourceVersion": "1"}});
     let host = expect("PUT", "/api/v1/namespaces/edge-ke/configmaps/a").with("/metadata/resourceVersion", "1");
-    agent.exchange(Ask::put("/api/v1/namespaces/edge/configmaps/a", &map), host, conflict()).await.expect(409);
+    agent
+        .exchange(ClientRequest::put("/api/v1/namespaces/edge/configmaps/a", &map), host, conflict())
+        .await
+        .expect(409);
 }
 
 /// An apply with the agent's version: a conflict of field managers remains, whatever is repeated.
@@ -98,7 +104,7 @@ async fn a_conflict_about_the_same_version_is_final() {
     let apply = || {
         let object = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"},
             "spec": {"replicas": 2}});
-        Ask::apply(&format!("{WEB}?fieldManager=a"), &object)
+        ClientRequest::apply(&format!("{WEB}?fieldManager=a"), &object)
     };
     let managers = "Apply failed with 1 conflict: conflict with \"b\": .spec.replicas";
     let attempt = |version: &str, reply: Reply| {
@@ -109,17 +115,17 @@ async fn a_conflict_about_the_same_version_is_final() {
     attempt("1", conflict());
     attempt("2", Reply::status(409, "Conflict", managers));
     attempt("2", Reply::status(409, "Conflict", managers));
-    assert_eq!(agent.ask(apply()).await.refusal(), (409, "Conflict".to_owned(), managers.to_owned()));
+    assert_eq!(agent.send(apply()).await.refusal(), (409, "Conflict".to_owned(), managers.to_owned()));
     // In another version, it is another conflict.
     attempt("3", conflict());
     attempt("4", Reply::json(200, &deployment("5")));
-    agent.ask(apply()).await.expect(200);
+    agent.send(apply()).await.expect(200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_403_is_repeated_while_rbac_settles() {
     let agent = Scripted::new().await;
-    let get = || Ask::get("/api/v1/namespaces/edge/configmaps/a");
+    let get = || ClientRequest::get("/api/v1/namespaces/edge/configmaps/a");
     let host = || expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a").as_user("vc:ke:admin");
     agent.exchange(get(), host(), forbidden()).await.expect(403);
     agent.unsettle().await;
@@ -127,7 +133,7 @@ async fn a_403_is_repeated_while_rbac_settles() {
         agent.on(host(), forbidden());
     }
     agent.on(host(), Reply::json(200, &json!({"metadata": {"name": "a", "namespace": "edge-ke"}})));
-    assert_eq!(agent.ask(get()).await.expect(200).json()["metadata"]["namespace"], "edge");
+    assert_eq!(agent.send(get()).await.expect(200).json()["metadata"]["namespace"], "edge");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +143,8 @@ async fn a_403_is_final_after_the_budget() {
     for _ in 0..=SETTLING_ATTEMPTS {
         agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a"), forbidden());
     }
-    let (code, reason, message) = agent.ask(Ask::get("/api/v1/namespaces/edge/configmaps/a")).await.refusal();
+    let (code, reason, message) =
+        agent.send(ClientRequest::get("/api/v1/namespaces/edge/configmaps/a")).await.refusal();
     assert_eq!((code, &*reason), (403, "Forbidden"));
     assert!(message.contains("User \"admin\""), "the client sees its own name: {message}");
 }
@@ -147,9 +154,9 @@ async fn a_403_is_final_after_the_budget() {
 async fn a_streamed_body_is_sent_once() {
     let agent = Scripted::new().await;
     agent.unsettle().await;
-    let ask = Ask::post("/api/v1/namespaces/edge/pods/a/proxy/x", &json!({"a": 1}));
+    let request = ClientRequest::post("/api/v1/namespaces/edge/pods/a/proxy/x", &json!({"a": 1}));
     let host = expect("POST", "/api/v1/namespaces/edge-ke/pods/a/proxy/x").as_user("vc:ke:admin").with("/a", 1);
-    agent.exchange(ask, host, forbidden()).await.expect(403);
+    agent.exchange(request, host, forbidden()).await.expect(403);
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +176,7 @@ async fn the_budgets_are_independent() {
     }
     attempt(forbidden());
     attempt(Reply::json(200, &deployment("9")));
-    agent.ask(select_disk()).await.expect(200);
+    agent.send(select_disk()).await.expect(200);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,14 +192,14 @@ async fn an_event_that_the_cluster_does_not_have_may_be_about_its_node() {
     for (node, code) in [("beijing-1", 200), ("hangzhou-1", 404)] {
         agent.on(expect("GET", "/api/v1/namespaces/default-ke/events/e").as_user("vc:ke:admin"), missing());
         agent.on(expect("GET", "/api/v1/namespaces/default/events/e").as_agent(), Reply::json(200, &event(node)));
-        let answer = agent.ask(Ask::get("/api/v1/namespaces/default/events/e")).await.expect(code);
-        let (shown, is_shown) = (answer.json(), code == 200);
+        let response = agent.send(ClientRequest::get("/api/v1/namespaces/default/events/e")).await.expect(code);
+        let (shown, is_shown) = (response.json(), code == 200);
         assert_eq!(shown == event(node), is_shown, "{shown}");
     }
     // Neither has it.
     agent.on(expect("GET", "/api/v1/namespaces/default-ke/events/e"), missing());
     agent.on(expect("GET", "/api/v1/namespaces/default/events/e"), missing());
-    let (code, _, message) = agent.ask(Ask::get("/api/v1/namespaces/default/events/e")).await.refusal();
+    let (code, _, message) = agent.send(ClientRequest::get("/api/v1/namespaces/default/events/e")).await.refusal();
     assert_eq!((code, &*message), (404, "events \"e\" not found"));
 }
 
@@ -203,10 +210,10 @@ async fn other_refusals_of_the_host_are_final() {
     agent.unsettle().await;
     for (code, reason) in [(400, "BadRequest"), (404, "NotFound"), (422, "Invalid"), (429, "TooManyRequests")] {
         agent.attempt("1", Reply::status(code, reason, "no"));
-        assert_eq!(agent.ask(select_disk()).await.refusal().0, code);
+        assert_eq!(agent.send(select_disk()).await.refusal().0, code);
     }
     for code in [500, 503, 504] {
         agent.attempt("1", Reply::status(code, "InternalError", "no"));
-        assert_eq!(agent.ask(select_disk()).await.refusal().0, code);
+        assert_eq!(agent.send(select_disk()).await.refusal().0, code);
     }
 }

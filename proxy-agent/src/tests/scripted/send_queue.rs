@@ -9,7 +9,7 @@ use test_host::{Reply, expect};
 use tokio::time::timeout;
 use tunnel::Reservation;
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 /// Longer than an agent needs for anything here.
@@ -30,15 +30,15 @@ async fn a_response_waits_for_room_in_the_queue_of_its_cluster() {
     let held = fill(&agent);
     let reply = || Reply::empty(200).with_body(log.clone());
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/pods/a/log"), reply());
-    let mut open = agent.agent.open(Ask::get(LOG)).await;
+    let mut open = agent.agent.open(ClientRequest::get(LOG)).await;
     {
         let mut rest = pin!(open.rest());
         assert!(timeout(MINUTE, rest.as_mut()).await.is_err());
         // Neither another cluster nor a short response waits.
         agent.on(expect("GET", "/api/v1/namespaces/edge-hz/pods/a/log"), reply());
-        assert_eq!(agent.ask(Ask::get(LOG).of("hz")).await.body, log);
+        assert_eq!(agent.send(ClientRequest::get(LOG).of("hz")).await.body, log);
         let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
-        let get = Ask::get("/api/v1/namespaces/edge/configmaps/a");
+        let get = ClientRequest::get("/api/v1/namespaces/edge/configmaps/a");
         agent.exchange(get, host, Reply::json(200, &json!({}))).await.expect(200);
         drop(held);
         assert_eq!(rest.await, log);
@@ -52,8 +52,8 @@ async fn a_session_waits_for_room_in_the_queue_of_its_cluster() {
     let agent = Scripted::new().await;
     let exec = "/api/v1/namespaces/edge/pods/a/exec?command=sh&stdin=true";
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/pods/a/exec?command=sh&stdin=true"), Reply::switch("websocket"));
-    let ask = Ask::get(exec).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5");
-    let mut exec = agent.agent.upgrade(ask, "websocket").await;
+    let request = ClientRequest::get(exec).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5");
+    let mut exec = agent.agent.upgrade(request, "websocket").await;
     let held = fill(&agent);
     {
         let mut echoed = pin!(exec.echoed(&BYTES));

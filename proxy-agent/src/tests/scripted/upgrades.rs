@@ -3,15 +3,15 @@
 use protocol::ClusterName;
 use test_host::{Expected, Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 use virtual_cluster::share::in_flight::Kind;
 
 const EXEC: &str = "/api/v1/namespaces/edge/pods/a/exec?command=sh&stdin=true";
 
-fn ask(target: &str) -> Ask {
-    let ask = Ask::get(target).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5");
-    ask.header("sec-websocket-protocol", "v5.channel.k8s.io")
+fn request(target: &str) -> ClientRequest {
+    let request = ClientRequest::get(target).header("sec-websocket-version", "13").header("sec-websocket-key", "a2V5");
+    request.header("sec-websocket-protocol", "v5.channel.k8s.io")
 }
 
 fn host() -> Expected {
@@ -26,7 +26,7 @@ async fn bytes_pass_in_both_directions() {
     let host =
         host().with_header("sec-websocket-key", "a2V5").with_header("sec-websocket-protocol", "v5.channel.k8s.io");
     agent.on(host.without_header("x-atoll-method").without_header("x-atoll-user"), switched);
-    let mut exec = agent.agent.upgrade(ask(EXEC), "websocket").await;
+    let mut exec = agent.agent.upgrade(request(EXEC), "websocket").await;
     assert_eq!((exec.code, &exec.headers["sec-websocket-accept"]), (200, &"YWNjZXB0".parse().unwrap()));
     assert!(!exec.headers.contains_key("upgrade") && !exec.headers.contains_key("connection"));
     for bytes in [&b"ls\n"[..], b"edge-ke\n", b"\0\xff"] {
@@ -47,7 +47,7 @@ async fn a_token_among_the_protocols_does_not_reach_the_host() {
     let host = host.as_user("system:serviceaccount:edge-ke:sa").without_header("authorization");
     agent.on(host.with_header("sec-websocket-protocol", "v5.channel.k8s.io"), Reply::switch("websocket"));
     let protocols = "base64url.bearer.authorization.k8s.io.dG9rZW4, v5.channel.k8s.io";
-    let exec = ask(EXEC).by_nobody().header("sec-websocket-protocol", protocols);
+    let exec = request(EXEC).by_nobody().header("sec-websocket-protocol", protocols);
     assert_eq!(agent.agent.upgrade(exec, "websocket").await.code, 200);
     agent.check();
 }
@@ -58,7 +58,7 @@ async fn a_refusal_of_the_host_is_in_virtual_names() {
     let message = "pods \"a\" is forbidden: User \"vc:ke:admin\" cannot create resource \"pods/exec\" in API group \"\" in the \
                    namespace \"edge-ke\"";
     agent.on(host(), Reply::status(403, "Forbidden", message));
-    let mut exec = agent.agent.upgrade(ask(EXEC), "websocket").await;
+    let mut exec = agent.agent.upgrade(request(EXEC), "websocket").await;
     assert_eq!(exec.code, 403);
     let body = String::from_utf8(exec.rest().await.to_vec()).unwrap();
     assert!(body.contains("User \\\"admin\\\"") && body.contains("namespace \\\"edge\\\""), "{body}");
@@ -69,7 +69,7 @@ async fn a_refusal_of_the_host_is_in_virtual_names() {
 #[tokio::test]
 async fn a_log_is_read_over_a_websocket() {
     let agent = Scripted::new().await;
-    let log = || ask("/api/v1/namespaces/edge/pods/a/log?follow=1");
+    let log = || request("/api/v1/namespaces/edge/pods/a/log?follow=1");
     let host = || {
         let host = expect("GET", "/api/v1/namespaces/edge-ke/pods/a/log?follow=1").as_user("vc:ke:admin");
         host.with_header("upgrade", "websocket").with_header("sec-websocket-key", "a2V5")
@@ -83,7 +83,7 @@ async fn a_log_is_read_over_a_websocket() {
     assert_eq!(refused.code, 403);
     assert!(!String::from_utf8_lossy(&refused.rest().await).contains("edge-ke"));
     agent.check();
-    let mut watch = agent.agent.upgrade(ask("/api/v1/pods?watch=1"), "websocket").await;
+    let mut watch = agent.agent.upgrade(request("/api/v1/pods?watch=1"), "websocket").await;
     let message = String::from_utf8(watch.rest().await.to_vec()).unwrap();
     assert!(watch.code == 400 && message.contains("a watch is not served over WebSocket"), "{message}");
 }
@@ -96,7 +96,7 @@ async fn an_upgrade_that_is_ignored_keeps_its_status() {
     for (code, sent, written) in [(200, 400, Some("200")), (404, 404, None)] {
         let reply = Reply::empty(code).with_header("x-atoll-status", "299").with_body("plain");
         agent.on(expect("GET", "/api/v1/namespaces/edge-ke/services/web/proxy/x"), reply);
-        let mut plain = agent.agent.upgrade(ask(path), "websocket").await;
+        let mut plain = agent.agent.upgrade(request(path), "websocket").await;
         let status = plain.headers.get("x-atoll-status").map(|value| value.to_str().unwrap().to_owned());
         assert_eq!((plain.code, status.as_deref()), (sent, written));
         assert_eq!(plain.rest().await, "plain");
@@ -108,19 +108,19 @@ async fn an_upgrade_that_is_ignored_keeps_its_status() {
 #[tokio::test(start_paused = true)]
 async fn other_upgrades_are_refused() {
     let agent = Scripted::new().await;
-    for (ask, code) in [
-        (ask("/api/v1/namespaces/edge/configmaps?watch=1"), 400),
-        (ask(EXEC).by_nobody(), 403),
-        (ask("/metrics"), 403),
-        (ask("/api/v1/namespaces/operators/pods/a/exec"), 404),
-        (ask("/api/v1/nodes/beijing-1/proxy/x"), 403),
-        (ask(EXEC).of("other"), 503),
+    for (request, code) in [
+        (request("/api/v1/namespaces/edge/configmaps?watch=1"), 400),
+        (request(EXEC).by_nobody(), 403),
+        (request("/metrics"), 403),
+        (request("/api/v1/namespaces/operators/pods/a/exec"), 404),
+        (request("/api/v1/nodes/beijing-1/proxy/x"), 403),
+        (request(EXEC).of("other"), 503),
     ] {
-        let described = format!("{ask:?}");
-        assert_eq!(agent.agent.upgrade(ask, "websocket").await.code, code, "{described}");
+        let described = format!("{request:?}");
+        assert_eq!(agent.agent.upgrade(request, "websocket").await.code, code, "{described}");
     }
     agent.denying(|_| true);
-    let exec = agent.agent.upgrade(ask("/api/v1/namespaces/edge/pods/a/proxy/x").by("eve"), "websocket").await;
+    let exec = agent.agent.upgrade(request("/api/v1/namespaces/edge/pods/a/proxy/x").by("eve"), "websocket").await;
     assert_eq!(exec.code, 403, "the right to the server of a pod is reviewed first");
     agent.check();
 }
@@ -132,13 +132,13 @@ async fn a_long_head_is_refused_while_the_cluster_holds_too_many() {
     let cluster = agent.clusters.get(&"ke".parse::<ClusterName>().unwrap()).unwrap();
     let heads = &cluster.lasting.memory.heads;
     let held = heads.reserve(16 << 20).expect("the share of one cluster");
-    let long = || ask(EXEC).header("user-agent", &"x".repeat(5000));
+    let long = || request(EXEC).header("user-agent", &"x".repeat(5000));
     let mut refused = agent.agent.upgrade(long(), "websocket").await;
     assert_eq!((refused.code, &refused.headers["retry-after"]), (429, &"1".parse().unwrap()));
     let body = String::from_utf8(refused.rest().await.to_vec()).unwrap();
     assert!(body.contains("TooManyRequests"), "{body}");
     agent.on(host(), Reply::switch("websocket"));
-    assert_eq!(agent.agent.upgrade(ask(EXEC), "websocket").await.code, 200, "a short one is not charged");
+    assert_eq!(agent.agent.upgrade(request(EXEC), "websocket").await.code, 200, "a short one is not charged");
     drop(held);
     agent.on(host(), Reply::switch("websocket"));
     let open = agent.agent.upgrade(long(), "websocket").await;
@@ -156,12 +156,12 @@ async fn an_upgrade_occupies_a_session_once_its_caller_is_authorised() {
     let count = |kind| fill(kind).collect::<Vec<_>>().len();
     let (sessions, short) = (count(Kind::Session), count(Kind::Short));
     agent.on(expect("POST", "/apis/authentication.k8s.io/v1/tokenreviews"), Reply::never());
-    let unproven = ask(EXEC).by_nobody().header("authorization", "Bearer made-up");
+    let unproven = request(EXEC).by_nobody().header("authorization", "Bearer made-up");
     let unproven = agent.agent.begin_upgrade(unproven, "websocket").await;
     agent.until_unanswered(1).await;
     assert_eq!((count(Kind::Session), count(Kind::Short)), (sessions, short - 1));
     agent.on(host(), Reply::switch("websocket"));
-    let open = agent.agent.upgrade(ask(EXEC), "websocket").await;
+    let open = agent.agent.upgrade(request(EXEC), "websocket").await;
     assert_eq!((open.code, count(Kind::Session), count(Kind::Short)), (200, sessions - 1, short - 1));
     unproven.reset();
     agent.check();

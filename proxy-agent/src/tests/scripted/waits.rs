@@ -8,7 +8,7 @@ use test_host::{Reply, expect};
 use tokio::time::{sleep, timeout};
 
 use crate::config::ProxyAgentConfiguration;
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::{CONFIG, Scripted, Unknown};
 use virtual_cluster::share::in_flight::Kind;
 
@@ -31,10 +31,10 @@ async fn an_agent_that_does_not_know_the_host_yet_says_so() {
         (Unknown::Definitions, "/apis/example.com/v1", "the resources of this cluster"),
     ] {
         let agent = Scripted::without(unknown).await;
-        let answer = agent.ask(Ask::get(path)).await;
-        let (code, reason, message) = answer.refusal();
+        let response = agent.send(ClientRequest::get(path)).await;
+        let (code, reason, message) = response.refusal();
         assert_eq!((code, &*reason), (503, "ServiceUnavailable"), "{path}: {message}");
-        assert_eq!(answer.headers["retry-after"], "1", "{path}");
+        assert_eq!(response.headers["retry-after"], "1", "{path}");
         assert!(message.contains(part), "{path}: {message}");
     }
 }
@@ -47,12 +47,12 @@ async fn without_discovery_resources_are_not_known() {
         let is_root = matches!(received.path(), "/api" | "/apis");
         is_root.then(|| Reply::status(500, "InternalError", "etcd is away"))
     });
-    let (code, _, message) = agent.ask(Ask::get("/api/v1/nodes")).await.refusal();
+    let (code, _, message) = agent.send(ClientRequest::get("/api/v1/nodes")).await.refusal();
     assert_eq!(code, 503, "{message}");
     assert!(!message.contains("etcd"), "{message}");
     // A namespace needs no discovery.
     let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
-    agent.exchange(Ask::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
+    agent.exchange(ClientRequest::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
 }
 
 /// The lists of a cluster that the host still sends occupy its seats there. A fourth one waits for 15 seconds.
@@ -63,20 +63,24 @@ async fn a_cluster_has_seats_for_three_lists() {
     for _ in 0..3 {
         // Its body does not end.
         agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps"), Reply::watch(&[]));
-        lists.push(agent.agent.open(Ask::get(MAPS)).await);
+        lists.push(agent.agent.open(ClientRequest::get(MAPS)).await);
     }
-    let answer = agent.ask(Ask::get(MAPS)).await;
-    assert_eq!((answer.code, &answer.headers["retry-after"]), (429, &"1".parse().unwrap()));
-    assert!(answer.refusal().2.contains("occupy all of its seats"));
+    let response = agent.send(ClientRequest::get(MAPS)).await;
+    assert_eq!((response.code, &response.headers["retry-after"]), (429, &"1".parse().unwrap()));
+    assert!(response.refusal().2.contains("occupy all of its seats"));
     // Neither another cluster nor a read of one object waits.
     let host = expect("GET", "/api/v1/namespaces/edge-hz/configmaps");
     let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []});
-    agent.exchange(Ask::get(MAPS).of("hz"), host, Reply::json(200, &list)).await.expect(200);
+    agent.exchange(ClientRequest::get(MAPS).of("hz"), host, Reply::json(200, &list)).await.expect(200);
     let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
-    agent.exchange(Ask::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
+    agent.exchange(ClientRequest::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
     lists.pop();
     agent
-        .exchange(Ask::get(MAPS), expect("GET", "/api/v1/namespaces/edge-ke/configmaps"), Reply::json(200, &list))
+        .exchange(
+            ClientRequest::get(MAPS),
+            expect("GET", "/api/v1/namespaces/edge-ke/configmaps"),
+            Reply::json(200, &list),
+        )
         .await;
 }
 
@@ -88,21 +92,24 @@ async fn a_cluster_has_so_many_requests_in_flight() {
     agent.always(|received| received.path().starts_with("/api/v1/namespaces/edge-ke/pods").then(Reply::never));
     let mut waiting = Vec::new();
     for _ in 0..SHORT {
-        waiting.push(agent.agent.begin(Ask::get("/api/v1/namespaces/edge/pods/a")).await);
+        waiting.push(agent.agent.begin(ClientRequest::get("/api/v1/namespaces/edge/pods/a")).await);
     }
     agent.until_unanswered(SHORT).await;
-    let answer = agent.ask(Ask::get(&format!("{MAPS}/a"))).await;
-    assert_eq!((answer.code, &answer.headers["retry-after"]), (429, &"1".parse().unwrap()));
-    assert!(answer.refusal().2.contains("too many requests without a complete response"), "{:?}", answer.refusal());
+    let response = agent.send(ClientRequest::get(&format!("{MAPS}/a"))).await;
+    assert_eq!((response.code, &response.headers["retry-after"]), (429, &"1".parse().unwrap()));
+    assert!(response.refusal().2.contains("too many requests without a complete response"), "{:?}", response.refusal());
     // Neither another cluster nor a watch is refused.
     let other = expect("GET", "/api/v1/namespaces/edge-hz/configmaps/a");
-    agent.exchange(Ask::get(&format!("{MAPS}/a")).of("hz"), other, Reply::json(200, &json!({}))).await.expect(200);
+    agent
+        .exchange(ClientRequest::get(&format!("{MAPS}/a")).of("hz"), other, Reply::json(200, &json!({})))
+        .await
+        .expect(200);
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps?watch=1"), Reply::watch(&[]));
-    assert_eq!(agent.agent.open(Ask::get(&format!("{MAPS}?watch=1"))).await.code, 200);
+    assert_eq!(agent.agent.open(ClientRequest::get(&format!("{MAPS}?watch=1"))).await.code, 200);
     waiting.pop().unwrap().reset();
     agent.until_unanswered(SHORT - 1).await;
     let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
-    agent.exchange(Ask::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
+    agent.exchange(ClientRequest::get(&format!("{MAPS}/a")), host, Reply::json(200, &json!({}))).await.expect(200);
 }
 
 /// Both count until they end.
@@ -113,9 +120,9 @@ async fn a_cluster_has_so_many_watches_and_sessions() {
     let in_flight = &cluster.lasting.in_flight;
     let fill = |kind| std::iter::from_fn(move || in_flight.admit(kind)).take(10_000).collect::<Vec<_>>();
     let (mut watches, mut sessions) = (fill(Kind::LongRunning), fill(Kind::Session));
-    let watch = || Ask::get(&format!("{MAPS}?watch=1"));
-    let exec = || Ask::get("/api/v1/namespaces/edge/pods/a/exec?command=sh");
-    let (code, _, message) = agent.ask(watch()).await.refusal();
+    let watch = || ClientRequest::get(&format!("{MAPS}?watch=1"));
+    let exec = || ClientRequest::get("/api/v1/namespaces/edge/pods/a/exec?command=sh");
+    let (code, _, message) = agent.send(watch()).await.refusal();
     assert!(code == 429 && message.contains("too many watches"), "{code} {message}");
     let mut refused = agent.agent.upgrade(exec(), "websocket").await;
     let message = String::from_utf8(refused.rest().await.to_vec()).unwrap();
@@ -138,7 +145,7 @@ async fn a_cluster_has_so_many_watches_and_sessions() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_arrive_is_given_up() {
     let agent = Scripted::new().await;
-    let (code, reason, _) = agent.ask(Ask::new("POST", MAPS).withholding_body()).await.refusal();
+    let (code, reason, _) = agent.send(ClientRequest::new("POST", MAPS).withholding_body()).await.refusal();
     assert_eq!((code, &*reason), (504, "Timeout"));
     assert_eq!(agent.transcript(), ["review vc:ke:admin: create configmaps in edge-ke"]);
 }
@@ -149,14 +156,20 @@ async fn a_host_that_does_not_respond_is_given_up() {
     let agent = Scripted::new().await;
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
     let host = "/api/v1/namespaces/edge-ke/configmaps";
-    for (ask, expected) in [(Ask::get(MAPS), expect("GET", host)), (Ask::post(MAPS, &map), expect("POST", host))] {
-        let answer = agent.exchange(ask, expected, Reply::never()).await;
-        assert_eq!((answer.refusal().0, answer.headers.get("retry-after")), (504, None), "it may have been executed");
+    for (request, expected) in
+        [(ClientRequest::get(MAPS), expect("GET", host)), (ClientRequest::post(MAPS, &map), expect("POST", host))]
+    {
+        let response = agent.exchange(request, expected, Reply::never()).await;
+        assert_eq!(
+            (response.refusal().0, response.headers.get("retry-after")),
+            (504, None),
+            "it may have been executed"
+        );
         agent.until_unanswered(0).await;
     }
     // The server of a pod takes as long as it likes.
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/pods/a/proxy/x"), Reply::never());
-    let proxied = agent.agent.ask(Ask::get("/api/v1/namespaces/edge/pods/a/proxy/x"));
+    let proxied = agent.agent.send(ClientRequest::get("/api/v1/namespaces/edge/pods/a/proxy/x"));
     assert!(timeout(5 * MINUTE, proxied).await.is_err());
 }
 
@@ -167,8 +180,8 @@ async fn a_response_that_breaks_is_no_reason_to_repeat_a_write() {
     let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
     let host = expect("POST", "/api/v1/namespaces/edge-ke/configmaps");
     agent.on(host, Reply::json(201, &map).broken());
-    let answer = agent.agent.try_ask(Ask::post(MAPS, &map)).await;
-    assert!(answer.as_ref().map_or(true, |answer| answer.code == 500), "{answer:?}");
+    let response = agent.agent.try_send(ClientRequest::post(MAPS, &map)).await;
+    assert!(response.as_ref().map_or(true, |response| response.code == 500), "{response:?}");
     agent.check();
 }
 
@@ -180,8 +193,8 @@ async fn a_watch_is_reset_when_its_cluster_is_removed() {
     let watch = || Reply::watch(&[("ADDED", map.clone())]);
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps?watch=1"), watch());
     agent.on(expect("GET", "/api/v1/namespaces/edge-hz/configmaps?watch=1"), watch());
-    let ask = Ask::get(&format!("{MAPS}?watch=1"));
-    let (mut removed, mut other) = (agent.agent.open(ask.clone()).await, agent.agent.open(ask.of("hz")).await);
+    let request = ClientRequest::get(&format!("{MAPS}?watch=1"));
+    let (mut removed, mut other) = (agent.agent.open(request.clone()).await, agent.agent.open(request.of("hz")).await);
     assert_eq!(removed.line().await["type"], "ADDED");
     let config = ops::config::parse::<ProxyAgentConfiguration>(CONFIG, Path::new("c.yaml")).unwrap();
     let kept = config.virtual_clusters.iter().map(|cluster| &**cluster).filter(|cluster| cluster.name.as_str() == "hz");

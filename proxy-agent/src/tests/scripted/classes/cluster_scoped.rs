@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use test_host::{Reply, expect};
 use tokio::time::timeout;
 
-use crate::tests::agent::{Answer, Ask};
+use crate::tests::agent::{ClientRequest, ClientResponse};
 use crate::tests::scripted::Scripted;
 use crate::tests::scripted::known::Known;
 
@@ -17,8 +17,8 @@ fn list(items: &[Value]) -> Reply {
     Reply::json(200, &json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items}))
 }
 
-fn names(answer: &Answer) -> Vec<String> {
-    let items = answer.json()["items"].as_array().cloned().unwrap_or_default();
+fn names(response: &ClientResponse) -> Vec<String> {
+    let items = response.json()["items"].as_array().cloned().unwrap_or_default();
     items.iter().map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -82,8 +82,8 @@ async fn each_list_has_only_what_is_the_clusters() {
         ("/apis/example.com/v1/secretive", "", vec![named("a", json!({}))], vec![]),
     ] {
         let host = expect("GET", &format!("{path}{selected}")).as_agent();
-        let answer = agent.exchange(Ask::get(path), host, list(&items)).await.expect(200);
-        assert_eq!(names(&answer), shown, "{path}");
+        let response = agent.exchange(ClientRequest::get(path), host, list(&items)).await.expect(200);
+        assert_eq!(names(&response), shown, "{path}");
         let review = &agent.transcript()[0];
         assert!(review.starts_with("review vc:ke:admin: list ") && review.ends_with(" in atoll-root-ke"), "{review}");
     }
@@ -108,10 +108,10 @@ async fn an_object_that_is_not_the_clusters_does_not_exist() {
     ] {
         for (object, code) in [(own, 200), (foreign, 404)] {
             let host = expect("GET", path).as_agent().bodiless();
-            let answer = agent.exchange(Ask::get(path), host, Reply::json(200, &named("a", object))).await;
-            assert_eq!(answer.code, code);
+            let response = agent.exchange(ClientRequest::get(path), host, Reply::json(200, &named("a", object))).await;
+            assert_eq!(response.code, code);
             if code == 404 {
-                assert_eq!(answer.refusal().2, message);
+                assert_eq!(response.refusal().2, message);
             }
         }
     }
@@ -123,8 +123,9 @@ async fn names_in_what_is_read_are_virtual() {
     let agent = Scripted::new().await;
     let volume = named("a", json!({"spec": {"claimRef": {"namespace": "edge-ke", "name": "c"}}}));
     let host = expect("GET", "/api/v1/persistentvolumes/a");
-    let answer = agent.exchange(Ask::get("/api/v1/persistentvolumes/a"), host, Reply::json(200, &volume)).await;
-    assert_eq!(answer.json()["spec"]["claimRef"]["namespace"], "edge");
+    let response =
+        agent.exchange(ClientRequest::get("/api/v1/persistentvolumes/a"), host, Reply::json(200, &volume)).await;
+    assert_eq!(response.json()["spec"]["claimRef"]["namespace"], "edge");
 }
 
 /// A watch delivers only own objects.
@@ -135,7 +136,7 @@ async fn a_watch_is_filtered_too() {
     let events = [("ADDED", node("hangzhou-1")), ("ADDED", node("beijing-1"))];
     let path = "/apis/storage.k8s.io/v1/csinodes?watch=1&resourceVersion=1";
     agent.on(expect("GET", path).as_agent(), Reply::watch(&events));
-    let mut watch = agent.agent.open(Ask::get(path)).await;
+    let mut watch = agent.agent.open(ClientRequest::get(path)).await;
     assert_eq!(watch.line().await, json!({"type": "ADDED", "object": node("beijing-1")}));
 }
 
@@ -147,24 +148,28 @@ async fn an_unknown_resource_is_the_hosts_404() {
     let missing = || Reply::status(404, "NotFound", "the server could not find the requested resource");
     for method in ["GET", "POST", "DELETE"] {
         let host = expect("GET", &format!("{path}?limit=1")).as_agent();
-        let ask = Ask::new(method, path).json(&json!({"metadata": {"name": "a"}}));
-        let (code, _, message) = agent.exchange(ask, host, missing()).await.refusal();
+        let request = ClientRequest::new(method, path).json(&json!({"metadata": {"name": "a"}}));
+        let (code, _, message) = agent.exchange(request, host, missing()).await.refusal();
         assert_eq!((code, &*message), (404, "the server could not find the requested resource"));
     }
     // It is served by now, and its owner is not known.
     let host = expect("GET", &format!("{path}?limit=1"));
-    let answer =
-        agent.exchange(Ask::get(path), host, Reply::json(200, &json!({"kind": "ThingList", "items": []}))).await;
-    assert_eq!(answer.code, 404);
+    let response = agent
+        .exchange(ClientRequest::get(path), host, Reply::json(200, &json!({"kind": "ThingList", "items": []})))
+        .await;
+    assert_eq!(response.code, 404);
 }
 
 #[tokio::test]
 async fn scale_and_other_subresources_are_not_read() {
     let agent = Scripted::new().await;
-    assert_eq!(agent.ask(Ask::get("/api/v1/nodes/beijing-1/proxy/metrics")).await.code, 403);
+    assert_eq!(agent.send(ClientRequest::get("/api/v1/nodes/beijing-1/proxy/metrics")).await.code, 403);
     let host = expect("GET", "/api/v1/nodes/beijing-1/status").as_agent();
     let node = named("beijing-1", json!({"metadata": {"labels": {"location": "beijing"}}}));
-    agent.exchange(Ask::get("/api/v1/nodes/beijing-1/status"), host, Reply::json(200, &node)).await.expect(200);
+    agent
+        .exchange(ClientRequest::get("/api/v1/nodes/beijing-1/status"), host, Reply::json(200, &node))
+        .await
+        .expect(200);
 }
 
 /// HEAD of a kind whose objects all clusters see.
@@ -174,9 +179,9 @@ async fn head_is_followed_by_get() {
     let path = "/apis/example.com/v1/gadgets/a";
     agent.on(expect("HEAD", path).as_agent(), Reply::empty(200));
     agent.on(expect("GET", path).as_agent(), Reply::json(200, &named("a", json!({}))));
-    assert_eq!(agent.ask(Ask::new("HEAD", path)).await.expect(200).body.len(), 0);
+    assert_eq!(agent.send(ClientRequest::new("HEAD", path)).await.expect(200).body.len(), 0);
     agent.on(expect("HEAD", path).as_agent(), Reply::empty(404));
-    assert_eq!(agent.ask(Ask::new("HEAD", path)).await.expect(404).body.len(), 0);
+    assert_eq!(agent.send(ClientRequest::new("HEAD", path)).await.expect(404).body.len(), 0);
 }
 
 /// HEAD has no body that shows the owner, so the agent reads the object.
@@ -191,8 +196,8 @@ async fn head_of_a_custom_object_shows_only_own_ones() {
         for _ in 0..2 {
             agent.on(expect("GET", &format!("{path}/a.ke")).as_agent(), Reply::json(200, &widget));
         }
-        let answer = agent.ask(Ask::new("HEAD", &format!("{path}/a"))).await.expect(code);
-        assert_eq!(answer.body.len(), 0);
+        let response = agent.send(ClientRequest::new("HEAD", &format!("{path}/a"))).await.expect(code);
+        assert_eq!(response.body.len(), 0);
     }
 }
 
@@ -210,7 +215,8 @@ async fn a_watch_of_objects_of_nodes_ends_when_the_cluster_gets_a_node() {
     let own = named("beijing-1", json!({"kind": "CSINode", "apiVersion": "storage.k8s.io/v1", "metadata": {}}));
     agent.on(expect("GET", csi), Reply::watch(&[("ADDED", own)]));
     agent.on(expect("GET", pods), Reply::watch(&[]));
-    let (mut of_nodes, mut of_pods) = (agent.agent.open(Ask::get(csi)).await, agent.agent.open(Ask::get(pods)).await);
+    let (mut of_nodes, mut of_pods) =
+        (agent.agent.open(ClientRequest::get(csi)).await, agent.agent.open(ClientRequest::get(pods)).await);
     assert_eq!(of_nodes.line().await["object"]["metadata"]["name"], "beijing-1");
     // Neither a node of another cluster nor a change of its own node.
     labelled("hangzhou-2", "hangzhou").await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Expected, Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 const USER: &str = "vc:ke:admin";
@@ -41,19 +41,22 @@ async fn patches_that_would_remove_the_guard_become_updates() {
     let agent = Scripted::new().await;
     let guard = json!({"location": "beijing"});
     let template = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
-    for (ask, result) in [
-        (Ask::merge(WEB, &template(json!({"nodeSelector": null}))), Value::Null),
-        (Ask::merge(WEB, &template(json!({"nodeSelector": {"location": null}}))), Value::Null),
-        (Ask::strategic(WEB, &template(json!({"nodeSelector": null}))), Value::Null),
-        (Ask::strategic(WEB, &template(json!({"$patch": "replace", "containers": []}))), Value::Null),
-        (Ask::strategic(WEB, &template(json!({"$retainKeys": ["containers"], "containers": []}))), Value::Null),
+    for (request, result) in [
+        (ClientRequest::merge(WEB, &template(json!({"nodeSelector": null}))), Value::Null),
+        (ClientRequest::merge(WEB, &template(json!({"nodeSelector": {"location": null}}))), Value::Null),
+        (ClientRequest::strategic(WEB, &template(json!({"nodeSelector": null}))), Value::Null),
+        (ClientRequest::strategic(WEB, &template(json!({"$patch": "replace", "containers": []}))), Value::Null),
+        (
+            ClientRequest::strategic(WEB, &template(json!({"$retainKeys": ["containers"], "containers": []}))),
+            Value::Null,
+        ),
     ] {
-        let described = format!("{ask:?}");
+        let described = format!("{request:?}");
         let dry = expect("PATCH", &format!("{HOST_WEB}?dryRun=All")).as_user(USER);
         agent.on(dry, Reply::json(200, &deployment(&result)));
         let put = put().with(SELECTOR, guard.clone()).with("/metadata/resourceVersion", "4");
         agent.on(put, Reply::json(200, &deployment(&guard)));
-        let shown = agent.ask(ask).await.expect(200).json();
+        let shown = agent.send(request).await.expect(200).json();
         assert_eq!(shown.pointer(SELECTOR), None, "{described}");
     }
 }
@@ -66,7 +69,10 @@ async fn a_moot_directive_is_dropped() {
     agent.on(expect("GET", HOST_WEB).as_user(USER), Reply::json(200, &deployment(&guard)));
     let patch = json!({"spec": {"replicas": 2, "template": {"spec": {"nodeSelector": {"$patch": "delete"}}}}});
     let host = expect("PATCH", HOST_WEB).as_user(USER).with(SELECTOR, Value::Null).with("/spec/replicas", 2);
-    agent.exchange(Ask::strategic(WEB, &patch), host, Reply::json(200, &deployment(&guard))).await.expect(200);
+    agent
+        .exchange(ClientRequest::strategic(WEB, &patch), host, Reply::json(200, &deployment(&guard)))
+        .await
+        .expect(200);
 }
 
 /// The client's view, the operation, and the update.
@@ -85,13 +91,13 @@ async fn a_json_patch_applies_to_what_the_client_sees() {
     ] {
         agent.on(expect("GET", HOST_WEB).as_user(USER), Reply::json(200, &live));
         agent.on(put().with(SELECTOR, selector), Reply::json(200, &live));
-        let shown = agent.ask(Ask::operations(WEB, &patch)).await.expect(200).json();
+        let shown = agent.send(ClientRequest::operations(WEB, &patch)).await.expect(200).json();
         assert_eq!(shown.pointer(SELECTOR), Some(&json!({"disk": "ssd"})));
     }
     // What the client does not see is not there.
     agent.on(expect("GET", HOST_WEB).as_user(USER), Reply::json(200, &live));
     let patch = json!([{"op": "remove", "path": "/spec/template/spec/nodeSelector/location"}]);
-    agent.ask(Ask::operations(WEB, &patch)).await.expect(422);
+    agent.send(ClientRequest::operations(WEB, &patch)).await.expect(422);
 }
 
 /// The table of `write::patch::apply`.
@@ -120,9 +126,9 @@ async fn an_apply_gets_the_guard_where_the_manager_owns_the_field() {
             object["spec"]["template"]["spec"]["nodeSelector"] = selector;
         }
         let host = expect("PATCH", &format!("{HOST_WEB}?fieldManager=m")).as_user(USER).with(SELECTOR, sent);
-        let ask = Ask::apply(&format!("{WEB}?fieldManager=m"), &object);
-        let answer = agent.exchange(ask, host, Reply::json(200, &deployment(&guard))).await;
-        assert_eq!(answer.code, 200, "{row}");
+        let request = ClientRequest::apply(&format!("{WEB}?fieldManager=m"), &object);
+        let response = agent.exchange(request, host, Reply::json(200, &deployment(&guard))).await;
+        assert_eq!(response.code, 200, "{row}");
     }
 }
 
@@ -134,7 +140,7 @@ async fn a_conflict_about_the_hidden_field_is_none() {
     let guard = json!({"location": "beijing"});
     let object = json!({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"},
         "spec": {"template": {"spec": {"nodeSelector": {"disk": "ssd"}}}}});
-    let ask = Ask::apply(&format!("{WEB}?fieldManager=m"), &object);
+    let request = ClientRequest::apply(&format!("{WEB}?fieldManager=m"), &object);
     agent.on(expect("GET", HOST_WEB).as_agent(), Reply::json(200, &applied_by(&guard, &["creator"])));
     let dry =
         expect("PATCH", &format!("{HOST_WEB}?fieldManager=m&dryRun=All")).as_user(USER).with(SELECTOR, Value::Null);
@@ -143,11 +149,11 @@ async fn a_conflict_about_the_hidden_field_is_none() {
     let forced =
         forced.with(SELECTOR, json!({"disk": "ssd", "location": "beijing"})).with("/metadata/resourceVersion", "4");
     agent.on(forced, Reply::json(200, &deployment(&json!({"disk": "ssd", "location": "beijing"}))));
-    let shown = agent.ask(ask.clone()).await.expect(200).json();
+    let shown = agent.send(request.clone()).await.expect(200).json();
     assert_eq!(shown.pointer(SELECTOR), Some(&json!({"disk": "ssd"})));
     // The host finds a conflict in the rest.
     agent.on(expect("GET", HOST_WEB).as_agent(), Reply::json(200, &applied_by(&guard, &["creator"])));
     let dry = expect("PATCH", &format!("{HOST_WEB}?fieldManager=m&dryRun=All"));
     agent.on(dry, Reply::status(409, "Conflict", "Apply failed with 1 conflict: conflict with \"a\": .spec.replicas"));
-    assert_eq!(agent.ask(ask).await.refusal().0, 409);
+    assert_eq!(agent.send(request).await.refusal().0, 409);
 }

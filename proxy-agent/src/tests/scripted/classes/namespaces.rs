@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::{CONFIG, Scripted};
 
 const USER: &str = "vc:ke:admin";
@@ -39,22 +39,29 @@ async fn reads_and_writes_of_one_are_the_callers() {
     let agent = Scripted::new().await;
     let host = format!("{PATH}/edge-ke");
     let none = json!({});
-    let answer = agent
-        .exchange(Ask::get(&format!("{PATH}/edge")), expect("GET", &host).as_user(USER), Reply::json(200, &edge(&none)))
+    let response = agent
+        .exchange(
+            ClientRequest::get(&format!("{PATH}/edge")),
+            expect("GET", &host).as_user(USER),
+            Reply::json(200, &edge(&none)),
+        )
         .await;
-    assert_eq!(answer.expect(200).json(), shown(&none));
+    assert_eq!(response.expect(200).json(), shown(&none));
     // An update keeps the labels that are not the client's to write.
     let (label, kept) = (json!({"team": "a"}), json!({"team": "a", "kyverno.io/a": "operators"}));
     agent.on(expect("GET", &host).as_agent(), Reply::json(200, &edge(&json!({"kyverno.io/a": "operators"}))));
     let put = expect("PUT", &host).as_user(USER).with("/metadata/labels", edge(&kept)["metadata"]["labels"].clone());
     agent.on(put.with("/metadata/name", "edge-ke"), Reply::json(200, &edge(&label)));
-    let answer = agent.ask(Ask::put(&format!("{PATH}/edge"), &shown(&label))).await.expect(200);
-    assert_eq!(answer.json(), shown(&label));
+    let response = agent.send(ClientRequest::put(&format!("{PATH}/edge"), &shown(&label))).await.expect(200);
+    assert_eq!(response.json(), shown(&label));
     let patch = expect("PATCH", &host).as_user(USER).with("", json!({"metadata": {"labels": label}}));
-    let ask = Ask::merge(&format!("{PATH}/edge"), &json!({"metadata": {"labels": label}}));
-    agent.exchange(ask, patch, Reply::json(200, &edge(&label))).await.expect(200);
+    let request = ClientRequest::merge(&format!("{PATH}/edge"), &json!({"metadata": {"labels": label}}));
+    agent.exchange(request, patch, Reply::json(200, &edge(&label))).await.expect(200);
     let gone = expect("DELETE", &host).as_user(USER);
-    agent.exchange(Ask::delete(&format!("{PATH}/edge")), gone, Reply::json(200, &edge(&none))).await.expect(200);
+    agent
+        .exchange(ClientRequest::delete(&format!("{PATH}/edge")), gone, Reply::json(200, &edge(&none)))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -62,10 +69,10 @@ async fn lists_are_selected_by_the_label_of_the_cluster() {
     let agent = Scripted::new().await;
     let list = json!({"kind": "NamespaceList", "apiVersion": "v1", "metadata": {}, "items": [edge(&json!({}))]});
     let selected = "labelSelector=atoll.dev/virtual-cluster=ke,kubernetes.io/metadata.name=edge-ke";
-    let ask = Ask::get(&format!("{PATH}?labelSelector=kubernetes.io/metadata.name%3Dedge"));
+    let request = ClientRequest::get(&format!("{PATH}?labelSelector=kubernetes.io/metadata.name%3Dedge"));
     let host = expect("GET", &format!("{PATH}?{selected}")).as_agent();
-    let answer = agent.exchange(ask, host, Reply::json(200, &list)).await.expect(200);
-    assert_eq!(answer.json()["items"], json!([shown(&json!({}))]));
+    let response = agent.exchange(request, host, Reply::json(200, &list)).await.expect(200);
+    assert_eq!(response.json()["items"], json!([shown(&json!({}))]));
 }
 
 /// Labels of ours, and other protected ones, are not a client's to write.
@@ -74,7 +81,7 @@ async fn protected_labels_are_refused() {
     let agent = Scripted::new().await;
     for label in ["atoll.dev/virtual-cluster", "kyverno.io/a", "resource.kubernetes.io/admin-access"] {
         let new = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "new", "labels": {label: "x"}}});
-        let (code, _, message) = agent.ask(Ask::post(PATH, &new)).await.refusal();
+        let (code, _, message) = agent.send(ClientRequest::post(PATH, &new)).await.refusal();
         assert!(matches!(code, 400 | 422), "{label}: {code} {message}");
     }
     assert!(!agent.transcript().iter().any(|line| line.starts_with("POST")), "the host gets nothing");
@@ -98,8 +105,8 @@ async fn an_apply_creates_a_namespace_in_three_steps() {
         let is_mirror = received.method == "POST" && received.path().ends_with("/new-ke/rolebindings");
         is_mirror.then(|| Reply::json(201, &received.json()))
     });
-    let answer = agent.ask(Ask::apply(&format!("{PATH}/new?fieldManager=m"), &apply)).await.expect(201);
-    assert_eq!(answer.json()["metadata"]["name"], "new");
+    let response = agent.send(ClientRequest::apply(&format!("{PATH}/new?fieldManager=m"), &apply)).await.expect(201);
+    assert_eq!(response.json()["metadata"]["name"], "new");
     let transcript = agent.transcript();
     assert_eq!(transcript.iter().filter(|line| line.contains("create namespaces")).count(), 1, "{transcript:?}");
 }
@@ -111,8 +118,8 @@ async fn an_apply_takes_over_no_namespace() {
     let apply = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "new"}});
     agent.has_no_namespace("new-ke");
     let tried = expect("PATCH", &format!("{PATH}/new-ke?fieldManager=m&dryRun=All")).as_agent();
-    let ask = Ask::apply(&format!("{PATH}/new?fieldManager=m"), &apply);
-    let (code, reason, _) = agent.exchange(ask, tried, Reply::json(200, &apply)).await.refusal();
+    let request = ClientRequest::apply(&format!("{PATH}/new?fieldManager=m"), &apply);
+    let (code, reason, _) = agent.exchange(request, tried, Reply::json(200, &apply)).await.refusal();
     assert_eq!((code, &*reason), (409, "Conflict"));
 }
 
@@ -129,14 +136,14 @@ async fn a_failed_apply_leaves_nothing_behind() {
     agent.on(expect("PATCH", &target), Reply::status(422, "Invalid", "no"));
     let gone = expect("DELETE", &format!("{PATH}/new-ke")).as_agent().with("/preconditions/uid", "n");
     agent.on(gone, Reply::json(200, &stored));
-    assert_eq!(agent.ask(Ask::apply(&format!("{PATH}/new?fieldManager=m"), &apply)).await.code, 422);
+    assert_eq!(agent.send(ClientRequest::apply(&format!("{PATH}/new?fieldManager=m"), &apply)).await.code, 422);
 }
 
 #[tokio::test]
 async fn no_api_server_deletes_the_immortal_ones() {
     let agent = Scripted::new().await;
     for name in ["default", "kube-system", "kube-public"] {
-        let (code, _, message) = agent.ask(Ask::delete(&format!("{PATH}/{name}"))).await.refusal();
+        let (code, _, message) = agent.send(ClientRequest::delete(&format!("{PATH}/{name}"))).await.refusal();
         assert_eq!(
             (code, message),
             (403, format!("namespaces \"{name}\" is forbidden: this namespace may not be deleted"))
@@ -144,9 +151,9 @@ async fn no_api_server_deletes_the_immortal_ones() {
     }
     let host = expect("DELETE", &format!("{PATH}/kube-node-lease-ke")).as_user(USER);
     let gone = json!({"metadata": {"name": "kube-node-lease-ke", "labels": {"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": "kube-node-lease"}}});
-    let ask = Ask::delete(&format!("{PATH}/kube-node-lease"));
+    let request = ClientRequest::delete(&format!("{PATH}/kube-node-lease"));
     assert_eq!(
-        agent.exchange(ask, host, Reply::json(200, &gone)).await.expect(200).json()["metadata"]["name"],
+        agent.exchange(request, host, Reply::json(200, &gone)).await.expect(200).json()["metadata"]["name"],
         "kube-node-lease"
     );
 }
@@ -167,12 +174,12 @@ async fn the_configured_pod_security_is_enforced() {
             Reply::json(201, &object)
         })
     });
-    let answer = agent.ask(Ask::post(PATH, &new)).await.expect(201);
+    let response = agent.send(ClientRequest::post(PATH, &new)).await.expect(201);
     let received = agent.take_received();
     let sent = received.iter().find(|received| received.path() == PATH && received.method == "POST").unwrap();
     assert_eq!(sent.json()["metadata"]["labels"][enforce], "baseline", "{}", sent.json());
-    assert_eq!(answer.json()["metadata"]["labels"][enforce], "privileged");
-    assert!(answer.warnings().iter().any(|warning| warning.contains("baseline")), "{:?}", answer.warnings());
+    assert_eq!(response.json()["metadata"]["labels"][enforce], "privileged");
+    assert!(response.warnings().iter().any(|warning| warning.contains("baseline")), "{:?}", response.warnings());
 }
 
 /// The index must know a new namespace before the client gets the response, in any form.
@@ -191,10 +198,10 @@ async fn a_namespace_that_is_created_as_a_table_is_known_at_once() {
         is_mirror.then(|| Reply::json(201, &received.json()))
     });
     let created = expect("POST", PATH).with_header("accept", TABLE);
-    let answer = agent
-        .exchange(Ask::post(PATH, &new).header("accept", TABLE), created, Reply::json(201, &table))
+    let response = agent
+        .exchange(ClientRequest::post(PATH, &new).header("accept", TABLE), created, Reply::json(201, &table))
         .await
         .expect(201);
-    assert_eq!(answer.json()["rows"][0]["object"]["metadata"]["name"], "new");
+    assert_eq!(response.json()["rows"][0]["object"]["metadata"]["name"], "new");
     assert!(agent.namespaces.member(&"new-ke".parse().unwrap()).is_some());
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use test_host::{Reply, expect, standing};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 #[tokio::test]
@@ -23,15 +23,15 @@ async fn each_class_of_paths_has_its_callers() {
         ("/logs/x", 403, 403),
         ("/debug/pprof", 403, 403),
     ] {
-        for (ask, code) in [(Ask::get(path), code), (Ask::get(path).by_nobody(), anonymous)] {
+        for (request, code) in [(ClientRequest::get(path), code), (ClientRequest::get(path).by_nobody(), anonymous)] {
             if code == 200 {
                 agent.on(expect("GET", path).as_agent(), Reply::json(200, &json!({"kind": "Whatever"})));
             }
-            agent.ask(ask).await.expect(code);
+            agent.send(request).await.expect(code);
         }
     }
     for method in ["POST", "DELETE"] {
-        assert_eq!(agent.ask(Ask::new(method, "/livez")).await.code, 403, "{method}");
+        assert_eq!(agent.send(ClientRequest::new(method, "/livez")).await.code, 403, "{method}");
     }
 }
 
@@ -47,13 +47,16 @@ async fn discovery_lacks_hidden_kinds() {
     // Something must have made the agent read discovery before.
     let gadgets = json!({"kind": "GadgetList", "apiVersion": "example.com/v1", "metadata": {}, "items": []});
     let host = expect("GET", "/apis/example.com/v1/gadgets");
-    agent.exchange(Ask::get("/apis/example.com/v1/gadgets"), host, Reply::json(200, &gadgets)).await.expect(200);
+    agent
+        .exchange(ClientRequest::get("/apis/example.com/v1/gadgets"), host, Reply::json(200, &gadgets))
+        .await
+        .expect(200);
     let host = expect("GET", "/apis/example.com/v1").as_agent().without_header("if-none-match");
-    let ask = Ask::get("/apis/example.com/v1").header("if-none-match", "\"1\"");
-    let answer = agent.exchange(ask, host, Reply::json(200, &list(&["gadgets", "secretive", "widgets"]))).await;
-    assert_eq!(answer.expect(200).json(), list(&["gadgets", "widgets"]));
+    let request = ClientRequest::get("/apis/example.com/v1").header("if-none-match", "\"1\"");
+    let response = agent.exchange(request, host, Reply::json(200, &list(&["gadgets", "secretive", "widgets"]))).await;
+    assert_eq!(response.expect(200).json(), list(&["gadgets", "widgets"]));
     let unchanged = Reply::empty(304);
     let host = expect("GET", "/openapi/v3/api/v1").as_agent().with_header("if-none-match", "\"1\"");
-    let ask = Ask::get("/openapi/v3/api/v1").header("if-none-match", "\"1\"");
-    assert_eq!(agent.exchange(ask, host, unchanged).await.code, 304);
+    let request = ClientRequest::get("/openapi/v3/api/v1").header("if-none-match", "\"1\"");
+    assert_eq!(agent.exchange(request, host, unchanged).await.code, 304);
 }

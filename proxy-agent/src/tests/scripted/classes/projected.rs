@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -29,13 +29,14 @@ fn event(namespace: &str, name: &str, kind: &str, about: &str) -> Value {
 async fn the_leases_of_own_nodes_are_read_where_the_host_has_them() {
     let agent = Scripted::new().await;
     let leases = [named("kube-node-lease", "beijing-1"), named("kube-node-lease", "hangzhou-1")];
-    let answer = agent.exchange(Ask::get(LEASES), expect("GET", LEASES).as_agent(), list(&leases)).await.expect(200);
-    assert_eq!(answer.json()["items"], json!([named("kube-node-lease", "beijing-1")]));
+    let response =
+        agent.exchange(ClientRequest::get(LEASES), expect("GET", LEASES).as_agent(), list(&leases)).await.expect(200);
+    assert_eq!(response.json()["items"], json!([named("kube-node-lease", "beijing-1")]));
     assert_eq!(agent.transcript()[0], "review vc:ke:admin: list leases.coordination.k8s.io in kube-node-lease-ke");
     for (node, code) in [("beijing-1", 200), ("hangzhou-1", 404)] {
         let path = format!("{LEASES}/{node}");
         let reply = Reply::json(200, &named("kube-node-lease", node));
-        agent.exchange(Ask::get(&path), expect("GET", &path).as_agent(), reply).await.expect(code);
+        agent.exchange(ClientRequest::get(&path), expect("GET", &path).as_agent(), reply).await.expect(code);
     }
 }
 
@@ -50,27 +51,28 @@ async fn the_default_namespace_has_objects_of_both() {
         named("edge-ke", "elsewhere"),
         named("default-hz", "theirs"),
     ];
-    let ask = Ask::get("/api/v1/namespaces/default/services");
-    let answer = agent.exchange(ask, expect("GET", "/api/v1/services").as_agent(), list(&services)).await.expect(200);
-    assert_eq!(answer.json()["items"], json!([named("default", "kubernetes"), named("default", "own")]));
+    let request = ClientRequest::get("/api/v1/namespaces/default/services");
+    let response =
+        agent.exchange(request, expect("GET", "/api/v1/services").as_agent(), list(&services)).await.expect(200);
+    assert_eq!(response.json()["items"], json!([named("default", "kubernetes"), named("default", "own")]));
     let events = [
         event("default", "a", "Node", "beijing-1"),
         event("default", "b", "Node", "hangzhou-1"),
         event("default", "c", "Pod", "beijing-1"),
         event("default-ke", "d", "Pod", "p"),
     ];
-    let ask = Ask::get("/api/v1/namespaces/default/events");
-    let answer = agent.exchange(ask, expect("GET", "/api/v1/events").as_agent(), list(&events)).await.expect(200);
+    let request = ClientRequest::get("/api/v1/namespaces/default/events");
+    let response = agent.exchange(request, expect("GET", "/api/v1/events").as_agent(), list(&events)).await.expect(200);
     assert_eq!(
-        answer.json()["items"],
+        response.json()["items"],
         json!([event("default", "a", "Node", "beijing-1"), event("default", "d", "Pod", "p")])
     );
     // In all namespaces, too.
-    let answer = agent
-        .exchange(Ask::get("/api/v1/services"), expect("GET", "/api/v1/services").as_agent(), list(&services))
+    let response = agent
+        .exchange(ClientRequest::get("/api/v1/services"), expect("GET", "/api/v1/services").as_agent(), list(&services))
         .await;
     let all = [named("default", "kubernetes"), named("default", "own"), named("edge", "elsewhere")];
-    assert_eq!(answer.json()["items"], json!(all));
+    assert_eq!(response.json()["items"], json!(all));
 }
 
 #[tokio::test]
@@ -78,24 +80,24 @@ async fn the_service_of_the_api_server_is_read_and_not_written() {
     let agent = Scripted::new().await;
     let path = "/api/v1/namespaces/default/services/kubernetes";
     let reply = Reply::json(200, &named("default", "kubernetes"));
-    agent.exchange(Ask::get(path), expect("GET", path).as_agent(), reply).await.expect(200);
+    agent.exchange(ClientRequest::get(path), expect("GET", path).as_agent(), reply).await.expect(200);
     let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "kubernetes"}});
-    for (ask, code) in [
-        (Ask::put(path, &service), 403),
-        (Ask::merge(path, &json!({})), 403),
-        (Ask::delete(path), 403),
-        (Ask::post("/api/v1/namespaces/default/services", &service), 409),
-        (Ask::delete(&format!("{LEASES}/beijing-1")), 403),
-        (Ask::post(LEASES, &named("kube-node-lease", "mine")), 403),
-        (Ask::delete(LEASES), 403),
+    for (request, code) in [
+        (ClientRequest::put(path, &service), 403),
+        (ClientRequest::merge(path, &json!({})), 403),
+        (ClientRequest::delete(path), 403),
+        (ClientRequest::post("/api/v1/namespaces/default/services", &service), 409),
+        (ClientRequest::delete(&format!("{LEASES}/beijing-1")), 403),
+        (ClientRequest::post(LEASES, &named("kube-node-lease", "mine")), 403),
+        (ClientRequest::delete(LEASES), 403),
     ] {
-        let answer = agent.ask(ask).await.expect(code);
-        let (_, reason, message) = answer.refusal();
+        let response = agent.send(request).await.expect(code);
+        let (_, reason, message) = response.refusal();
         assert_eq!(reason, if code == 403 { "Forbidden" } else { "AlreadyExists" }, "{message}");
     }
     // A Service of another name is the cluster's own.
     let other = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "other"}});
     let host = expect("POST", "/api/v1/namespaces/default-ke/services").as_user("vc:ke:admin");
-    let ask = Ask::post("/api/v1/namespaces/default/services", &other);
-    agent.exchange(ask, host, Reply::json(201, &other)).await.expect(201);
+    let request = ClientRequest::post("/api/v1/namespaces/default/services", &other);
+    agent.exchange(request, host, Reply::json(201, &other)).await.expect(201);
 }

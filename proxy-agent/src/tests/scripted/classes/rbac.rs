@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Received, Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -45,9 +45,12 @@ async fn roles_have_other_names_on_the_host_and_shared_ones_do_not() {
         [("mine", "vc:ke:mine", stored("1")), ("cluster-admin", "cluster-admin", shared.clone())]
     {
         let expected = expect("GET", &format!("{RBAC}/clusterroles/{host}")).as_agent();
-        let answer =
-            agent.exchange(Ask::get(&format!("{RBAC}/clusterroles/{name}")), expected, Reply::json(200, &object));
-        assert_eq!(answer.await.expect(200).json()["metadata"]["name"], name);
+        let response = agent.exchange(
+            ClientRequest::get(&format!("{RBAC}/clusterroles/{name}")),
+            expected,
+            Reply::json(200, &object),
+        );
+        assert_eq!(response.await.expect(200).json()["metadata"]["name"], name);
     }
     let others =
         json!({"metadata": {"name": "vc:hz:theirs", "labels": {"atoll.dev/virtual-cluster": "hz"}}, "rules": []});
@@ -55,8 +58,9 @@ async fn roles_have_other_names_on_the_host_and_shared_ones_do_not() {
     let list = json!({"kind": "ClusterRoleList", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {},
         "items": [stored("1"), others, operators, shared]});
     let host = expect("GET", &format!("{RBAC}/clusterroles")).as_agent();
-    let answer = agent.exchange(Ask::get(&format!("{RBAC}/clusterroles")), host, Reply::json(200, &list)).await;
-    let items = answer.expect(200).json()["items"].clone();
+    let response =
+        agent.exchange(ClientRequest::get(&format!("{RBAC}/clusterroles")), host, Reply::json(200, &list)).await;
+    let items = response.expect(200).json()["items"].clone();
     let names: Vec<_> = items.as_array().unwrap().iter().map(|item| item["metadata"]["name"].clone()).collect();
     assert_eq!(names, ["mine", "cluster-admin"]);
 }
@@ -77,9 +81,9 @@ async fn a_role_is_tried_by_its_writer_before_the_agent_stores_it() {
     agent.on(post("?dryRun=All"), Reply::json(201, &stored("")));
     agent.on(attempt(), Reply::json(200, &json!({})));
     agent.on(post(""), Reply::json(201, &stored("1")));
-    let ask = Ask::post(&format!("{RBAC}/clusterroles"), &role("mine"));
+    let request = ClientRequest::post(&format!("{RBAC}/clusterroles"), &role("mine"));
     agent.always(canary);
-    assert_eq!(agent.ask(ask.clone()).await.expect(201).json()["metadata"]["name"], "mine");
+    assert_eq!(agent.send(request.clone()).await.expect(201).json()["metadata"]["name"], "mine");
     // The caller is in a group for the attempt alone.
     let received = agent.take_received();
     let tried = received.iter().find(|received| received.path().contains("/roles/")).unwrap();
@@ -93,7 +97,7 @@ async fn a_role_is_tried_by_its_writer_before_the_agent_stores_it() {
     for _ in 0..=caller::authz::SETTLING_ATTEMPTS {
         agent.on(attempt(), Reply::status(403, "Forbidden", refused));
     }
-    let (code, _, message) = agent.ask(ask).await.refusal();
+    let (code, _, message) = agent.send(request).await.refusal();
     assert_eq!(code, 403);
     assert!(
         message.starts_with("clusterroles.rbac.authorization.k8s.io \"mine\" is forbidden: user \"admin\""),
@@ -132,8 +136,8 @@ async fn aggregation_is_parked() {
         let is_write = received.method == "POST" && received.path().ends_with("/clusterroles");
         is_write.then(|| Reply::json(201, &received.json()))
     });
-    let answer = agent.ask(Ask::post(&format!("{RBAC}/clusterroles"), &aggregated)).await.expect(201);
-    assert_eq!(answer.json()["metadata"]["labels"], json!({label: "true"}), "the client sees its label");
+    let response = agent.send(ClientRequest::post(&format!("{RBAC}/clusterroles"), &aggregated)).await.expect(201);
+    assert_eq!(response.json()["metadata"]["labels"], json!({label: "true"}), "the client sees its label");
     let received = agent.take_received();
     let is_write = |received: &&Received| received.method == "POST" && received.path().ends_with("/clusterroles");
     let labels: Vec<_> =
@@ -156,8 +160,8 @@ async fn a_cluster_role_binding_is_a_role_binding_in_the_root_namespace() {
     agent.on(attempt.clone().with("/roleRef/name", "vc:ke:mine"), Reply::json(200, &json!({})));
     agent.on(post(""), Reply::json(201, &binding(Some("atoll-root-ke"))));
     agent.always(canary);
-    let ask = Ask::post(&format!("{RBAC}/clusterrolebindings"), &binding(None));
-    assert_eq!(agent.ask(ask.clone()).await.expect(201).json(), binding(None));
+    let request = ClientRequest::post(&format!("{RBAC}/clusterrolebindings"), &binding(None));
+    assert_eq!(agent.send(request.clone()).await.expect(201).json(), binding(None));
     // Each namespace has the mirror before the client gets its response.
     let transcript = agent.transcript();
     for namespace in ["default", "edge", "kube-node-lease", "kube-public", "kube-system"] {
@@ -172,7 +176,7 @@ async fn a_cluster_role_binding_is_a_role_binding_in_the_root_namespace() {
     for _ in 0..=caller::authz::SETTLING_ATTEMPTS {
         agent.on(attempt.clone(), Reply::status(403, "Forbidden", refused));
     }
-    let (code, _, message) = agent.ask(ask).await.refusal();
+    let (code, _, message) = agent.send(request).await.refusal();
     assert_eq!(code, 403);
     assert!(message.starts_with("clusterrolebindings.rbac.authorization.k8s.io \"b\" is forbidden"), "{message}");
 }
@@ -184,8 +188,8 @@ async fn a_cluster_role_binding_is_validated_as_such() {
     let mut bad = binding(Some("atoll-root-ke"));
     bad["roleRef"]["kind"] = "Role".into();
     let host = expect("POST", &format!("{RBAC}/namespaces/atoll-root-ke/rolebindings?dryRun=All"));
-    let ask = Ask::post(&format!("{RBAC}/clusterrolebindings"), &binding(None));
-    let (code, _, message) = agent.exchange(ask, host, Reply::json(201, &bad)).await.refusal();
+    let request = ClientRequest::post(&format!("{RBAC}/clusterrolebindings"), &binding(None));
+    let (code, _, message) = agent.exchange(request, host, Reply::json(201, &bad)).await.refusal();
     assert_eq!(code, 422);
     assert!(message.contains("supported values: \"ClusterRole\""), "{message}");
 }
@@ -197,15 +201,15 @@ async fn reads_of_bindings_hide_what_is_the_agents() {
         "items": [binding(Some("atoll-root-ke"))]});
     let host =
         expect("GET", &format!("{RBAC}/namespaces/atoll-root-ke/rolebindings?labelSelector=!atoll.dev/internal"));
-    let ask = Ask::get(&format!("{RBAC}/clusterrolebindings"));
-    let answer = agent.exchange(ask, host.as_agent(), Reply::json(200, &list)).await.expect(200).json();
+    let request = ClientRequest::get(&format!("{RBAC}/clusterrolebindings"));
+    let response = agent.exchange(request, host.as_agent(), Reply::json(200, &list)).await.expect(200).json();
     assert_eq!(
-        (&answer["kind"], &answer["items"][0]["roleRef"]["name"]),
+        (&response["kind"], &response["items"][0]["roleRef"]["name"]),
         (&"ClusterRoleBindingList".into(), &"mine".into())
     );
     for method in ["GET", "DELETE"] {
-        let answer = agent.ask(Ask::new(method, &format!("{RBAC}/clusterrolebindings/atoll:a"))).await;
-        assert_eq!(answer.code, 404);
+        let response = agent.send(ClientRequest::new(method, &format!("{RBAC}/clusterrolebindings/atoll:a"))).await;
+        assert_eq!(response.code, 404);
     }
 }
 
@@ -239,6 +243,6 @@ async fn deletions_are_limited_to_the_cluster() {
         ),
     ] {
         agent.on(expect("DELETE", &host).as_agent(), reply);
-        agent.ask(Ask::delete(&format!("{RBAC}/{path}"))).await.expect(200);
+        agent.send(ClientRequest::delete(&format!("{RBAC}/{path}"))).await.expect(200);
     }
 }

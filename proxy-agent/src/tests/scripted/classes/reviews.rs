@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_host::{Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 const AUTHZ: &str = "/apis/authorization.k8s.io/v1";
@@ -15,9 +15,9 @@ fn review(kind: &str, spec: &Value) -> Value {
 
 /// The host's answer to a review.
 fn answered(review: &Value, allowed: bool) -> Reply {
-    let mut answer = review.clone();
-    answer["status"] = json!({"allowed": allowed});
-    Reply::json(201, &answer)
+    let mut response = review.clone();
+    response["status"] = json!({"allowed": allowed});
+    Reply::json(201, &response)
 }
 
 #[tokio::test]
@@ -29,10 +29,10 @@ async fn a_caller_asks_about_itself_as_itself() {
         let expected = expect("POST", &format!("{AUTHZ}/selfsubjectaccessreviews")).as_user("vc:ke:admin");
         let expected = expected.with("/spec/resourceAttributes/namespace", host);
         let mapped = review("SelfSubjectAccessReview", &attributes(host));
-        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
-        let answer = agent.exchange(ask, expected, answered(&mapped, true)).await.expect(201).json();
-        let shown = &answer["spec"]["resourceAttributes"]["namespace"];
-        assert_eq!((shown.as_str().unwrap_or_default(), &answer["status"]["allowed"]), (namespace, &json!(true)));
+        let request = ClientRequest::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
+        let response = agent.exchange(request, expected, answered(&mapped, true)).await.expect(201).json();
+        let shown = &response["spec"]["resourceAttributes"]["namespace"];
+        assert_eq!((shown.as_str().unwrap_or_default(), &response["status"]["allowed"]), (namespace, &json!(true)));
     }
 }
 
@@ -46,12 +46,12 @@ async fn others_are_asked_about_by_the_agent() {
     let expected = expect("POST", &format!("{AUTHZ}/subjectaccessreviews")).as_agent().with("/spec/user", "vc:ke:jane");
     let expected = expected.with("/spec/groups/0", "vc:ke:dev").with("/spec/resourceAttributes/namespace", "edge-ke");
     let mapped = review("SubjectAccessReview", &spec("vc:ke:jane", "vc:ke:dev", "edge-ke"));
-    let ask = Ask::post(
+    let request = ClientRequest::post(
         &format!("{AUTHZ}/subjectaccessreviews"),
         &review("SubjectAccessReview", &spec("jane", "dev", "edge")),
     );
-    let answer = agent.exchange(ask, expected, answered(&mapped, true)).await.expect(201).json();
-    assert_eq!((&answer["spec"]["user"], &answer["status"]["allowed"]), (&json!("jane"), &json!(true)));
+    let response = agent.exchange(request, expected, answered(&mapped, true)).await.expect(201).json();
+    assert_eq!((&response["spec"]["user"], &response["status"]["allowed"]), (&json!("jane"), &json!(true)));
     let received = agent.transcript();
     assert_eq!(received[0], "review vc:ke:admin: create subjectaccessreviews.authorization.k8s.io in atoll-root-ke");
 }
@@ -70,9 +70,9 @@ async fn a_review_does_not_allow_what_is_refused_later() {
         let spec = json!({"resourceAttributes": {"verb": verb, "group": group, "resource": resource}});
         let object = review("SelfSubjectAccessReview", &spec);
         let expected = expect("POST", &format!("{AUTHZ}/selfsubjectaccessreviews")).as_user("vc:ke:admin");
-        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
-        let answer = agent.exchange(ask, expected, answered(&object, true)).await.expect(201).json();
-        assert_eq!(answer["status"]["allowed"], allowed, "{verb} {resource}: {answer}");
+        let request = ClientRequest::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
+        let response = agent.exchange(request, expected, answered(&object, true)).await.expect(201).json();
+        assert_eq!(response["status"]["allowed"], allowed, "{verb} {resource}: {response}");
     }
 }
 
@@ -84,9 +84,9 @@ async fn the_agent_answers_about_paths() {
         let object =
             review("SelfSubjectAccessReview", &json!({"nonResourceAttributes": {"path": path, "verb": "get"}}));
         let expected = expect("POST", &format!("{AUTHZ}/selfsubjectaccessreviews")).as_user("vc:ke:admin");
-        let ask = Ask::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
-        let answer = agent.exchange(ask, expected, answered(&object, !allowed)).await.expect(201).json();
-        assert_eq!(answer["status"]["allowed"], allowed, "{path}: {answer}");
+        let request = ClientRequest::post(&format!("{AUTHZ}/selfsubjectaccessreviews"), &object);
+        let response = agent.exchange(request, expected, answered(&object, !allowed)).await.expect(201).json();
+        assert_eq!(response["status"]["allowed"], allowed, "{path}: {response}");
     }
 }
 
@@ -96,15 +96,15 @@ async fn a_token_belongs_to_one_cluster() {
     let agent = Scripted::new().await;
     for (namespace, is_own) in [("edge-ke", true), ("edge-hz", false)] {
         let object = json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": "t"}});
-        let mut answer = object.clone();
-        answer["status"] = json!({"authenticated": true, "user": {
+        let mut response = object.clone();
+        response["status"] = json!({"authenticated": true, "user": {
             "username": format!("system:serviceaccount:{namespace}:sa"), "uid": "u",
             "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"],
         }});
         let expected = expect("POST", &format!("{AUTHN}/tokenreviews")).as_agent().with("/spec/token", "t");
-        let ask = Ask::post(&format!("{AUTHN}/tokenreviews"), &object);
+        let request = ClientRequest::post(&format!("{AUTHN}/tokenreviews"), &object);
         let status =
-            agent.exchange(ask, expected, Reply::json(201, &answer)).await.expect(201).json()["status"].clone();
+            agent.exchange(request, expected, Reply::json(201, &response)).await.expect(201).json()["status"].clone();
         assert_eq!(status["authenticated"] == true, is_own, "{status}");
         if is_own {
             assert_eq!(status["user"]["username"], "system:serviceaccount:edge:sa");
@@ -121,12 +121,12 @@ async fn a_local_review_is_in_the_namespace_of_the_host() {
     let expected =
         expect("POST", &format!("{AUTHZ}/namespaces/edge-ke/localsubjectaccessreviews")).as_user("vc:ke:admin");
     let expected = expected.with("/spec/resourceAttributes/namespace", "edge-ke").with("/spec/user", "vc:ke:jane");
-    let ask = Ask::post(
+    let request = ClientRequest::post(
         &format!("{AUTHZ}/namespaces/edge/localsubjectaccessreviews"),
         &review("LocalSubjectAccessReview", &spec("edge")),
     );
     agent
-        .exchange(ask, expected, answered(&review("LocalSubjectAccessReview", &spec("edge-ke")), true))
+        .exchange(request, expected, answered(&review("LocalSubjectAccessReview", &spec("edge-ke")), true))
         .await
         .expect(201);
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use test_host::{Reply, expect};
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::Scripted;
 
 const CLASSES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
@@ -28,11 +28,12 @@ fn missing() -> Reply {
 async fn an_object_of_the_operator_is_read_unchanged() {
     let agent = Scripted::new().await;
     let host = expect("GET", &format!("{CLASSES}/a")).as_agent();
-    let answer = agent.exchange(Ask::get(&format!("{CLASSES}/a")), host, Reply::json(200, &stored("1", 1))).await;
-    assert_eq!(answer.expect(200).json(), stored("1", 1));
+    let response =
+        agent.exchange(ClientRequest::get(&format!("{CLASSES}/a")), host, Reply::json(200, &stored("1", 1))).await;
+    assert_eq!(response.expect(200).json(), stored("1", 1));
     let (code, _, message) = agent
         .exchange(
-            Ask::delete(&format!("{CLASSES}/a")),
+            ClientRequest::delete(&format!("{CLASSES}/a")),
             expect("GET", &format!("{CLASSES}/a")),
             Reply::json(200, &stored("1", 1)),
         )
@@ -55,7 +56,7 @@ async fn a_creation_is_tried_and_repeated_after_a_race() {
     agent.on(expect("GET", &format!("{CLASSES}/a")), missing());
     agent.on(dry(), Reply::json(201, &stored("", 1)));
     agent.on(real(), Reply::json(201, &stored("1", 1)));
-    agent.ask(Ask::post(CLASSES, &class(1))).await.expect(201);
+    agent.send(ClientRequest::post(CLASSES, &class(1))).await.expect(201);
 }
 
 #[tokio::test]
@@ -70,7 +71,8 @@ async fn kinds_that_are_not_writable_are_not_written() {
         is_namespaced: false,
         is_custom: false,
     }]));
-    let (code, _, message) = agent.ask(Ask::post("/apis/storage.k8s.io/v1/storageclasses", &class)).await.refusal();
+    let (code, _, message) =
+        agent.send(ClientRequest::post("/apis/storage.k8s.io/v1/storageclasses", &class)).await.refusal();
     assert_eq!(code, 403);
     assert!(message.contains("shared by all virtual clusters"), "{message}");
 }

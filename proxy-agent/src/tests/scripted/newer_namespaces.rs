@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use test_host::{Reply, expect};
 use tokio::time::sleep;
 
-use crate::tests::agent::Ask;
+use crate::tests::agent::ClientRequest;
 use crate::tests::scripted::{Scripted, known};
 
 const PODS: &str = "/api/v1/pods";
@@ -74,11 +74,11 @@ async fn a_list_has_the_names_of_the_moment_of_the_response() {
             sleep(LATER).await;
             agent.namespaces.learn(&created("new")).unwrap();
         };
-        let (answer, ()) = tokio::join!(agent.ask(Ask::get(PODS).header("accept", media_type)), learned);
-        let answer = answer.expect(200);
+        let (response, ()) = tokio::join!(agent.send(ClientRequest::get(PODS).header("accept", media_type)), learned);
+        let response = response.expect(200);
         let is_shown =
-            if media_type == PROTOBUF { answer.body == encoded(&["new"]) } else { answer.json() == pods(&["new"]) };
-        assert!(is_shown, "{answer:?}");
+            if media_type == PROTOBUF { response.body == encoded(&["new"]) } else { response.json() == pods(&["new"]) };
+        assert!(is_shown, "{response:?}");
     }
 }
 
@@ -97,15 +97,15 @@ async fn an_object_waits_until_its_namespace_is_known() {
                 agent.namespaces.learn(&created(name)).unwrap();
             }
         };
-        let (answer, ()) = tokio::join!(agent.ask(Ask::get(PODS).header("accept", accept)), learned);
-        let answer = answer.expect(200);
+        let (response, ()) = tokio::join!(agent.send(ClientRequest::get(PODS).header("accept", accept)), learned);
+        let response = response.expect(200);
         if accept == PROTOBUF {
-            assert_eq!(answer.body, encoded(&["edge", "new", "newer"]));
+            assert_eq!(response.body, encoded(&["edge", "new", "newer"]));
         } else {
-            assert_eq!(shown(&answer.json()), ["edge", "new", "newer"]);
+            assert_eq!(shown(&response.json()), ["edge", "new", "newer"]);
         }
         let requests = agent.take_received().iter().filter(|received| received.path() == "/api/v1/namespaces").count();
-        assert_eq!(requests, 1, "the answer of the host serves the whole list");
+        assert_eq!(requests, 1, "the response of the host serves the whole list");
     }
 }
 
@@ -115,19 +115,19 @@ async fn a_list_ends_early_if_a_namespace_does_not_become_known() {
     let agent = Scripted::new().await;
     has_namespaces(&agent, &["edge-ke", "new-ke"]);
     agent.on(expect("GET", PODS), Reply::json(200, &pods(&["edge-ke", "new-ke"])));
-    let error = agent.agent.try_ask(Ask::get(PODS)).await.unwrap_err();
+    let error = agent.agent.try_send(ClientRequest::get(PODS)).await.unwrap_err();
     assert!(error.is_reset(), "{error}");
     // A list in protobuf begins when all of it is known.
     let body = Reply::empty(200).with_header("content-type", PROTOBUF).with_body(encoded(&["edge-ke", "new-ke"]));
     agent.on(expect("GET", PODS), body);
-    let answer = agent.ask(Ask::get(PODS).header("accept", PROTOBUF)).await;
-    assert_eq!((answer.code, &answer.headers["retry-after"]), (503, &"1".parse().unwrap()));
+    let response = agent.send(ClientRequest::get(PODS).header("accept", PROTOBUF)).await;
+    assert_eq!((response.code, &response.headers["retry-after"]), (503, &"1".parse().unwrap()));
     // So does a list for which the host does not say which namespaces exist.
     agent.always(|received| {
         (received.path() == "/api/v1/namespaces").then(|| Reply::status(500, "InternalError", "no storage"))
     });
     agent.on(expect("GET", PODS), Reply::json(200, &pods(&["new-ke"])));
-    assert!(agent.agent.try_ask(Ask::get(PODS)).await.unwrap_err().is_reset());
+    assert!(agent.agent.try_send(ClientRequest::get(PODS)).await.unwrap_err().is_reset());
     agent.check();
 }
 
@@ -141,8 +141,9 @@ async fn the_name_of_no_namespace_delays_no_list() {
     let items = json!([volume("a", "gone-ke"), volume("b", "edge-ke"), volume("c", "deleted-ke")]);
     let list = json!({"kind": "PersistentVolumeList", "apiVersion": "v1", "metadata": {}, "items": items});
     let began = tokio::time::Instant::now();
-    let answer = agent.exchange(Ask::get(volumes), expect("GET", volumes), Reply::json(200, &list)).await.expect(200);
-    assert_eq!(answer.json()["items"], json!([volume("b", "edge")]));
+    let response =
+        agent.exchange(ClientRequest::get(volumes), expect("GET", volumes), Reply::json(200, &list)).await.expect(200);
+    assert_eq!(response.json()["items"], json!([volume("b", "edge")]));
     assert!(began.elapsed() < LATER);
 }
 
@@ -152,6 +153,7 @@ async fn a_write_waits_for_no_namespace() {
     let agent = Scripted::new().await;
     let target = "/api/v1/namespaces/edge/pods";
     let host = expect("DELETE", "/api/v1/namespaces/edge-ke/pods");
-    let answer = agent.exchange(Ask::delete(target), host, Reply::json(200, &pods(&["edge-ke", "new-ke"]))).await;
-    assert_eq!(shown(&answer.expect(200).json()), ["edge"]);
+    let response =
+        agent.exchange(ClientRequest::delete(target), host, Reply::json(200, &pods(&["edge-ke", "new-ke"]))).await;
+    assert_eq!(shown(&response.expect(200).json()), ["edge"]);
 }
