@@ -73,7 +73,7 @@ pub(crate) async fn transform_response(
         _ if !json => return Err(not_requested(&parts.headers)),
         ResponseTransform::Object { program, filter, only } => {
             let body = body.collect(collector).await?;
-            let shown = object_in_time(view, program, filter, only, body, collector).await?;
+            let shown = object_in_time(view, &program, filter, only.as_ref(), &body, collector).await?;
             ShownBody::whole(collector.concat(&shown.ok_or_else(not_found)?)?, &mut parts.headers)
         }
         ResponseTransform::Review { program, filter, answer } => {
@@ -154,16 +154,16 @@ fn not_requested(headers: &HeaderMap) -> Refusal {
 /// The same as [`object`]. Another thread maps an object that would occupy this one for too long.
 async fn object_in_time(
     view: &View,
-    program: Program,
+    program: &Program,
     filter: Filter,
-    only: Option<LabelSelector>,
-    body: Bytes,
+    only: Option<&LabelSelector>,
+    body: &Bytes,
     collector: Collector<'_>,
 ) -> Result<Option<Vec<Bytes>>, Refusal> {
     if !LargeObjectLimits::is_for_another_thread(body.len()) {
-        return collector.work(body.len(), || object(view, &program, filter, only.as_ref(), &body));
+        return collector.work(body.len(), || object(view, program, filter, only, body));
     }
-    let view = view.clone();
+    let (view, program, only, body) = (view.clone(), program.clone(), only.cloned(), body.clone());
     Box::pin(collector.apart(move || object(&view, &program, filter, only.as_ref(), &body))).await
 }
 
