@@ -34,9 +34,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The chunk sizes: an HTTP/2 frame, a read from a socket, the whole body.
-const CHUNKS: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("64 KiB", 64 << 10), ("one", usize::MAX)];
-/// The chunk size in cases with one figure.
+/// The length of an HTTP/2 frame.
+const FRAME: usize = 16 << 10;
+/// The chunk size in cases with one figure: a read from a socket.
 const DEFAULT_CHUNK: usize = 64 << 10;
 /// The repetitions in one round. One body is too short to measure.
 const REPETITIONS: u32 = 2_000;
@@ -59,21 +59,33 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 
 fn list(pods: u32, rounds: u32) -> ListReport {
     let list = Bytes::from(pods::list(pods as usize));
-    let mut rows = vec![Row::new("memcpy", Speed::of(list.len(), rounds, || drop(black_box(list.to_vec()))))];
-    let dom = Speed::of(list.len(), rounds, || drop(black_box(dom(&list))));
-    rows.push(Row::new("serde_json, from_slice::<Value> and to_vec", dom));
-    for (name, chunk) in CHUNKS {
-        let speed = Speed::of(list.len(), rounds, || {
-            black_box(engine::rewrite_list(&list, chunk, Count::default()));
-        });
-        rows.push(Row::new(&format!("filter and map, chunks of {name}"), speed));
-    }
+    let mapped = |chunk| drop(black_box(engine::rewrite_list(&list, chunk, Count::default())));
     // The agent also copies short pieces together before it sends them.
-    let joined = Speed::of(list.len(), rounds, || {
+    let joined = || {
         let mut joined = engine::rewrite_list(&list, DEFAULT_CHUNK, Coalesce::new());
         joined.drain().for_each(|piece| drop(black_box(piece)));
-    });
-    rows.push(Row::new("filter and map, 64 KiB, pieces joined", joined));
+    };
+    let rows = [
+        "memcpy",
+        "serde_json, from_slice::<Value> and to_vec",
+        "filter and map, chunks of 16 KiB",
+        "filter and map, chunks of 64 KiB",
+        "filter and map, chunks of one",
+        "filter and map, 64 KiB, pieces joined",
+    ];
+    let speeds = Speed::of_each(
+        list.len(),
+        rounds,
+        [
+            &|| drop(black_box(list.to_vec())),
+            &|| drop(black_box(dom(&list))),
+            &|| mapped(FRAME),
+            &|| mapped(DEFAULT_CHUNK),
+            &|| mapped(usize::MAX),
+            &joined,
+        ],
+    );
+    let rows = rows.iter().zip(speeds).map(|(name, speed)| Row::new(name, speed)).collect();
     let mut pieces = Count::default();
     let allocations = count(|| pieces = engine::rewrite_list(&list, DEFAULT_CHUNK, Count::default()));
     let in_one = engine::allocations(&list);
@@ -93,14 +105,22 @@ fn list(pods: u32, rounds: u32) -> ListReport {
 fn body(body: &Body, rounds: u32) -> anyhow::Result<BodyReport> {
     body.check()?;
     let bytes = body.bytes.len() * REPETITIONS as usize;
-    let many = |run: &dyn Fn()| Speed::of(bytes, rounds, || (0..REPETITIONS).for_each(|_| run()));
-    let mut rows = vec![
-        Row::new("memcpy", many(&|| drop(black_box(body.bytes.to_vec())))),
-        Row::new("map", many(&|| drop(black_box(body.map())))),
+    let many = |run: &dyn Fn()| (0..REPETITIONS).for_each(|_| run());
+    let [copied, of_dom, mapped] = Speed::of_each(
+        bytes,
+        rounds,
+        [
+            &|| many(&|| drop(black_box(body.bytes.to_vec()))),
+            // The time for the same object in JSON, also if the body is protobuf. A comparison by bytes would be wrong.
+            &|| many(&|| drop(black_box(dom(&body.json)))),
+            &|| many(&|| drop(black_box(body.map()))),
+        ],
+    );
+    let rows = vec![
+        Row::new("memcpy", copied),
+        Row::new("serde_json, the same object in JSON", of_dom),
+        Row::new("map", mapped),
     ];
-    // The time for the same object in JSON, also if the body is protobuf. A comparison by bytes would be wrong.
-    let of_dom = many(&|| drop(black_box(dom(&body.json))));
-    rows.insert(1, Row::new("serde_json, the same object in JSON", of_dom));
     Ok(BodyReport {
         name: body.name.clone(),
         bytes: body.bytes.len(),

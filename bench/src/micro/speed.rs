@@ -1,4 +1,5 @@
-//! The duration of the fastest of several rounds.
+//! The duration of the fastest of several rounds. In each round, all candidates take turns, so that a time in which the machine is
+//! slow affects all of them.
 
 #![expect(clippy::disallowed_types, reason = "it measures real time")]
 
@@ -14,14 +15,17 @@ pub(super) struct Speed {
 // === impl Speed ===
 
 impl Speed {
-    /// Measures the fastest of `rounds`. Other work of the machine can only make a round slower.
-    pub(super) fn of(bytes: usize, rounds: u32, mut run: impl FnMut()) -> Self {
-        let times = (0..rounds.max(1)).map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed()
-        });
-        Self { bytes, time: times.min().unwrap_or_default().max(Duration::from_nanos(1)) }
+    /// Measures the fastest of `rounds` for each candidate. Other work of the machine can only make a round slower.
+    pub(super) fn of_each<const N: usize>(bytes: usize, rounds: u32, candidates: [&dyn Fn(); N]) -> [Self; N] {
+        let mut fastest = [Duration::MAX; N];
+        for _ in 0..rounds.max(1) {
+            for (fastest, run) in fastest.iter_mut().zip(candidates) {
+                let start = Instant::now();
+                run();
+                *fastest = start.elapsed().clamp(Duration::from_nanos(1), *fastest);
+            }
+        }
+        fastest.map(|time| Self { bytes, time })
     }
 
     #[expect(clippy::cast_precision_loss, reason = "the result is only displayed")]
@@ -37,6 +41,8 @@ impl Speed {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     #[test]
@@ -47,9 +53,9 @@ mod tests {
     }
 
     #[test]
-    fn every_round_is_run() {
-        let mut rounds = 0;
-        Speed::of(1, 5, || rounds += 1);
-        assert_eq!(rounds, 5);
+    fn candidates_take_turns() {
+        let order = RefCell::new(Vec::new());
+        Speed::of_each(1, 3, [&|| order.borrow_mut().push('a'), &|| order.borrow_mut().push('b')]);
+        assert_eq!(order.into_inner(), ['a', 'b', 'a', 'b', 'a', 'b']);
     }
 }
