@@ -89,7 +89,7 @@ fn list(pods: u32, rounds: u32) -> ListReport {
     let mut pieces = Count::default();
     let allocations = count(|| pieces = engine::rewrite_list(&list, DEFAULT_CHUNK, Count::default()));
     let in_one = engine::allocations(&list);
-    let of_dom = count(|| drop(black_box(self::dom(&list))));
+    let of_dom = count(|| drop(black_box(dom(&list))));
     ListReport {
         pods,
         bytes: list.len(),
