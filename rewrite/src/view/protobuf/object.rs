@@ -46,6 +46,8 @@ pub(in crate::view) struct ObjectReader<'v, 'b> {
     node_selector: Tally,
     tolerations: Tally,
     node_ports: NodePorts,
+    /// The number of mirrors in the conditions of a Namespace, once they were counted.
+    mirrors: Option<u64>,
 }
 
 // === impl ObjectReader ===
@@ -63,6 +65,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             node_selector: Tally::default(),
             tolerations: Tally::default(),
             node_ports: NodePorts::default(),
+            mirrors: None,
         }
     }
 
@@ -198,7 +201,10 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
                 return Ok(self.tolerations.toleration(&self.view.guard, read.as_ref()));
             }
             Inside::Message(message) if message.place == Some(Place::NamespaceConditions) => {
-                let mirrors = mirrors(&self.names, around, found.number)?;
+                let mirrors = match self.mirrors {
+                    Some(mirrors) => mirrors,
+                    None => *self.mirrors.insert(mirrors(&self.names, around, found.number)?),
+                };
                 return self.inside(found, |reader| {
                     if !recount(&mut reader.names, mirrors, &found.inside)? {
                         reader.descend(message, &found.inside)?;
