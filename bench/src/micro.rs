@@ -59,7 +59,9 @@ pub(crate) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()> {
 
 fn list(pods: u32, rounds: u32) -> ListReport {
     let list = Bytes::from(pods::list(pods as usize));
-    let mapped = |chunk| drop(black_box(engine::rewrite_list(&list, chunk, Count::default())));
+    let mapped = |chunk| {
+        black_box(engine::rewrite_list(&list, chunk, Count::default()));
+    };
     // The agent also copies short pieces together before it sends them.
     let joined = || {
         let mut joined = engine::rewrite_list(&list, DEFAULT_CHUNK, Coalesce::new());
