@@ -6,10 +6,6 @@ pub struct Writer {
     out: Vec<u8>,
 }
 
-/// The longest tag and the longest varint, in bytes.
-const MAX_TAG: usize = 5;
-const MAX_VARINT: usize = 10;
-
 /// How many bytes a varint takes: 1 to 10.
 pub fn varint_len(number: u64) -> usize {
     let bits = 64 - (number | 1).leading_zeros() as usize;
@@ -36,16 +32,17 @@ impl Writer {
 
     /// A number: int32, int64 (as two's complement), uint32, uint64, bool, enum.
     pub fn varint(&mut self, field: u32, number: u64) {
-        self.tag(field, 0);
+        self.raw_varint(tag(field, 0));
         self.raw_varint(number);
     }
 
     /// A string, bytes, or an encoded message.
     pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        // One allocation for the tag, the length and the content.
-        self.out.reserve(MAX_TAG + MAX_VARINT + bytes.len());
-        self.tag(field, 2);
-        self.raw_varint(bytes.len() as u64);
+        let (tag, length) = (tag(field, 2), bytes.len() as u64);
+        // One allocation for all three.
+        self.out.reserve(varint_len(tag) + varint_len(length) + bytes.len());
+        self.raw_varint(tag);
+        self.raw_varint(length);
         self.out.extend_from_slice(bytes);
     }
 
@@ -62,9 +59,9 @@ impl Writer {
         }
         self.out.push(number.to_le_bytes()[0]);
     }
+}
 
-    fn tag(&mut self, field: u32, wire_type: u8) {
-        debug_assert!((1..1 << 29).contains(&field), "field numbers come from our own schema");
-        self.raw_varint(u64::from(field) << 3 | u64::from(wire_type));
-    }
+fn tag(field: u32, wire_type: u8) -> u64 {
+    debug_assert!((1..1 << 29).contains(&field), "field numbers come from our own schema");
+    u64::from(field) << 3 | u64::from(wire_type)
 }
