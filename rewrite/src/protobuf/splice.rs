@@ -112,12 +112,11 @@ impl<'b> Splice<'b> {
 
     /// The only field with this number.
     pub(crate) fn only(&self, range: &Range<usize>, number: u32) -> Result<Option<Found>, EnvelopeError> {
-        let mut fields = self.fields(range.clone());
-        let found = fields.next(|other| other == number)?;
-        if found.is_some() && fields.next(|other| other == number)?.is_some() {
-            return Err(EnvelopeError::Repeated(number));
+        match self.each(range, [Some(number)]) {
+            Ok([found]) => Ok(found),
+            Err(EachError::Wire(error)) => Err(error.into()),
+            Err(EachError::Repeated(_)) => Err(EnvelopeError::Repeated(number)),
         }
-        Ok(found)
     }
 
     /// The only fields with these numbers, in one pass.

@@ -10,6 +10,7 @@ use crate::json::{Fault, FieldPath, Malformed, Step};
 use crate::mapping::Taken;
 use crate::mapping::identity::Unmappable;
 use crate::mapping::object::TooLong;
+use crate::protobuf::EachError;
 
 /// A body is refused. This is the client's fault, and a retry is useless.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +127,15 @@ impl From<Malformed> for Refusal {
 impl From<WireError> for Refusal {
     fn from(error: WireError) -> Self {
         Reason::Envelope(error.into()).into()
+    }
+}
+
+impl From<EachError> for Refusal {
+    fn from(error: EachError) -> Self {
+        match error {
+            EachError::Wire(error) => error.into(),
+            EachError::Repeated(_) => Reason::Duplicate.into(),
+        }
     }
 }
 

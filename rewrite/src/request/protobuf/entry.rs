@@ -10,7 +10,7 @@ use kube_wire::proto::Writer;
 use super::super::refusal::{Reason, Refusal};
 use super::fields::Fields;
 use crate::name::HIDDEN_PREFIX;
-use crate::protobuf::{EachError, Found, Splice};
+use crate::protobuf::{Found, Splice};
 
 const KEY: u32 = 1;
 const VALUE: u32 = 2;
@@ -39,10 +39,7 @@ impl<'b> Entry<'b> {
 
     /// The entry at `range`.
     pub(super) fn read(fields: &Fields<'_, 'b>, range: Range<usize>) -> Result<Self, Refusal> {
-        let [found_key, value] = fields.splice.each(&range, [Some(KEY), Some(VALUE)]).map_err(|error| match error {
-            EachError::Wire(error) => error.into(),
-            EachError::Repeated(_) => Refusal::from(Reason::Duplicate),
-        })?;
+        let [found_key, value] = fields.splice.each(&range, [Some(KEY), Some(VALUE)])?;
         let key = String::from_utf8_lossy(fields.content(found_key.as_ref()));
         let text = fields.content(value.as_ref());
         Ok(Self { key, found_key, text, value })

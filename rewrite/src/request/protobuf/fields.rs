@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::hosts::Hosts;
-use super::super::refusal::{Reason, Refusal};
+use super::super::refusal::Refusal;
 use super::super::report::Report;
 use super::super::settings::Settings;
 use crate::json::{Fault as _, Step};
@@ -88,11 +88,7 @@ impl<'b> Fields<'_, 'b> {
 
     /// The only field with this number.
     pub(super) fn find(&self, range: Range<usize>, number: u32) -> Result<Option<Found>, Refusal> {
-        let mut fields = self.splice.fields(range);
-        let found = fields.next(|other| other == number)?;
-        if found.is_some() && fields.next(|other| other == number)?.is_some() {
-            return Err(Reason::Duplicate.into());
-        }
+        let [found] = self.splice.each(&range, [Some(number)])?;
         Ok(found)
     }
 
@@ -104,8 +100,8 @@ impl<'b> Fields<'_, 'b> {
         keys: [&'static str; N],
     ) -> Result<[Option<Found>; N], Refusal> {
         self.splice.each(range, keys.map(|key| message.number(key))).map_err(|error| match error {
-            EachError::Wire(error) => error.into(),
-            EachError::Repeated(position) => Refusal::from(Reason::Duplicate).within(Step::Key(keys[position])),
+            EachError::Wire(_) => error.into(),
+            EachError::Repeated(position) => Refusal::from(error).within(Step::Key(keys[position])),
         })
     }
 
