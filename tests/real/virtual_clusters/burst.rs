@@ -12,7 +12,7 @@ const NAMESPACES: usize = 500;
 const AT_ONCE: usize = 50;
 
 /// No write may get 403, because a new namespace has all its bindings.
-pub(super) fn a_new_namespace_takes_writes_at_once(site: &VirtualSite) -> anyhow::Result<()> {
+pub(super) fn takes_writes_at_once(site: &VirtualSite) -> anyhow::Result<()> {
     let number = match std::env::var("ATOLL_BURST") {
         Ok(text) => text.parse().context("ATOLL_BURST is not a number")?,
         Err(_) => NAMESPACES,
