@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kubeconfig", &["ops"]),
     ("request-metrics", &["kube-wire", "ops", "protocol"]),
     ("rewrite", &["kube-wire"]),
+    ("hub", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
     ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
     ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
@@ -67,7 +68,7 @@ const TEST_ARROWS: &[(&str, &[&str])] =
     &[("proxy-agent", &["dev-apiserver", "test-host"]), ("proxy-server", &["dev-apiserver"])];
 
 /// Crates without I/O and clock, so that every byte and every state can be tested.
-const SANS_IO: &[&str] = &["kube-wire", "protocol", "rewrite"];
+const SANS_IO: &[&str] = &["hub", "kube-wire", "protocol", "rewrite"];
 
 /// What a sans-I/O crate must not depend on, even indirectly.
 const IO_CRATES: &[&str] = &[

@@ -1,0 +1,73 @@
+//! The beginning of lists and watches.
+
+use crate::moment::Moment;
+use crate::object::ResourceVersion;
+use crate::selection::Selection;
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With the first event after this version.
+    After(ResourceVersion),
+    /// With the next event: `resourceVersion=0` without initial events.
+    Now,
+    /// With the objects, in a state that is at least as new as this version, and then with the next event.
+    State {
+        /// The minimum version of the state. Zero allows any.
+        at_least: ResourceVersion,
+        /// After the objects, the client gets a bookmark with `k8s.io/initial-events-end` (KEP-3157).
+        initial_events_end: bool,
+    },
+}
+
+/// A watch.
+#[derive(Clone, Debug)]
+pub struct WatchRequest {
+    /// What it selects.
+    pub selection: Selection,
+    /// Where it begins.
+    pub start: Start,
+    /// `allowWatchBookmarks`.
+    pub bookmarks: bool,
+    /// Its time limit.
+    pub until: Moment,
+}
+
+/// Whether the hub serves a request.
+#[derive(Debug)]
+#[must_use]
+pub enum Admission<S> {
+    /// Yes.
+    Served(S),
+    /// Not yet: the driver must first bring the hub to this version, or send the request to the host.
+    NotYet(ResourceVersion),
+    /// No: the window begins after the requested version. The host may have older events.
+    TooOld,
+    /// No, and the client gets 410: the host cannot resume from that version either, or the membership of the cluster's
+    /// objects has changed since. The value is the oldest version that may work.
+    Expired(ResourceVersion),
+    /// No: the hub does not have the objects.
+    Closed,
+}
+
+/// Why the hub does not serve a request.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    NotYet(ResourceVersion),
+    TooOld,
+    Expired(ResourceVersion),
+    Closed,
+}
+
+// === impl Admission ===
+
+impl<S> From<Refusal> for Admission<S> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotYet(version) => Self::NotYet(version),
+            Refusal::TooOld => Self::TooOld,
+            Refusal::Expired(version) => Self::Expired(version),
+            Refusal::Closed => Self::Closed,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The hub: what the driver reports to it, and what it gives to clients.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::admission::{Admission, Start, WatchRequest};
+use crate::budget::{Limits, Usage};
+use crate::delivery::{End, Next};
+use crate::moment::Moment;
+use crate::object::{NewObject, Object, ResourceVersion};
+use crate::partition::Access;
+use crate::place::ClusterId;
+use crate::selection::Selection;
+use crate::store::Store;
+use crate::wakes::Wakes;
+use crate::watcher::Watcher;
+use crate::watchers::{WatcherId, Watchers};
+use crate::window::EventKind;
+
+/// The objects of one resource of one host, the latest events, and the watchers.
+///
+/// The driver first lists the resource: [`Hub::listed`] for each object, then [`Hub::synced`]. Then it watches from the
+/// version of the list, and reports each event. An upstream watch that breaks and resumes is invisible: the hub ignores
+/// events that it already has. If the watch cannot be resumed, the driver calls [`Hub::clear`] and lists again.
+///
+/// # Membership
+///
+/// Namespaces and nodes decide to which virtual cluster an object belongs, and the driver learns about them from other
+/// watches, which have no common order with this one. So when a namespace with objects joins or leaves a virtual
+/// cluster, no event at a known version says so. The driver then calls [`Hub::close`] for the cluster, lists its
+/// objects, and calls [`Hub::open`]. Clients that know an older version get 410, and list again.
+#[derive(Debug)]
+pub struct Hub<T> {
+    limits: Limits,
+    store: Store<T>,
+    watchers: Watchers,
+}
+
+/// The size of a hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// The number of objects.
+    pub objects: usize,
+    /// The number of events in the window.
+    pub events: usize,
+    /// The time that the window covers.
+    pub window: Duration,
+    /// The number of watchers.
+    pub watchers: usize,
+}
+
+/// Whether a cluster was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Opened {
+    /// Yes. The hub serves it as soon as it has reached the version of the list.
+    Yes,
+    /// No: the list is older than the hub. List again.
+    Outdated,
+}
+
+// === impl Hub ===
+
+impl<T> Hub<T> {
+    /// An empty hub. Several hubs can share a memory limit.
+    pub fn new(limits: Limits, usage: Arc<Usage>) -> Self {
+        Self { limits, store: Store::new(usage), watchers: Watchers::default() }
+    }
+
+    /// The version up to which the hub has all events. `None` until the list is complete.
+    pub fn version(&self) -> Option<ResourceVersion> {
+        self.store.version
+    }
+
+    /// An object of the list.
+    pub fn listed(&mut self, object: NewObject<T>) {
+        debug_assert!(self.version().is_none(), "the list is complete");
+        self.store.insert(object);
+    }
+
+    /// The list is complete, and has this version.
+    pub fn synced(&mut self, version: ResourceVersion) {
+        self.store.synced(version);
+    }
+
+    /// An event of the upstream watch. Events that the hub already has are ignored: after a break, the driver may watch
+    /// again from an older version.
+    pub fn event(&mut self, kind: EventKind, object: NewObject<T>, now: Moment, wakes: &mut Wakes) {
+        if let Some(event) = self.store.apply(kind, object, now) {
+            self.watchers.wake_for(&event, wakes);
+        }
+    }
+
+    /// The host has no further event up to this version.
+    pub fn bookmark(&mut self, version: ResourceVersion) {
+        self.store.version = self.version().map(|known| known.max(version));
+    }
+
+    /// Forgets everything, and ends all watches. The driver must list again. After a 410 of the host, pass
+    /// [`End::Expired`] with the version of the hub: then clients that resume from it, or from an older version, get 410
+    /// immediately.
+    pub fn clear(&mut self, end: End, wakes: &mut Wakes) {
+        let expired = match end {
+            End::Expired(version) => Some(version),
+            _ => None,
+        };
+        self.store.clear(expired);
+        self.watchers.end_all(end, wakes);
+    }
+
+    /// Stops serving a cluster, forgets its objects and ends its watches. The cluster stays closed until it is opened,
+    /// or until the whole hub is cleared and listed again.
+    pub fn close(&mut self, cluster: ClusterId, end: End, wakes: &mut Wakes) {
+        self.store.close(cluster);
+        self.watchers.end_of(cluster, end, wakes);
+    }
+
+    /// The clusters that the hub does not serve.
+    pub fn closed(&self) -> impl Iterator<Item = ClusterId> {
+        let closed = self.store.partitions.iter().filter(|(_, partition)| partition.access == Access::Closed);
+        closed.map(|(cluster, _)| *cluster)
+    }
+
+    /// Serves a closed cluster again. `objects` is a list of all its objects, including those of several clusters and of
+    /// everybody, at the version `listed`.
+    pub fn open(
+        &mut self,
+        cluster: ClusterId,
+        objects: impl IntoIterator<Item = NewObject<T>>,
+        listed: ResourceVersion,
+    ) -> Opened {
+        if self.version().is_none_or(|version| version > listed) {
+            return Opened::Outdated;
+        }
+        self.store.open(cluster, objects, listed);
+        Opened::Yes
+    }
+
+    /// The selected objects in the order of their keys, and the version of this state. It is at least `at_least`.
+    pub fn snapshot(
+        &self,
+        selection: &Selection,
+        at_least: ResourceVersion,
+    ) -> Admission<(ResourceVersion, Vec<Arc<Object<T>>>)> {
+        match self.store.state_of(selection.cluster, at_least) {
+            Ok(version) => Admission::Served((version, self.store.selected(selection))),
+            Err(refusal) => refusal.into(),
+        }
+    }
+
+    /// Begins a watch. The driver must call [`Hub::leave`] when the client has gone. For [`Start::State`], it must also
+    /// take a [`Hub::snapshot`], with the lock still held.
+    pub fn admit(&mut self, request: WatchRequest, now: Moment) -> Admission<WatcherId> {
+        let WatchRequest { selection, start, bookmarks, until } = request;
+        let cluster = selection.cluster;
+        let after = match start {
+            Start::After(version) => self.store.has_events_after(cluster, version).map(|()| version),
+            Start::Now => self.store.state_of(cluster, ResourceVersion::default()),
+            Start::State { at_least, .. } => self.store.state_of(cluster, at_least),
+        };
+        let told = match after {
+            Ok(version) => version,
+            Err(refusal) => return refusal.into(),
+        };
+        let is_marked = matches!(start, Start::State { initial_events_end: true, .. }) && bookmarks;
+        Admission::Served(self.watchers.add(Watcher {
+            position: self.store.position_after(cluster, told),
+            selection,
+            told,
+            bookmarks,
+            initial_events_end: is_marked.then_some(told),
+            bookmark_at: now + self.limits.bookmarks,
+            until,
+            waker: None,
+            end: None,
+        }))
+    }
+
+    /// The next events for a watcher, of about `max` bytes together, but at least one if there is one.
+    pub fn next(&mut self, id: WatcherId, max: usize, now: Moment, waker: &Waker) -> Next<T> {
+        let Some(watcher) = self.watchers.get_mut(id) else { return Next::End(End::Stopped) };
+        let partition = self.store.partitions.get(&watcher.selection.cluster);
+        let (Some(partition), version) = (partition, self.store.version.unwrap_or_default()) else {
+            return Next::End(End::Stopped);
+        };
+        let next = watcher.next(partition, version, max, now, waker);
+        if let Next::Events(_) | Next::Bookmark { .. } = next {
+            watcher.bookmark_at = now + self.limits.bookmarks;
+        }
+        next
+    }
+
+    /// The client has gone.
+    pub fn leave(&mut self, id: WatcherId) {
+        self.watchers.remove(id);
+    }
+
+    /// Time has passed. Call this about once per second.
+    pub fn tick(&mut self, now: Moment, wakes: &mut Wakes) {
+        for cluster in self.store.retain(&self.limits, now) {
+            self.watchers.end_of(cluster, End::Evicted, wakes);
+        }
+        self.watchers.wake_due(self.version().unwrap_or_default(), now, wakes);
+    }
+
+    /// The size of the hub.
+    pub fn statistics(&self, now: Moment) -> Statistics {
+        Statistics {
+            objects: self.store.objects.len(),
+            events: self.store.window.len(),
+            window: self.store.window.age(now),
+            watchers: self.watchers.len(),
+        }
+    }
+}

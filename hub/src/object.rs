@@ -1,0 +1,157 @@
+//! Objects of the host, and what the hub must know about them.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::budget::{Charge, Usage};
+use crate::place::Place;
+
+/// The `metadata.resourceVersion` of an object, or of a list.
+///
+/// kube-apiserver compares the versions of built-in and custom resources as integers (KEP-5504). The driver must not
+/// use a hub for an aggregated API, where versions are opaque.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(u64);
+
+/// The name of an object on the host. Keys sort like the keys in the host's etcd: by namespace, then by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The host namespace. It is empty for a cluster-scoped object.
+    pub namespace: Arc<str>,
+    /// The name on the host.
+    pub name: Arc<str>,
+}
+
+/// Labels, sorted by key. The text consists of keys and values, each with a NUL after it: this needs one allocation for
+/// all labels of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    text: Box<str>,
+}
+
+/// A key or a value of a label contains a NUL. Kubernetes allows no such label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a label contains a NUL")]
+pub struct InvalidLabels;
+
+/// An object that the driver has read.
+#[derive(Debug)]
+pub struct NewObject<T> {
+    /// Its name on the host.
+    pub key: Key,
+    /// Its version.
+    pub version: ResourceVersion,
+    /// The labels that the clients' selectors match: those that a virtual cluster shows.
+    pub labels: Labels,
+    /// The clusters to which it belongs.
+    pub place: Place,
+    /// The approximate size of `data` in memory, in bytes.
+    pub size: usize,
+    /// The driver's data, such as the object's JSON.
+    pub data: T,
+}
+
+/// An object at one version. It counts towards the budget until the last reference to it is dropped.
+#[derive(Debug)]
+pub struct Object<T> {
+    /// Its name on the host.
+    pub key: Key,
+    /// Its version.
+    pub version: ResourceVersion,
+    /// The labels that the clients' selectors match.
+    pub labels: Labels,
+    /// The clusters to which it belongs.
+    pub place: Place,
+    /// The driver's data.
+    pub data: T,
+    pub(crate) charge: Charge,
+}
+
+// === impl ResourceVersion ===
+
+impl ResourceVersion {
+    /// The version with this number.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for ResourceVersion {
+    type Err = ParseIntError;
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === impl Labels ===
+
+impl Labels {
+    /// Labels with these keys and values. If a key occurs twice, the last value counts, as in Go's `encoding/json`.
+    pub fn new<'l>(labels: impl IntoIterator<Item = (&'l str, &'l str)>) -> Result<Self, InvalidLabels> {
+        let mut sorted: Vec<(&str, &str)> = labels.into_iter().collect();
+        if sorted.iter().any(|(key, value)| key.contains('\0') || value.contains('\0')) {
+            return Err(InvalidLabels);
+        }
+        // The sort is stable. Of equal keys, `dedup_by_key` keeps the first one, so the last one must come first.
+        sorted.reverse();
+        sorted.sort_by_key(|(key, _)| *key);
+        sorted.dedup_by_key(|(key, _)| *key);
+        let mut text = String::new();
+        for (key, value) in sorted {
+            for part in [key, "\0", value, "\0"] {
+                text.push_str(part);
+            }
+        }
+        Ok(Self { text: text.into_boxed_str() })
+    }
+
+    /// The value of a label.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let mut parts = self.text.split_terminator('\0');
+        while let (Some(found), Some(value)) = (parts.next(), parts.next()) {
+            if found == key {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn size(&self) -> usize {
+        self.text.len()
+    }
+}
+
+// === impl NewObject ===
+
+impl<T> NewObject<T> {
+    /// The memory of the object and of its place in the store and the window, in bytes.
+    fn footprint(&self) -> usize {
+        /// The key in the store and in a partition, the nodes of both maps, and the `Arc`s.
+        const OVERHEAD: usize = 192;
+        OVERHEAD
+            + size_of::<Object<T>>()
+            + self.key.namespace.len()
+            + self.key.name.len()
+            + self.labels.size()
+            + self.size
+    }
+
+    pub(crate) fn charged_to(self, usage: &Arc<Usage>) -> Arc<Object<T>> {
+        let charge = usage.charge(self.footprint());
+        let Self { key, version, labels, place, data, size: _ } = self;
+        Arc::new(Object { key, version, labels, place, data, charge })
+    }
+}

@@ -1,0 +1,153 @@
+//! Watches, one rule each. `model.rs` has all rules at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+use std::time::Duration;
+
+use hub::{
+    Admission, ClusterId, End, EventKind, Hub, Key, Labels, Limits, Moment, NewObject, Next, Place, ResourceVersion,
+    Scope, Selection, Shown, Start, Usage, Wakes, WatchRequest, WatcherId,
+};
+
+const A: ClusterId = ClusterId(0);
+const B: ClusterId = ClusterId(1);
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A hub whose list was empty at version 10.
+fn hub(limits: Limits) -> Hub<()> {
+    let mut hub = Hub::new(limits, Arc::default());
+    hub.synced(version(10));
+    hub
+}
+
+fn version(number: u64) -> ResourceVersion {
+    ResourceVersion::new(number)
+}
+
+fn seconds(seconds: u64) -> Moment {
+    Moment::after_origin(Duration::from_secs(seconds))
+}
+
+fn object(namespace: &str, number: u64, cluster: ClusterId) -> NewObject<()> {
+    NewObject {
+        key: Key { namespace: namespace.into(), name: "o".into() },
+        version: version(number),
+        labels: Labels::default(),
+        place: Place::One(cluster),
+        size: 1000,
+        data: (),
+    }
+}
+
+fn write(hub: &mut Hub<()>, object: NewObject<()>, now: Moment) {
+    let mut wakes = Wakes::default();
+    hub.event(EventKind::Written, object, now, &mut wakes);
+    wakes.wake();
+}
+
+fn watch(hub: &mut Hub<()>, selection: Selection, until: Moment) -> WatcherId {
+    let request = WatchRequest { selection, start: Start::Now, bookmarks: true, until };
+    match hub.admit(request, seconds(0)) {
+        Admission::Served(id) => id,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+#[test]
+fn an_event_wakes_only_watchers_of_its_cluster_and_namespace() {
+    let mut hub = hub(Limits::default());
+    let other_namespace = Selection { scope: Scope::Namespaces(vec!["y".into()]), ..Selection::everything(A) };
+    let own_namespace = Selection { scope: Scope::Namespaces(vec!["x".into()]), ..Selection::everything(A) };
+    let watchers = [Selection::everything(A), own_namespace, other_namespace, Selection::everything(B)];
+    let counts = watchers.map(|selection| {
+        let count = Arc::new(Count::default());
+        let id = watch(&mut hub, selection, seconds(600));
+        assert!(matches!(hub.next(id, 1, seconds(0), &Waker::from(Arc::clone(&count))), Next::Pending));
+        count
+    });
+    write(&mut hub, object("x", 11, A), seconds(1));
+    assert_eq!(counts.map(|count| count.0.load(Ordering::Relaxed)), [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_call_examines_a_bounded_number_of_events() {
+    let mut hub = hub(Limits::default());
+    let selection = Selection { fields: "metadata.namespace=last".parse().unwrap(), ..Selection::everything(A) };
+    let id = watch(&mut hub, selection, seconds(600));
+    for number in 11..3011 {
+        write(&mut hub, object("x", number, A), seconds(1));
+    }
+    write(&mut hub, object("last", 3011, A), seconds(1));
+    let mut calls = 0;
+    let found = loop {
+        calls += 1;
+        match hub.next(id, 1, seconds(1), Waker::noop()) {
+            Next::Events(changes) if changes.is_empty() => {}
+            Next::Events(changes) => break changes,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((found.len(), found[0].shown, found[0].event.version()), (1, Shown::Added, version(3011)));
+    assert_eq!(calls, 3, "calls that examine 1,024 events each");
+}
+
+#[test]
+fn a_batch_is_limited_in_bytes() {
+    let mut hub = hub(Limits::default());
+    let id = watch(&mut hub, Selection::everything(A), seconds(600));
+    for number in 11..21 {
+        write(&mut hub, object("x", number, A), seconds(1));
+    }
+    let Next::Events(one) = hub.next(id, 1, seconds(1), Waker::noop()) else { panic!("no event") };
+    assert_eq!(one.len(), 1, "at least one event");
+    let Next::Events(some) = hub.next(id, 5000, seconds(1), Waker::noop()) else { panic!("no events") };
+    assert!((3..5).contains(&some.len()), "{} events", some.len());
+}
+
+#[test]
+fn a_bookmark_comes_before_the_time_limit() {
+    let limits = Limits { bookmarks: Duration::from_secs(60), ..Limits::default() };
+    let mut hub = hub(limits);
+    let id = watch(&mut hub, Selection::everything(A), seconds(30));
+    hub.bookmark(version(20));
+    assert!(matches!(hub.next(id, 1, seconds(27), Waker::noop()), Next::Pending));
+    let last = hub.next(id, 1, seconds(28), Waker::noop());
+    assert!(matches!(last, Next::Bookmark { version: found, .. } if found == version(20)), "{last:?}");
+    assert!(matches!(hub.next(id, 1, seconds(29), Waker::noop()), Next::Pending));
+    assert!(matches!(hub.next(id, 1, seconds(30), Waker::noop()), Next::End(End::Timeout)));
+}
+
+#[test]
+fn the_largest_cluster_pays_for_the_memory() {
+    let usage = Arc::new(Usage::default());
+    let mut hub: Hub<()> = Hub::new(Limits { memory: 20_000, ..Limits::default() }, Arc::clone(&usage));
+    hub.listed(object("small", 5, B));
+    hub.synced(version(10));
+    let [greedy, modest] = [A, B].map(|cluster| watch(&mut hub, Selection::everything(cluster), seconds(600)));
+    for number in 11..41 {
+        write(&mut hub, object(&format!("x{number}"), number, A), seconds(1));
+    }
+    let mut wakes = Wakes::default();
+    hub.tick(seconds(2), &mut wakes);
+    wakes.wake();
+    assert_eq!(hub.closed().collect::<Vec<_>>(), [A]);
+    assert!(usage.bytes() < 20_000, "{} bytes are in use", usage.bytes());
+    assert!(matches!(hub.next(greedy, 1, seconds(2), Waker::noop()), Next::End(End::Evicted)));
+    assert!(matches!(hub.next(modest, 1, seconds(2), Waker::noop()), Next::Pending));
+}
+
+#[test]
+fn of_two_labels_with_one_key_the_last_counts() {
+    let labels = Labels::new([("b", "1"), ("a", "2"), ("b", "3")]).unwrap();
+    assert_eq!([labels.get("a"), labels.get("b"), labels.get("c")], [Some("2"), Some("3"), None]);
+    assert!(Labels::new([("a\0", "b")]).is_err());
+}
