@@ -9,10 +9,12 @@
 //! Reading order: [`name`] (the two kinds of names), [`mapping`] (how one becomes the other), [`json`] (scan and splice),
 //! [`program`] and [`schema`] (the positions of names in a body), [`protobuf`] (both for the other encoding), [`guard`] (what
 //! is added to pods and hidden from clients), [`pod_security`] (the level that the host enforces), [`view`] (responses, host
-//! to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (conversion to JSON).
+//! to virtual), [`request`] (virtual to host), [`json_patch`] (patches that are applied here), [`yaml`] (conversion to JSON), [`facts`]
+//! (what decides who gets an object).
 
 mod credential;
 mod descriptor;
+pub mod facts;
 pub mod field_manager;
 pub mod guard;
 pub mod json;
