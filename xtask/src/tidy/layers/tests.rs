@@ -53,7 +53,7 @@ fn arrows_up_and_sideways_are_found_at_the_manifest() {
 
 #[test]
 fn a_crate_without_a_place_is_found() {
-    check_graph(&[("hub", "")], &["hub/Cargo.toml:1: nothing says what `hub` may depend on"]);
+    check_graph(&[("newcomer", "")], &["newcomer/Cargo.toml:1: nothing says what `newcomer` may depend on"]);
 }
 
 #[test]
