@@ -85,7 +85,7 @@ impl Connection {
     }
 
     /// Sends one request before the connection is used by others, and returns the status of the response.
-    pub(super) async fn ask(&self, driver: &mut Driver, request: Request<()>) -> Result<StatusCode, h2::Error> {
+    pub(super) async fn request(&self, driver: &mut Driver, request: Request<()>) -> Result<StatusCode, h2::Error> {
         let (response, _) = self.handle.clone().send_request(request, true)?;
         tokio::select! {
             ended = &mut driver.connection => {

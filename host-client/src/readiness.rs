@@ -27,7 +27,7 @@ pub(super) async fn ready(
     parts.uri = Uri::from_static("/readyz");
     let request = Head::plain(parts, &Kind::Empty).and_then(|head| head.http2(address, bearer));
     let request = request.map_err(|error| failed(&error))?;
-    let status = timeout(HANDSHAKE_TIMEOUT, connection.ask(driver, request))
+    let status = timeout(HANDSHAKE_TIMEOUT, connection.request(driver, request))
         .await
         .map_err(|_| ConnectReason::Silent(Stage::Readiness))?
         .map_err(|error| failed(&error))?;

@@ -23,7 +23,7 @@ fn one(max_streams: u32) -> (World, FakeServer, Host, Tasks) {
 }
 
 /// Sends a request, and returns when the server has received it. The server has not responded yet.
-async fn ask(host: &Host, server: &mut FakeServer, path: &str) -> (Sending, ReceivedRequest) {
+async fn begin(host: &Host, server: &mut FakeServer, path: &str) -> (Sending, ReceivedRequest) {
     let sending = send(host, get(path));
     (sending, server.next_request().await)
 }
@@ -58,7 +58,7 @@ async fn settle() {
 #[tokio::test(start_paused = true)]
 async fn a_request_is_answered() {
     let (_world, mut server, host, _tasks) = one(100);
-    let (sending, received) = ask(&host, &mut server, "/api/v1/pods?limit=1").await;
+    let (sending, received) = begin(&host, &mut server, "/api/v1/pods?limit=1").await;
     assert_eq!(received.request.uri(), "https://a:6443/api/v1/pods?limit=1");
     received.answer("hello");
     let response = sending.await.unwrap().unwrap();
@@ -86,7 +86,7 @@ async fn a_short_request_never_waits_for_a_thousand_watches() {
     // 88 of 100 are used.
     assert_eq!(host.statistics().servers[0].connections, 12);
     let before = host.statistics().connections_begun;
-    let (sending, received) = ask(&host, &mut server, "/version").await;
+    let (sending, received) = begin(&host, &mut server, "/version").await;
     received.answer("1.36");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "1.36");
     assert_eq!(host.statistics().connections_begun, before + 1);
@@ -96,10 +96,10 @@ async fn a_short_request_never_waits_for_a_thousand_watches() {
 async fn an_ended_stream_frees_its_permit() {
     let (_world, mut server, host, _tasks) = one(2);
     for _ in 0..50 {
-        let (first, asked_first) = ask(&host, &mut server, "/1").await;
-        let (second, asked_second) = ask(&host, &mut server, "/2").await;
-        asked_first.answer("1");
-        asked_second.answer("2");
+        let (first, received_first) = begin(&host, &mut server, "/1").await;
+        let (second, received_second) = begin(&host, &mut server, "/2").await;
+        received_first.answer("1");
+        received_second.answer("2");
         assert_eq!(text(first.await.unwrap().unwrap()).await, "1");
         assert_eq!(text(second.await.unwrap().unwrap()).await, "2");
     }
@@ -126,7 +126,7 @@ async fn all_idle_connections_but_one_are_closed() {
     let (_world, mut server, host, _tasks) = one(2);
     let mut open = Vec::new();
     for path in ["/1", "/2", "/3", "/4", "/5", "/w?watch=true"] {
-        let (sending, received) = ask(&host, &mut server, path).await;
+        let (sending, received) = begin(&host, &mut server, path).await;
         let stream = received.begin();
         open.push((sending.await.unwrap().unwrap(), stream));
     }
@@ -134,7 +134,7 @@ async fn all_idle_connections_but_one_are_closed() {
     drop(open);
     tokio::time::sleep(limits::IDLE_TIMEOUT + 3 * limits::UPKEEP_INTERVAL).await;
     assert_eq!(host.statistics().connections_open, 1);
-    let (sending, received) = ask(&host, &mut server, "/6").await;
+    let (sending, received) = begin(&host, &mut server, "/6").await;
     assert_eq!(received.connection, 0);
     received.answer("6");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "6");
@@ -143,7 +143,7 @@ async fn all_idle_connections_but_one_are_closed() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_waits_for_streams_and_then_closes() {
     let (_world, mut server, host, tasks) = one(100);
-    let (sending, received) = ask(&host, &mut server, "/watch?watch=1").await;
+    let (sending, received) = begin(&host, &mut server, "/watch?watch=1").await;
     let mut stream = received.begin();
     let response = sending.await.unwrap().unwrap();
     let draining = tasks.clone();
@@ -162,7 +162,7 @@ async fn a_drain_waits_for_streams_and_then_closes() {
 #[tokio::test(start_paused = true)]
 async fn the_last_clone_closes_its_connections() {
     let (_world, mut server, host, tasks) = one(100);
-    let (sending, received) = ask(&host, &mut server, "/1").await;
+    let (sending, received) = begin(&host, &mut server, "/1").await;
     received.answer("1");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "1");
     drop(host);

@@ -9,7 +9,7 @@ use crate::budget::{Limits, Usage};
 use crate::delivery::{End, Next};
 use crate::moment::Moment;
 use crate::object::{NewObject, Object, ResourceVersion};
-use crate::partition::Access;
+use crate::partition::Availability;
 use crate::place::ClusterId;
 use crate::selection::Selection;
 use crate::store::Store;
@@ -118,7 +118,8 @@ impl<T> Hub<T> {
 
     /// The clusters that the hub does not serve.
     pub fn closed(&self) -> impl Iterator<Item = ClusterId> {
-        let closed = self.store.partitions.iter().filter(|(_, partition)| partition.access == Access::Closed);
+        let closed =
+            self.store.partitions.iter().filter(|(_, partition)| partition.availability == Availability::Closed);
         closed.map(|(cluster, _)| *cluster)
     }
 

@@ -9,7 +9,7 @@ use crate::window::Event;
 /// The objects and events of a virtual cluster.
 #[derive(Debug)]
 pub(crate) struct Partition<T> {
-    pub(crate) access: Access,
+    pub(crate) availability: Availability,
     /// The objects that belong to this cluster, except those of everybody.
     keys: BTreeSet<Key>,
     /// The memory of these objects, in bytes. An object of several clusters counts for each.
@@ -19,7 +19,7 @@ pub(crate) struct Partition<T> {
 
 /// Whether the hub serves the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum Availability {
     /// Yes, from this version: the membership of its objects last changed there. The hub cannot tell what the cluster
     /// showed before.
     OpenSince(ResourceVersion),
@@ -43,7 +43,7 @@ impl<T> Partition<T> {
     /// A partition that has all events after `floor`, and these in the window.
     pub(crate) fn new(floor: ResourceVersion, events: VecDeque<Arc<Event<T>>>) -> Self {
         Self {
-            access: Access::OpenSince(ResourceVersion::default()),
+            availability: Availability::OpenSince(ResourceVersion::default()),
             keys: BTreeSet::new(),
             bytes: 0,
             lane: Lane { events, first: 0, floor },
@@ -52,7 +52,7 @@ impl<T> Partition<T> {
 
     /// Adds an event.
     pub(crate) fn push(&mut self, event: &Arc<Event<T>>) {
-        if self.access != Access::Closed {
+        if self.availability != Availability::Closed {
             self.lane.events.push_back(Arc::clone(event));
         }
     }
@@ -115,7 +115,7 @@ impl<T> Partition<T> {
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.bytes = 0;
-        self.access = Access::OpenSince(ResourceVersion::default());
+        self.availability = Availability::OpenSince(ResourceVersion::default());
         // Nobody reads here any more: the watches have ended.
         self.lane.events.clear();
     }
@@ -124,13 +124,13 @@ impl<T> Partition<T> {
     pub(crate) fn close(&mut self) -> BTreeSet<Key> {
         let keys = std::mem::take(&mut self.keys);
         self.clear();
-        self.access = Access::Closed;
+        self.availability = Availability::Closed;
         keys
     }
 
     /// Serves the cluster from a version on.
     pub(crate) fn open(&mut self, since: ResourceVersion) {
-        self.access = Access::OpenSince(since);
+        self.availability = Availability::OpenSince(since);
         self.lane.floor = since;
     }
 

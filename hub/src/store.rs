@@ -8,7 +8,7 @@ use crate::admission::Refusal;
 use crate::budget::{Limits, Usage};
 use crate::moment::Moment;
 use crate::object::{Key, NewObject, Object, ResourceVersion};
-use crate::partition::{Access, Partition};
+use crate::partition::{Availability, Partition};
 use crate::place::{ClusterId, Place};
 use crate::selection::Selection;
 use crate::window::{Before, Event, EventKind, Window};
@@ -69,7 +69,7 @@ impl<T> Store<T> {
         }
         for cluster in object.place.listed() {
             let partition = self.partition(*cluster);
-            if partition.access != Access::Closed {
+            if partition.availability != Availability::Closed {
                 partition.insert(object.key.clone(), object.charge.bytes());
                 wanted = true;
             }
@@ -167,10 +167,10 @@ impl<T> Store<T> {
     }
 
     fn open_since(&self, cluster: ClusterId) -> Result<ResourceVersion, Refusal> {
-        match self.partitions.get(&cluster).map(|partition| partition.access) {
+        match self.partitions.get(&cluster).map(|partition| partition.availability) {
             None => Ok(ResourceVersion::default()),
-            Some(Access::OpenSince(since)) => Ok(since),
-            Some(Access::Closed) => Err(Refusal::Closed),
+            Some(Availability::OpenSince(since)) => Ok(since),
+            Some(Availability::Closed) => Err(Refusal::Closed),
         }
     }
 
@@ -185,8 +185,9 @@ impl<T> Store<T> {
 
     /// Whether the hub serves a cluster that has objects with this place.
     fn is_served(&self, place: &Place) -> bool {
-        let is_open =
-            |cluster| self.partitions.get(cluster).is_some_and(|partition| partition.access != Access::Closed);
+        let is_open = |cluster| {
+            self.partitions.get(cluster).is_some_and(|partition| partition.availability != Availability::Closed)
+        };
         *place == Place::Everybody || place.listed().iter().any(is_open)
     }
 
@@ -198,7 +199,7 @@ impl<T> Store<T> {
         since: ResourceVersion,
     ) {
         let partition = self.partition(cluster);
-        debug_assert!(partition.access == Access::Closed, "an open cluster already has its objects");
+        debug_assert!(partition.availability == Availability::Closed, "an open cluster already has its objects");
         partition.open(since);
         // Newer objects arrive as events before the hub reaches the version of the list.
         let is_known = |object: &NewObject<T>| self.version.is_some_and(|version| object.version <= version);
@@ -264,7 +265,7 @@ impl<T> Store<T> {
 
     /// The open cluster with the most bytes.
     fn largest(&self) -> Option<(ClusterId, usize)> {
-        let open = self.partitions.iter().filter(|(_, partition)| partition.access != Access::Closed);
+        let open = self.partitions.iter().filter(|(_, partition)| partition.availability != Availability::Closed);
         let sized = open.map(|(cluster, partition)| (*cluster, partition.bytes())).filter(|(_, bytes)| *bytes > 0);
         // Of equal ones, the same is chosen each time.
         sized.max_by_key(|(cluster, bytes)| (*bytes, *cluster))

@@ -5,11 +5,11 @@
 
 mod auto;
 mod commands;
+mod idle;
 mod kinds;
 mod member;
 mod metrics;
 mod pair;
-mod quiet;
 mod shared;
 mod token;
 mod twins;
@@ -48,7 +48,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     };
     vec![
         // The longest test begins first.
-        trial("karmada::two_members_stay_ready_and_quiet", quiet::two_members_stay_ready_and_quiet),
+        trial("karmada::two_members_stay_ready_and_quiet", idle::two_members_stay_ready_and_quiet),
         case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
         case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
         case("a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),

@@ -136,8 +136,8 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     drop(start_agent(&site, host)?);
     let file = site.file("site-o.yaml");
     // Other tests on this host can cause weaknesses. `isolation` tests a host without weaknesses.
-    let asked = || anyhow::Ok(String::from_utf8(atoll(&["check", "--host", path(&file)?])?.stdout)?);
-    let output = asked()?;
+    let ran = || anyhow::Ok(String::from_utf8(atoll(&["check", "--host", path(&file)?])?.stdout)?);
+    let output = ran()?;
     ensure!(output.contains(": no mistakes, no warnings, "), "{output}");
 
     // A virtual cluster without nodes, one that shares nodes, and a binding for all users.
@@ -148,7 +148,7 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     let binding = ["operated-open", "--clusterrole=view", "--group=system:authenticated"];
     let kubectl = host.kubectl();
     kubectl.ok(&[&["create", "clusterrolebinding"], &binding[..]].concat())?;
-    let output = asked();
+    let output = ran();
     kubectl.ok(&["delete", "clusterrolebinding", "operated-open"])?;
     let output = output?;
     for warning in [

@@ -84,11 +84,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     };
     let own = |name: &str, run: fn() -> anyhow::Result<()>| trial(format!("virtual::{name}"), run);
     let mut trials = vec![
-        own("the_gate_needs_no_mutation", admission_policies::direct_requests_are_refused_without_mutating_policies),
-        own("a_host_without_a_gate_is_refused", admission_policies::a_host_without_one_is_refused),
-        own("a_host_with_an_open_gate_is_refused", admission_policies::a_host_that_enforces_none_is_refused),
+        own("the_policies_need_no_mutation", admission_policies::direct_requests_are_refused_without_mutating_policies),
+        own("a_host_without_policies_is_refused", admission_policies::a_host_without_one_is_refused),
+        own("a_host_that_enforces_no_policy_is_refused", admission_policies::a_host_that_enforces_none_is_refused),
         own(
-            "a_host_with_an_unverified_gate_is_refused",
+            "a_host_with_unverified_policies_is_refused",
             admission_policies::a_host_with_an_unreachable_webhook_is_refused,
         ),
         own("control_plane_where_no_policy_holds", control_plane::where_no_policy_holds),

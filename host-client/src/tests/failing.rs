@@ -64,12 +64,12 @@ async fn repeated_refusals_are_returned() {
 #[tokio::test(start_paused = true)]
 async fn streams_continue_after_goaway_and_new_ones_use_another_connection() {
     let (_world, mut server, host, _tasks) = one(100);
-    let (sending, received) = ask(&host, &mut server, "/old").await;
+    let (sending, received) = begin(&host, &mut server, "/old").await;
     let mut old = received.begin();
     let old_response = sending.await.unwrap().unwrap();
     server.go_away();
     settle().await;
-    let (sending, received) = ask(&host, &mut server, "/new").await;
+    let (sending, received) = begin(&host, &mut server, "/new").await;
     assert_eq!(received.connection, 1);
     received.answer("new");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "new");
@@ -123,7 +123,7 @@ async fn read_until_headers(raw: &mut DuplexStream) {
 #[tokio::test(start_paused = true)]
 async fn the_next_request_after_a_kill_succeeds() {
     let (_world, mut a, mut b, host, _tasks) = two();
-    let (sending, received) = ask(&host, &mut a, "/1").await;
+    let (sending, received) = begin(&host, &mut a, "/1").await;
     received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
     a.kill();
@@ -141,9 +141,9 @@ async fn the_next_request_after_a_kill_succeeds() {
 #[tokio::test(start_paused = true)]
 async fn a_request_in_flight_is_sent_again_only_if_it_reads() {
     let (_world, mut a, mut b, host, _tasks) = two();
-    let (reading, _asked) = ask(&host, &mut a, "/read").await;
+    let (reading, _received) = begin(&host, &mut a, "/read").await;
     let writing = send(&host, post(full("{}")));
-    let _asked = a.next_request().await;
+    let _received = a.next_request().await;
     a.kill();
     let again = b.next_request().await;
     assert_eq!(again.path(), "/read");
@@ -159,7 +159,7 @@ async fn a_request_in_flight_is_sent_again_only_if_it_reads() {
 async fn probes_find_an_address_that_is_up_again() {
     let (world, mut a, mut b, host, _tasks) = two();
     a.kill();
-    let (sending, received) = ask(&host, &mut b, "/1").await;
+    let (sending, received) = begin(&host, &mut b, "/1").await;
     received.answer("b");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
     let dials = world.dials();
@@ -171,14 +171,14 @@ async fn probes_find_an_address_that_is_up_again() {
     for (code, up) in [(500, false), (403, false), (200, true)] {
         let probe = a.next_request().await;
         assert_eq!(probe.path(), "/readyz");
-        let (sending, received) = ask(&host, &mut b, "/1").await;
+        let (sending, received) = begin(&host, &mut b, "/1").await;
         received.answer("b");
         assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
         probe.answer_with(code, "");
         settle().await;
         assert_eq!(host.statistics().servers[0].up, up, "{code}");
     }
-    let (sending, received) = ask(&host, &mut a, "/2").await;
+    let (sending, received) = begin(&host, &mut a, "/2").await;
     received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
 }
@@ -191,7 +191,7 @@ async fn a_request_does_not_wait_for_a_probe() {
     a.behave(Behaviour::Serve);
     let probe = a.next_request().await;
     assert_eq!(probe.path(), "/readyz");
-    let (sending, received) = ask(&host, &mut a, "/2").await;
+    let (sending, received) = begin(&host, &mut a, "/2").await;
     received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
 }
@@ -204,7 +204,7 @@ async fn the_only_address_is_tried_even_if_it_is_down() {
     assert_eq!((error.unsent(), error.fault()), (true, Fault::Host));
     assert_eq!(error.to_string(), "no API server can be reached (https://a:6443: cannot connect: connection refused)");
     a.behave(Behaviour::Serve);
-    let (sending, received) = ask(&host, &mut a, "/2").await;
+    let (sending, received) = begin(&host, &mut a, "/2").await;
     received.answer("a");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "a");
 }
@@ -214,11 +214,11 @@ async fn an_address_that_does_not_respond_times_out() {
     let (_world, a, mut b, host, _tasks) = two();
     a.behave(Behaviour::Silent);
     let began = tokio::time::Instant::now();
-    let (sending, received) = ask(&host, &mut b, "/1").await;
+    let (sending, received) = begin(&host, &mut b, "/1").await;
     assert_eq!(began.elapsed(), limits::HANDSHAKE_TIMEOUT);
     received.answer("b");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "b");
-    let (_sending, _asked) = ask(&host, &mut b, "/2").await;
+    let (_sending, _received) = begin(&host, &mut b, "/2").await;
     assert_eq!(began.elapsed(), limits::HANDSHAKE_TIMEOUT);
 }
 

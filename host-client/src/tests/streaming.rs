@@ -34,7 +34,7 @@ impl http_body::Body for Feed {
 #[tokio::test(start_paused = true)]
 async fn dropping_a_watch_resets_it_at_once() {
     let (_world, mut server, host, _tasks) = one(100);
-    let (sending, received) = ask(&host, &mut server, "/api/v1/pods?watch=1").await;
+    let (sending, received) = begin(&host, &mut server, "/api/v1/pods?watch=1").await;
     let mut stream = received.begin();
     stream.send_data("{}".into(), false).unwrap();
     let mut body = sending.await.unwrap().unwrap().into_body();
@@ -49,7 +49,7 @@ async fn dropping_a_watch_resets_it_at_once() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_before_the_response_resets_too() {
     let (_world, mut server, host, _tasks) = one(100);
-    let (sending, mut received) = ask(&host, &mut server, "/api/v1/pods").await;
+    let (sending, mut received) = begin(&host, &mut server, "/api/v1/pods").await;
     drop(sending);
     assert_eq!(poll_fn(|cx| received.respond.poll_reset(cx)).await.unwrap(), Reason::CANCEL);
 }
@@ -59,13 +59,13 @@ async fn a_stalled_reader_affects_only_its_stream() {
     let (_world, mut server, host, _tasks) = one(250);
     let mut stalled = Vec::new();
     for _ in 0..100 {
-        let (sending, received) = ask(&host, &mut server, "/large").await;
+        let (sending, received) = begin(&host, &mut server, "/large").await;
         let mut stream = received.begin();
         stream.send_data(Bytes::from(vec![0; 4 * 1024 * 1024]), false).unwrap();
         stalled.push((sending.await.unwrap().unwrap(), stream));
     }
     settle().await;
-    let (sending, received) = ask(&host, &mut server, "/small").await;
+    let (sending, received) = begin(&host, &mut server, "/small").await;
     assert_eq!(received.connection, 0);
     received.answer("small");
     assert_eq!(text(sending.await.unwrap().unwrap()).await, "small");
@@ -75,10 +75,10 @@ async fn a_stalled_reader_affects_only_its_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_not_read_does_not_end_the_others() {
     let (_world, mut server, host, _tasks) = one(250);
-    let (sending, received) = ask(&host, &mut server, "/slow?watch=1").await;
+    let (sending, received) = begin(&host, &mut server, "/slow?watch=1").await;
     let mut slow = received.begin();
     let unread = sending.await.unwrap().unwrap();
-    let (sending, received) = ask(&host, &mut server, "/quick?watch=1").await;
+    let (sending, received) = begin(&host, &mut server, "/quick?watch=1").await;
     assert_eq!(received.connection, 0);
     let mut quick = received.begin();
     let mut read = sending.await.unwrap().unwrap().into_body();

@@ -28,10 +28,10 @@ struct Shared<L, K: Kind> {
 
 /// The kind of metric in a family: [`Counter`], [`Gauge`] or [`Histogram`].
 #[expect(private_bounds, reason = "sealed: the three kinds are what the text format knows")]
-pub trait Kind: Parts {}
+pub trait Kind: LabelValues {}
 
 /// What a [`Kind`] is to this module.
-pub(super) trait Parts: Clone + Send + Sync + 'static {
+pub(super) trait LabelValues: Clone + Send + Sync + 'static {
     /// The library's type for the whole family.
     type Vec: Collector + Clone + 'static;
 
@@ -137,7 +137,7 @@ impl Kind for Histogram {}
 
 macro_rules! parts {
     ($kind:ident, $vec:ident, $limit:literal, |$opts:ident, $buckets:ident| $make:expr) => {
-        impl Parts for $kind {
+        impl LabelValues for $kind {
             type Vec = $vec;
             const LIMIT: usize = $limit;
 

@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// A worker is late if its tasks wait for longer than this on average. A worker that is only busy, with a hundred
 /// requests at a time, lets them wait for a few milliseconds.
-const LATE: Duration = Duration::from_millis(10);
+const OVERLOADED: Duration = Duration::from_millis(10);
 
 /// The weight of each new delay in the average.
 const WEIGHT: u64 = 4;
@@ -77,7 +77,7 @@ impl Delay {
     }
 
     pub(super) fn is_late(&self) -> bool {
-        u128::from(self.average()) > LATE.as_micros()
+        u128::from(self.average()) > OVERLOADED.as_micros()
     }
 
     /// The average time that tasks wait, in microseconds.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::Response;
 
-use crate::exchange::plan::Again;
+use crate::exchange::plan::Replan;
 use caller::authz::{SETTLING_ATTEMPTS, SETTLING_PAUSE};
 
 /// The number of retries of a patch that became a PUT (`MaxRetryWhenPatchConflicts` in apiserver's `patch.go`).
@@ -49,11 +49,11 @@ impl Attempts {
     }
 
     /// Whether the plan may be made again after a conflict. Call it once for each conflict.
-    pub(crate) fn is_solvable(&mut self, again: &Again) -> bool {
-        match again {
-            Again::Never => false,
-            Again::AfterConflict => true,
-            Again::IfNewerThan(version) => self.version.replace(version.clone()).as_ref() != Some(version),
+    pub(crate) fn is_solvable(&mut self, replan: &Replan) -> bool {
+        match replan {
+            Replan::Never => false,
+            Replan::AfterConflict => true,
+            Replan::IfNewerThan(version) => self.version.replace(version.clone()).as_ref() != Some(version),
         }
     }
 
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn a_conflict_about_the_same_version_is_final() {
         let mut attempts = Attempts::default();
-        let of = |version: &str| Again::IfNewerThan(version.to_owned());
-        assert!(!attempts.is_solvable(&Again::Never) && attempts.is_solvable(&Again::AfterConflict));
+        let of = |version: &str| Replan::IfNewerThan(version.to_owned());
+        assert!(!attempts.is_solvable(&Replan::Never) && attempts.is_solvable(&Replan::AfterConflict));
         assert!(attempts.is_solvable(&of("1")) && attempts.is_solvable(&of("2")) && !attempts.is_solvable(&of("2")));
     }
 }

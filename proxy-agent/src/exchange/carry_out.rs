@@ -19,7 +19,7 @@ use crate::exchange::decide::decide;
 use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
-use crate::exchange::plan::{Again, Plan};
+use crate::exchange::plan::{Plan, Replan};
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody};
@@ -68,7 +68,7 @@ async fn attempt(
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
     let response = send_plan(call, &mut plan).await?;
     settle_overlay(call, std::mem::take(&mut plan.moved), response.status()).await;
-    if let Some(cause) = cause(call, &plan.again, response.status(), body) {
+    if let Some(cause) = cause(call, &plan.replan, response.status(), body) {
         return Ok(ControlFlow::Continue(cause));
     }
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
@@ -126,10 +126,10 @@ async fn send_in_turn(call: &Call<'_>, request: Request<RequestBody>) -> Result<
 }
 
 /// Why the request is planned again after this response, if it is.
-fn cause(call: &mut Call<'_>, again: &Again, status: StatusCode, body: &Body) -> Option<Cause> {
+fn cause(call: &mut Call<'_>, replan: &Replan, status: StatusCode, body: &Body) -> Option<Cause> {
     let is_settling = || call.services.authz.is_settling(&call.api.cluster.name);
     let cause = match status {
-        StatusCode::CONFLICT if call.attempts.is_solvable(again) => Cause::Conflict,
+        StatusCode::CONFLICT if call.attempts.is_solvable(replan) => Cause::Conflict,
         StatusCode::FORBIDDEN if body.is_whole() && is_settling() => Cause::Settling,
         _ => return None,
     };

@@ -31,7 +31,7 @@ pub(crate) struct Plan {
     /// The cluster roles that the client sees; `None` for all.
     pub(crate) selecting: Option<LabelSelector>,
     /// Whether the request is planned again after a conflict.
-    pub(crate) again: Again,
+    pub(crate) replan: Replan,
     /// The RBAC objects of the cluster that the request writes.
     pub(crate) written: Option<WrittenRbac>,
     /// What the agent does after a successful response.
@@ -53,7 +53,7 @@ pub(crate) enum NotFound {
 
 /// Whether a request is planned again after a conflict (409).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum Replan {
     /// The conflict is the response to the client.
     Never,
     /// The agent caused the conflict, by the version that it has added.
@@ -135,7 +135,7 @@ impl Plan {
             otherwise: None,
             not_found,
             selecting: None,
-            again: Again::Never,
+            replan: Replan::Never,
             written: None,
             after: After::Nothing,
             moved: Moved::default(),

@@ -41,7 +41,7 @@ pub(super) fn a_level_is_enforced(host: &HostCluster) -> anyhow::Result<()> {
         Ok(())
     })?;
     let older = world.kubectl.ok(&["get", "namespace", "older", "-o", "json", "--show-managed-fields"])?;
-    ensure!(asked(&older)? == json!(["privileged", null]), "{older}");
+    ensure!(requested(&older)? == json!(["privileged", null]), "{older}");
     ensure!(
         !older.contains("atoll.dev") && !older.contains("latest") && older.contains(r#""f:pod-security"#),
         "{older}"
@@ -66,7 +66,7 @@ pub(super) fn a_level_is_enforced(host: &HostCluster) -> anyhow::Result<()> {
             let enforced = world.enforced(name)?;
             ensure!(enforced == wanted, "{name}: {enforced}");
             let shown = world.kubectl.ok(&["get", "namespace", name, "-o", "json"])?;
-            ensure!(asked(&shown)? == wanted && !shown.contains("atoll"), "{shown}");
+            ensure!(requested(&shown)? == wanted && !shown.contains("atoll"), "{shown}");
         }
         Ok(())
     })
@@ -77,7 +77,7 @@ fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
     let made =
         world.send("POST", "", "application/json", &namespace(NEWER, &json!({ENFORCE: "privileged", "a": "b"})))?;
     ensure!(made.0.contains("enforces at least baseline:latest"), "no warning: {}", made.0);
-    ensure!(asked(&made.1)? == json!(["privileged", null]) && !made.1.contains("atoll"), "{}", made.1);
+    ensure!(requested(&made.1)? == json!(["privileged", null]) && !made.1.contains("atoll"), "{}", made.1);
     ensure!(world.enforced(NEWER)? == json!(["baseline", "latest"]));
     let privileged = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": NEWER},
         "spec": {"containers": [{"name": "a", "image": "a", "securityContext": {"privileged": true}}]}});
@@ -139,7 +139,7 @@ fn writes_are_followed(world: &World<'_>) -> anyhow::Result<()> {
         ("PATCH", applied, apply, namespace(NEWER, &json!({})), Value::Null, "baseline"),
     ] {
         let (warnings, answer) = world.send(method, path, media, &body)?;
-        ensure!(asked(&answer)?[0] == wanted && !answer.contains("atoll"), "{method} {media} {body}: {answer}");
+        ensure!(requested(&answer)?[0] == wanted && !answer.contains("atoll"), "{method} {media} {body}: {answer}");
         ensure!(warnings.contains("enforces at least") == (wanted == "privileged"), "{method} {media}: {warnings}");
         ensure!(world.enforced(NEWER)? == json!([enforced, "latest"]), "{method} {media} {body}");
         let version =
@@ -231,7 +231,7 @@ impl<'h> World<'h> {
     fn enforced(&self, name: &str) -> anyhow::Result<Value> {
         let host = format!("{name}-{CLUSTER}");
         let stored = self.host.kubectl().ok(&["get", "namespace", &host, "-o", "json"])?;
-        asked(&stored)
+        requested(&stored)
     }
 
     /// The warnings and the body of a response.
@@ -247,7 +247,7 @@ impl<'h> World<'h> {
     }
 }
 
-fn asked(object: &str) -> anyhow::Result<Value> {
+fn requested(object: &str) -> anyhow::Result<Value> {
     let labels = &serde_json::from_str::<Value>(object)?["metadata"]["labels"];
     Ok(json!([labels[ENFORCE], labels[VERSION]]))
 }

@@ -14,7 +14,7 @@ const WAYS: [(&str, &[&str], u16); 3] = [
 ];
 
 /// The annotation of the host with the requested port.
-const ASKED: &str = "atoll.dev/asked-node-port.80.tcp";
+const REQUESTED: &str = "atoll.dev/asked-node-port.80.tcp";
 const SHOWN: &str = "atoll.dev/node-ports";
 
 fn service(of: &str, name: &str, ports: &[(u16, u16)]) -> Value {
@@ -36,7 +36,7 @@ fn node_port(service: &Value) -> Option<u64> {
 
 /// The requested ports in the annotation of the host.
 fn asked_for(service: &Value) -> Option<u64> {
-    service["metadata"]["annotations"][ASKED].as_str()?.parse().ok()
+    service["metadata"]["annotations"][REQUESTED].as_str()?.parse().ok()
 }
 
 /// Both clusters with a new namespace.
@@ -112,7 +112,7 @@ fn keeps_its_port(
     patch("merge", &json!({"spec": {"ports": [target(8082)]}}))?;
     patch("json", &json!([{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 8083}]))?;
     patch("json", &json!([{"op": "replace", "path": "/spec/ports/0", "value": target(8084)}]))?;
-    patch("merge", &json!({"metadata": {"annotations": {ASKED: "1", SHOWN: null}}}))?;
+    patch("merge", &json!({"metadata": {"annotations": {REQUESTED: "1", SHOWN: null}}}))?;
     kubectl.ok(&["label", "service", name, "-n", "ports", "--overwrite", "tier=front"])?;
     let changed = read(host, "ports-ke-hangzhou", name)?;
     ensure!(changed["spec"]["ports"][0]["targetPort"] == 8084 && node_port(&changed) == Some(real), "{changed}");
@@ -146,7 +146,10 @@ pub(super) fn of_its_own_are_taken(site: &VirtualSite) -> anyhow::Result<()> {
     let moved = service("own-ports", "one", &[(80, 30023), (81, 30022)]).to_string();
     hangzhou.ok_with(&["replace", "-f", "-"], &moved)?;
     let stored = read(&site.host().kubectl(), "own-ports-ke-hangzhou", "one")?;
-    ensure!(node_port(&stored) == Some(30023) && stored["metadata"]["annotations"].get(ASKED).is_none(), "{stored}");
+    ensure!(
+        node_port(&stored) == Some(30023) && stored["metadata"]["annotations"].get(REQUESTED).is_none(),
+        "{stored}"
+    );
     Ok(())
 }
 

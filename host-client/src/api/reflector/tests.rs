@@ -19,7 +19,7 @@ fn short(change: &Change) -> String {
     format!("{sign}{}/{}", text("name"), text("uid"))
 }
 
-async fn told(reflector: &mut Reflector, expected: &[&str]) {
+async fn expect(reflector: &mut Reflector, expected: &[&str]) {
     for expected in expected {
         assert_eq!(short(&reflector.next().await), *expected);
     }
@@ -76,7 +76,7 @@ async fn a_list_is_followed_by_its_changes() {
         event(&mut stream, "DELETED", &object("a/1", 21));
         stream
     };
-    let listen = told(&mut reflector, &["+a/1", "+b/2", "synced", "+a/1", "-b/2", "+b/3", "-a/1"]);
+    let listen = expect(&mut reflector, &["+a/1", "+b/2", "synced", "+a/1", "-b/2", "+b/3", "-a/1"]);
     tokio::join!(listen, serve);
 }
 
@@ -98,7 +98,7 @@ async fn missed_changes_are_returned_after_410() {
             ended
         };
         let listen =
-            told(&mut reflector, &["+a/1", "+b/2", "+c/3", "synced", "-a/1", "+a/9", "+c/3", "-b/2", "synced"]);
+            expect(&mut reflector, &["+a/1", "+b/2", "+c/3", "synced", "-a/1", "+a/9", "+c/3", "-b/2", "synced"]);
         tokio::join!(listen, serve);
     }
 }
@@ -128,7 +128,7 @@ async fn a_watch_resumes_after_failures() {
         event(&mut stream, "ADDED", &object("c/3", 8));
         stream
     };
-    let listen = told(&mut reflector, &["synced", "+a/1", "+b/2", "+c/3"]);
+    let listen = expect(&mut reflector, &["synced", "+a/1", "+b/2", "+c/3"]);
     tokio::join!(listen, serve);
 }
 
@@ -145,7 +145,7 @@ async fn invalid_events_cause_a_new_list() {
             stream.send_data(nonsense.into(), false).unwrap();
             list(&mut server, 6, &[]).await;
         };
-        tokio::join!(told(&mut reflector, &["+a/1", "synced", "-a/1", "synced"]), serve);
+        tokio::join!(expect(&mut reflector, &["+a/1", "synced", "-a/1", "synced"]), serve);
     }
 }
 
@@ -161,7 +161,7 @@ async fn a_watch_ends_after_its_timeout() {
         event(&mut stream, "ADDED", &object("a/1", 6));
         (silent, stream)
     };
-    tokio::join!(told(&mut reflector, &["synced", "+a/1"]), serve);
+    tokio::join!(expect(&mut reflector, &["synced", "+a/1"]), serve);
     let limit = Duration::from_secs(2 * u64::from(WATCH_SECONDS)) + 2 * OVERTIME;
     assert!(began.elapsed() <= limit, "{:?}", began.elapsed());
 }

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// Sends a request that ends its connection, and reads the whole response.
-    async fn ask(&self, line: &str) -> String {
+    async fn get(&self, line: &str) -> String {
         let mut stream = self.connect();
         let request = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -80,16 +80,16 @@ impl World {
 #[tokio::test(start_paused = true)]
 async fn probes_metrics_and_debug_pages_are_served() {
     let world = World::new();
-    let livez = world.ask("GET /livez").await;
+    let livez = world.get("GET /livez").await;
     assert!(livez.starts_with("HTTP/1.1 200 OK\r\n") && livez.ends_with("\r\n\r\nok"), "{livez}");
-    let verbose = world.ask("GET /readyz?verbose").await;
+    let verbose = world.get("GET /readyz?verbose").await;
     assert!(verbose.ends_with("[+]ping ok\n[+]tunnel ok\nreadyz check passed\n"), "{verbose}");
-    let metrics = world.ask("GET /metrics").await;
+    let metrics = world.get("GET /metrics").await;
     assert!(metrics.contains("content-type: text/plain; version=0.0.4"), "{metrics}");
     assert!(metrics.contains("\natoll_build_info{component=\"test\",version=\"0\"} 1\n"), "{metrics}");
-    let echo = world.ask("GET /debug/echo?q=1&q=2").await;
+    let echo = world.get("GET /debug/echo?q=1&q=2").await;
     assert!(echo.ends_with("[\"1\", \"2\"]"), "{echo}");
-    assert!(world.ask("GET /debug/large").await.len() > LARGE);
+    assert!(world.get("GET /debug/large").await.len() > LARGE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,16 +97,16 @@ async fn a_failing_check_alone_is_503_too() {
     let world = World::new();
     world.ready.store(false, Ordering::SeqCst);
     for path in ["/readyz", "/readyz/tunnel"] {
-        let answer = world.ask(&format!("GET {path}")).await;
+        let answer = world.get(&format!("GET {path}")).await;
         assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
         assert!(answer.contains("[-]tunnel failed: no agent\n"), "{answer}");
     }
-    assert!(world.ask("GET /livez").await.starts_with("HTTP/1.1 200 "));
+    assert!(world.get("GET /livez").await.starts_with("HTTP/1.1 200 "));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_index_lists_the_pages() {
-    let index = World::new().ask("GET /").await;
+    let index = World::new().get("GET /").await;
     let (_, text) = index.split_once("\r\n\r\n").unwrap();
     let paths: Vec<_> = text.lines().skip(2).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(paths, ["/livez", "/readyz", "/metrics", "/debug/echo", "/debug/large"]);
@@ -115,15 +115,15 @@ async fn the_index_lists_the_pages() {
 #[tokio::test(start_paused = true)]
 async fn unknown_pages_are_refused() {
     let world = World::new();
-    assert!(world.ask("GET /nothing").await.starts_with("HTTP/1.1 404 "));
-    assert!(world.ask("GET /debug").await.starts_with("HTTP/1.1 404 "));
-    let post = world.ask("POST /livez").await;
+    assert!(world.get("GET /nothing").await.starts_with("HTTP/1.1 404 "));
+    assert!(world.get("GET /debug").await.starts_with("HTTP/1.1 404 "));
+    let post = world.get("POST /livez").await;
     assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("allow: GET, HEAD"), "{post}");
-    let head = world.ask("HEAD /livez").await;
+    let head = world.get("HEAD /livez").await;
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
     assert!(head.contains("content-length: 2\r\n"), "{head}");
-    assert!(world.ask("nonsense").await.starts_with("HTTP/1.1 400 "));
-    let long = world.ask(&format!("GET /{}", "x".repeat(2 * MAX_HEAD))).await;
+    assert!(world.get("nonsense").await.starts_with("HTTP/1.1 400 "));
+    let long = world.get(&format!("GET /{}", "x".repeat(2 * MAX_HEAD))).await;
     assert!(long.starts_with("HTTP/1.1 4"), "{long}");
 }
 

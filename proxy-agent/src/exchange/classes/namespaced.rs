@@ -14,7 +14,7 @@ use crate::exchange::classes::projected::{self, projected_fallback};
 use crate::exchange::classes::reviews::{self, Kind};
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::{is_opaque, program, segment};
-use crate::exchange::plan::{After, Again, NotFound, Plan};
+use crate::exchange::plan::{After, NotFound, Plan, Replan};
 use crate::exchange::query::{NOBODYS, list_query, list_transform};
 use crate::exchange::refusals::{NAMESPACES, forbidden, no_such};
 use crate::exchange::undecided::Undecided;
@@ -151,10 +151,10 @@ async fn planned_at(
     if has_node_ports {
         Box::pin(learn_node_ports(call, request, path)).await?;
     }
-    let mut again = Again::Never;
+    let mut replan = Replan::Never;
     let mut upstream = if request.verb() == Verb::Patch && !is_opaque(request) {
         let patched = Box::pin(mapped_patch(call, request, Some(namespace.name), path, &body.bytes())).await?;
-        again = patched.again;
+        replan = patched.replan;
         patched.request
     } else if request.verb() == Verb::DeleteCollection && identity == As::Agent {
         // There are no objects to delete, and the response is an empty list.
@@ -173,7 +173,7 @@ async fn planned_at(
     let transform = transform(call, request, namespace, &mut upstream)?;
     let mut plan = Plan::with_not_found(&call.api, upstream, transform, NotFound::InNamespace);
     plan.otherwise = projected_fallback(call, request).await?;
-    plan.again = again;
+    plan.replan = replan;
     if has_node_ports {
         plan.after = After::NodePorts;
     }

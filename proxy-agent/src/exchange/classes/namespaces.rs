@@ -17,7 +17,7 @@ use crate::exchange::classes::namespaces::apply::apply_namespace;
 use crate::exchange::classes::pass::pass;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::program;
-use crate::exchange::plan::{After, Again, Plan};
+use crate::exchange::plan::{After, Plan, Replan};
 use crate::exchange::query::{NOBODYS, list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::has_room;
@@ -96,11 +96,11 @@ async fn decide_one(
     path: &str,
     body: &Bytes,
 ) -> Result<Box<Plan>, Refusal> {
-    let mut again = Again::Never;
+    let mut replan = Replan::Never;
     let mut upstream = match request.verb() {
         Verb::Patch => {
             let patched = mapped_patch(call, request, None, path, body).await?;
-            again = patched.again;
+            replan = patched.replan;
             patched.request
         }
         verb => {
@@ -112,7 +112,7 @@ async fn decide_one(
     upstream::readable(&call.api, &mut upstream)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByName, only: None };
     let mut plan = Plan::new(&call.api, upstream, transform);
-    plan.again = again;
+    plan.replan = replan;
     let is_write = matches!(request.verb(), Verb::Update | Verb::Patch);
     if is_write && call.api.cluster.pod_security.is_some() && request.subresource() != Some("finalize") {
         plan.after = After::Labelled(format!("{}/{host}", namespaces::PATH));

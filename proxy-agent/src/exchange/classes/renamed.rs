@@ -21,7 +21,7 @@ use crate::exchange::cost::admit_sent;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::host::read::object_at;
 use crate::exchange::kinds::group_kind;
-use crate::exchange::plan::{Again, Plan};
+use crate::exchange::plan::{Plan, Replan};
 use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::may_create;
@@ -181,16 +181,16 @@ async fn write_renamed(
         let body = &applied(call, request, holder, body).await?;
         if request.verb() == Verb::Patch {
             let patched = mapped_patch(call, request, None, &path, body).await?;
-            return Ok((patched.request, patched.again));
+            return Ok((patched.request, patched.replan));
         }
         if request.verb() == Verb::Update {
             same_name(request, &received(call, body)?.name()?.name)?;
         }
         let sent = mapped_body(call, request, None, body).await?;
         let target = upstream::target(&path, call.api.info.query());
-        Ok((upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, sent)?, Again::Never))
+        Ok((upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, sent)?, Replan::Never))
     };
-    let (mut upstream, again) = match planned.await {
+    let (mut upstream, replan) = match planned.await {
         Ok(planned) => planned,
         Err(refusal) => return Err(renamed_refused(call, request, &path, body, refusal).await),
     };
@@ -199,7 +199,7 @@ async fn write_renamed(
         ResponseTransform::Object { program: call.api.program(request), filter: filter(request), only: None };
     let mut plan = Plan::new(&call.api, upstream, transform);
     plan.mapping = call.api.mapping.clone().with_requested_object(name);
-    plan.again = again;
+    plan.replan = replan;
     Ok(plan)
 }
 

@@ -73,7 +73,7 @@ impl DryRunHost {
         let method = || request.method().to_string();
         match (request.method(), path) {
             (&Method::POST, ACCESS_REVIEWS) => {
-                self.note(access(&body()["spec"]));
+                self.note(access_review(&body()["spec"]));
                 answer(StatusCode::CREATED, &json!({"status": {"allowed": true}}))
             }
             (&Method::POST, RULES_REVIEWS) => {
@@ -144,7 +144,7 @@ impl Discovered {
     }
 }
 
-fn access(spec: &Value) -> Question {
+fn access_review(spec: &Value) -> Question {
     let attributes = &spec["resourceAttributes"];
     let mut resource = text(&attributes["resource"]);
     for (separator, part) in [(".", &attributes["group"]), ("/", &attributes["subresource"])] {

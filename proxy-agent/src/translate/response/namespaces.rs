@@ -81,7 +81,7 @@ impl ListNamespaces {
     pub(super) async fn find(&mut self, name: &[u8]) -> Result<Arc<ExistingNamespaces>, NamespaceError> {
         let existing = match &self.existing {
             Some(existing) => Arc::clone(existing),
-            None => Arc::clone(self.existing.insert(Arc::new(self.ask().await?))),
+            None => Arc::clone(self.existing.insert(Arc::new(self.list().await?))),
         };
         if existing.contains(name) {
             let begun = Instant::now();
@@ -93,7 +93,7 @@ impl ListNamespaces {
     }
 
     /// Asks the host which namespaces the cluster has. Its answer is not older than the list.
-    async fn ask(&self) -> Result<ExistingNamespaces, NamespaceError> {
+    async fn list(&self) -> Result<ExistingNamespaces, NamespaceError> {
         let Some(host) = self.host.clone() else { return Ok(ExistingNamespaces::default()) };
         let (api, labels) = (Api::new(host), format!("{CLUSTER_LABEL}={}", self.cluster.name));
         let mut existing = ExistingNamespaces::default();

@@ -122,7 +122,7 @@ async fn collect(
             collector.work(list.pending() + chunk.len(), || list.push(&chunk)).map_err(refused)?;
             collector.grow(&mut charge, list.held())?;
             while let Some(name) = list.unknown() {
-                list.await_only(namespaces.find(name).await.map_err(|error| late(&error))?);
+                list.await_only(namespaces.find(name).await.map_err(|error| refusal(&error))?);
                 list.remap(namespaces.mapping());
                 collector.work(list.pending(), || list.resume()).map_err(refused)?;
                 collector.grow(&mut charge, list.held())?;
@@ -144,7 +144,7 @@ fn refused(error: StreamError) -> Refusal {
 }
 
 /// The client may list again at once.
-fn late(error: &NamespaceError) -> Refusal {
+fn refusal(error: &NamespaceError) -> Refusal {
     Status::service_unavailable(error.to_string()).with_retry_after(1).into()
 }
 

@@ -12,7 +12,7 @@ use super::{ALL, FOLLOWED, MARKER, NORTH, RESYNCED, SOUTH, Section, World};
 
 /// The proxy-server waits 150 s before it removes a Cluster that is not in its configuration, because a replica may
 /// have a newer configuration.
-const STRAYS: Duration = Duration::from_secs(360);
+const ORPHANS: Duration = Duration::from_secs(360);
 
 pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSite) -> anyhow::Result<()> {
     let mut world = World::without_agent(shared.host())?;
@@ -81,7 +81,7 @@ pub(in crate::karmada) fn one_of_two_proxy_servers_is_enough(shared: &VirtualSit
         "the members are already gone"
     );
     replica.restart()?;
-    world.is_left_within(SOUTH, STRAYS)?;
+    world.is_left_within(SOUTH, ORPHANS)?;
     world.is_left(NORTH)?;
     world.host_is_cleared()
 }

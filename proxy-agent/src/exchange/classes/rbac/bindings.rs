@@ -133,7 +133,7 @@ async fn write_binding(
     upstream::readable(&call.api, &mut tried.request)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::Everything, only: None };
     let mut plan = Plan::new(&call.api, tried.request, transform);
-    plan.again = tried.again;
+    plan.replan = tried.replan;
     plan.written = if is_dry_run(call, &body.bytes())? {
         None
     } else if name.is_empty() {

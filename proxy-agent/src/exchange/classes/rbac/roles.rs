@@ -154,7 +154,7 @@ async fn write_role(
     upstream::readable(&call.api, &mut tried.request)?;
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None };
     let mut plan = Plan::new(&call.api, tried.request, transform);
-    plan.again = tried.again;
+    plan.replan = tried.replan;
     plan.written = (!is_dry_run(call, &body.bytes())?).then_some(WrittenRbac::Role);
     Ok(plan)
 }

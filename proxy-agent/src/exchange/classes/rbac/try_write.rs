@@ -18,7 +18,7 @@ use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::host::read::{collected, refused};
 use crate::exchange::host::sample::send_to_decide;
 use crate::exchange::kinds::group_kind;
-use crate::exchange::plan::Again;
+use crate::exchange::plan::Replan;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream::{self, uri};
 use crate::exchange::write::deletion::is_dry_run;
@@ -41,7 +41,7 @@ const MAX_MEMORY: usize = 8 << 20;
 pub(crate) struct Tried {
     pub(crate) request: Request<RequestBody>,
     /// Whether the agent repeats the write after a conflict.
-    pub(crate) again: Again,
+    pub(crate) replan: Replan,
     /// The object as the host would store it.
     pub(crate) result: Value,
     /// The charge for `result`, which stays in memory during further requests to the host.
@@ -59,18 +59,18 @@ pub(crate) async fn try_write(
 ) -> Result<Tried, Refusal> {
     let mapped = match request.verb() {
         Verb::Patch => {
-            mapped_patch(call, request, None, path, body).await.map(|patched| (patched.request, patched.again))
+            mapped_patch(call, request, None, path, body).await.map(|patched| (patched.request, patched.replan))
         }
         _ => match mapped_body(call, request, None, body).await {
             Ok(body) => {
                 let target = upstream::target(path, call.api.info.query());
                 upstream::request(&call.api, call.api.info.method().clone(), &target, As::Agent, body)
-                    .map(|request| (request, Again::Never))
+                    .map(|request| (request, Replan::Never))
             }
             Err(refusal) => Err(refusal),
         },
     };
-    let (upstream, again) = match mapped {
+    let (upstream, replan) = match mapped {
         Ok(mapped) => mapped,
         Err(refusal) => {
             let place = Destination { path, identity: As::Agent, namespace: None, mapping: &call.api.mapping };
@@ -86,18 +86,18 @@ pub(crate) async fn try_write(
     bounded(memory)?;
     let charge = call.collector().reserve(memory)?;
     let result = serde_json::from_slice(&text).map_err(|error| Refusal::Unreadable(error.to_string()))?;
-    let mut tried = Tried { request: upstream, again, result, _charge: charge, is_new };
+    let mut tried = Tried { request: upstream, replan, result, _charge: charge, is_new };
     if request.verb() == Verb::Patch && call.api.patch_type()? == BodyType::ApplyYaml {
         // It stays an apply, because a PUT would record the manager's operation as Update. A client's dry run that
         // creates the object stays as it is, because its response would show the version that `as_tried` adds.
         if !is_new || !is_dry_run(call, body)? {
             let apply = as_tried(&tried.request.body().bytes(), &tried.result, is_new)?;
             *tried.request.body_mut() = full(apply);
-            tried.again = Again::AfterConflict;
+            tried.replan = Replan::AfterConflict;
         }
     } else if !is_new && request.verb() != Verb::Create {
-        let Patched { request, again } = put_patched(call, without_managers(text, &tried.result)?, path)?;
-        (tried.request, tried.again) = (request, again);
+        let Patched { request, replan } = put_patched(call, without_managers(text, &tried.result)?, path)?;
+        (tried.request, tried.replan) = (request, replan);
     }
     Ok(tried)
 }

@@ -11,7 +11,7 @@ use crate::exchange::body::Body;
 use crate::exchange::classes::shared::leave::instances::{delete_instances, is_used_outside};
 use crate::exchange::classes::shared::read::shared_transform;
 use crate::exchange::classes::shared::requests::{Written, put_upstream, read_shared_object, write_query};
-use crate::exchange::plan::{After, Again, Plan};
+use crate::exchange::plan::{After, Plan, Replan};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
@@ -99,7 +99,7 @@ fn delete_shared(
     let mut upstream = put_upstream(call, Method::DELETE, path, &query, &options)?;
     upstream::readable(&call.api, &mut upstream)?;
     let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
-    plan.again = Again::AfterConflict;
+    plan.replan = Replan::AfterConflict;
     Ok(plan)
 }
 
@@ -121,7 +121,7 @@ fn leave_to_others(
     let mut upstream = put_upstream(call, Method::PUT, path, &query, live.value())?;
     upstream.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
     let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
-    plan.again = Again::AfterConflict;
+    plan.replan = Replan::AfterConflict;
     if !deletion.is_dry_run() {
         plan.moved.from = live.stored().map(|stored| stored.id.clone());
     }

@@ -12,7 +12,7 @@ use crate::exchange::body::Body;
 use crate::exchange::classes::shared::read::shared_transform;
 use crate::exchange::classes::shared::requests::{put_upstream, read_shared_object, write_query};
 use crate::exchange::classes::shared::write::{OPERATORS, precondition, wanted_of};
-use crate::exchange::plan::{Again, Plan};
+use crate::exchange::plan::{Plan, Replan};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
@@ -59,7 +59,7 @@ pub(crate) async fn write_status(
     let mut upstream = put_upstream(call, Method::PUT, &path, &write_query(call)?, object.value())?;
     upstream::readable(&call.api, &mut upstream)?;
     let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
-    plan.again = Again::AfterConflict;
+    plan.replan = Replan::AfterConflict;
     Ok(plan)
 }
 

@@ -18,7 +18,7 @@ use crate::exchange::classes::shared::requests::{
 };
 use crate::exchange::classes::shared::stored::store_overlay;
 use crate::exchange::classes::shared::wanted::{Wanted, wanted, wanted_by_patch};
-use crate::exchange::plan::{After, Again, Plan};
+use crate::exchange::plan::{After, Plan, Replan};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::may_create;
 use crate::exchange::undecided::Undecided;
@@ -139,7 +139,7 @@ async fn make(
     let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.moved = moved;
     // Another cluster may create it in the meantime.
-    plan.again = Again::AfterConflict;
+    plan.replan = Replan::AfterConflict;
     Ok(plan)
 }
 
@@ -216,7 +216,7 @@ async fn put_shared(
     upstream::readable(&call.api, &mut upstream)?;
     let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.moved = moved;
-    plan.again = Again::AfterConflict;
+    plan.replan = Replan::AfterConflict;
     Ok(plan)
 }
 

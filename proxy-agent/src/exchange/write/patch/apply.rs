@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::exchange::host::read::{JSON, collected, read_from_host};
 use crate::exchange::kinds::is_guarded;
-use crate::exchange::plan::Again;
+use crate::exchange::plan::Replan;
 use crate::exchange::ports::Form;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
@@ -117,7 +117,7 @@ pub(crate) async fn apply(
     let options = WriteOptions::parse(call.api.info.query())?;
     let manager = &options.field_manager;
     let mapper = mapper.partial();
-    let again = Again::IfNewerThan(live.metadata.resource_version.clone());
+    let replan = Replan::IfNewerThan(live.metadata.resource_version.clone());
     let guarded = live.in_this_version(live.with_guard(&call.api.cluster.guard, manager, parsed(&json)?));
     let without = without_selector(request, &json)
         .filter(|_| !options.force && live.is_hidden(call) && live.is_owned_by_others(SELECTOR, manager));
@@ -129,14 +129,14 @@ pub(crate) async fn apply(
     }
     let mapped = full(map_checked(call, request, &call.api.program(request), mapper, &guarded).await?);
     if without.is_none() {
-        return Ok(Patched { again, ..sent_patch(call, path, mapped)? });
+        return Ok(Patched { replan, ..sent_patch(call, path, mapped)? });
     }
     // Only the hidden field is taken over, and only in the version that was read.
     let mut query = call.api.info.query().borrowed();
     query.set("force", "true");
     let target = upstream::target(path, &query);
     let request = upstream::request(&call.api, Method::PATCH, &target, call.api.acts_as(), mapped)?;
-    Ok(Patched { request, again })
+    Ok(Patched { request, replan })
 }
 
 /// Adds the name to an object whose labels make it the cluster's, because an apply need not contain the name. The

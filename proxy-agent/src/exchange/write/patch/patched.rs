@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use kube_wire::ResourceRequest;
 
-use crate::exchange::plan::Again;
+use crate::exchange::plan::Replan;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
@@ -18,7 +18,7 @@ const LABELLED: [(&str, &str); 2] = [("", "namespaces"), ("rbac.authorization.k8
 pub(crate) struct Patched {
     pub(crate) request: Request<RequestBody>,
     /// Whether it is planned again after a conflict.
-    pub(crate) again: Again,
+    pub(crate) replan: Replan,
 }
 
 /// Whether the host patches the objects strategically, and their labels say which virtual cluster they belong to.
@@ -30,7 +30,7 @@ pub(crate) fn sent_patch(call: &Undecided<'_>, path: &str, body: RequestBody) ->
     let target = upstream::target(path, call.api.info.query());
     Ok(Patched {
         request: upstream::request(&call.api, Method::PATCH, &target, call.api.acts_as(), body)?,
-        again: Again::Never,
+        replan: Replan::Never,
     })
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn put_patched(call: &Undecided<'_>, body: Bytes, path: &str) -> Resu
     let mut request =
         upstream::request(&call.api, Method::PUT, &upstream::target(path, &query), call.api.acts_as(), full(body))?;
     request.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    Ok(Patched { request, again: Again::AfterConflict })
+    Ok(Patched { request, replan: Replan::AfterConflict })
 }
 
 /// The JSON pointer of the pod specification in a guarded kind.

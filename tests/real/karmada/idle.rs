@@ -16,7 +16,7 @@ use super::{CLUSTERS, SETTLED};
 /// The total time for which both must stay ready. In the first minute, Karmada's queues become empty.
 const SETTLING: Duration = Duration::from_secs(120);
 /// The time in which Karmada may not write.
-const QUIET: Duration = Duration::from_secs(180);
+const IDLE: Duration = Duration::from_secs(180);
 /// The time between two checks.
 const EVERY: Duration = Duration::from_secs(5);
 /// The maximum number of log lines about an error from one place in the source code. A start causes a few.
@@ -93,7 +93,7 @@ pub(super) fn two_members_stay_ready_and_quiet() -> anyhow::Result<()> {
     let logs = Logs::from_now(&site)?;
     stays_ready(&pair, SETTLING)?;
     let audit = Tail::from_now(site.host().dir().join("audit.log"))?;
-    stays_ready(&pair, QUIET)?;
+    stays_ready(&pair, IDLE)?;
     described().context("in the end")?;
     no_write(&audit.read()?)?;
     logs.say_nothing_again_and_again()
