@@ -43,7 +43,7 @@ pub struct NewObject<T> {
     pub key: Key,
     /// Its version.
     pub version: ResourceVersion,
-    /// The labels that the clients' selectors match: those that a virtual cluster shows.
+    /// The labels with which selectors are compared.
     pub labels: Labels,
     /// The clusters to which it belongs.
     pub place: Place,
@@ -60,7 +60,7 @@ pub struct Object<T> {
     pub key: Key,
     /// Its version.
     pub version: ResourceVersion,
-    /// The labels that the clients' selectors match.
+    /// The labels with which selectors are compared.
     pub labels: Labels,
     /// The clusters to which it belongs.
     pub place: Place,

@@ -24,7 +24,7 @@ pub struct Selection {
     pub cluster: ClusterId,
     /// The namespaces.
     pub scope: Scope,
-    /// The label selector, with the labels that the virtual cluster shows.
+    /// The label selector.
     pub labels: LabelSelector,
     /// Terms for `metadata.name` and `metadata.namespace`, with host names. The driver serves no other field.
     pub fields: FieldSelector,
