@@ -174,6 +174,7 @@ impl<T> Hub<T> {
             bookmark_at: now + self.limits.bookmarks,
             until,
             waker: None,
+            caught_up: false,
             end: None,
         }))
     }
@@ -186,7 +187,12 @@ impl<T> Hub<T> {
             return Next::End(End::Stopped);
         };
         let next = watcher.next(partition, version, max, now, waker);
-        if let Next::Events(_) | Next::Bookmark { .. } = next {
+        let is_sent = match &next {
+            Next::Events(changes) => !changes.is_empty(),
+            Next::Bookmark { .. } => true,
+            Next::Pending | Next::End(_) => false,
+        };
+        if is_sent {
             watcher.bookmark_at = now + self.limits.bookmarks;
         }
         next

@@ -18,8 +18,8 @@
 //! Methods that make progress possible for watchers add their wakers to [`Wakes`]. The driver wakes them after it has
 //! released its lock.
 //!
-//! Read the modules in this order: `object`, `place`, `window`, `partition`, `selection`, `watcher`, `hub`, `admission`,
-//! `delivery`, `membership`, `retention`.
+//! Read the modules in this order: `object`, `place`, `window`, `partition`, `store`, `selection`, `delivery`,
+//! `watcher`, `watchers`, `admission`, `hub`. `moment`, `budget` and `wakes` are small, and used by all of them.
 
 mod admission;
 mod budget;

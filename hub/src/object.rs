@@ -15,7 +15,8 @@ use crate::place::Place;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(u64);
 
-/// The name of an object on the host. Keys sort like the keys in the host's etcd: by namespace, then by name.
+/// The name of an object on the host. Keys sort by namespace, then by name. The host's own order differs if the name of a
+/// namespace is the beginning of another one: in etcd, `a-b/x` comes before `a/x`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The host namespace. It is empty for a cluster-scoped object.

@@ -156,14 +156,14 @@ impl<T> Store<T> {
     pub(crate) fn has_events_after(&self, cluster: ClusterId, version: ResourceVersion) -> Result<(), Refusal> {
         let newest = self.version.ok_or(Refusal::Closed)?;
         let since = self.open_since(cluster)?;
+        let floor = self.partitions.get(&cluster).map_or(self.floor, Partition::floor);
+        if version >= since.max(floor) {
+            return Ok(());
+        }
         if version < since || version <= self.expired {
             return Err(Refusal::Expired(since.max(newest)));
         }
-        let floor = self.partitions.get(&cluster).map_or(self.floor, Partition::floor);
-        if version < floor {
-            return Err(Refusal::TooOld);
-        }
-        Ok(())
+        Err(Refusal::TooOld)
     }
 
     fn open_since(&self, cluster: ClusterId) -> Result<ResourceVersion, Refusal> {

@@ -35,6 +35,8 @@ pub(crate) struct Watcher {
     /// The time limit.
     pub(crate) until: Moment,
     pub(crate) waker: Option<Waker>,
+    /// It has examined all events, and none has come into its scope since.
+    pub(crate) caught_up: bool,
     pub(crate) end: Option<End>,
 }
 
@@ -59,15 +61,15 @@ impl Watcher {
         if let Some(version) = self.initial_events_end.take() {
             return Next::Bookmark { version, initial_events_end: true };
         }
-        // It still waits, so no event since then is in its scope. Such events may even have left the window.
-        if self.waker.take().is_some() {
+        // Events that are not in its scope may even have left the window.
+        if std::mem::take(&mut self.caught_up) {
             self.position = partition.end();
         }
         let Some(events) = partition.events_from(self.position) else { return Next::End(End::Lagged) };
         let mut bytes = 0;
         let mut changes = Vec::new();
         for event in events.take(EXAMINED) {
-            if bytes >= max {
+            if bytes >= max && !changes.is_empty() {
                 break;
             }
             self.position += 1;
@@ -86,6 +88,7 @@ impl Watcher {
         if !changes.is_empty() || self.position < partition.end() {
             return Next::Events(changes);
         }
+        self.caught_up = true;
         if self.is_due(version, now) {
             self.told = version;
             return Next::Bookmark { version, initial_events_end: false };

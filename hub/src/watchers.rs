@@ -56,6 +56,7 @@ impl Watchers {
     pub(crate) fn wake_for<T>(&mut self, event: &Event<T>, wakes: &mut Wakes) {
         let mut wake = |watcher: &mut Watcher| {
             if watcher.selection.scope.contains(&event.object.key) {
+                watcher.caught_up = false;
                 wakes.add(watcher.waker.take());
             }
         };

@@ -127,6 +127,22 @@ fn a_bookmark_comes_before_the_time_limit() {
 }
 
 #[test]
+fn a_quiet_watch_does_not_lag() {
+    let limits = Limits { oldest: Duration::from_secs(10), ..Limits::default() };
+    let mut hub = hub(limits);
+    let selection = Selection { scope: Scope::Namespaces(vec!["x".into()]), ..Selection::everything(A) };
+    let id = watch(&mut hub, selection, seconds(600));
+    assert!(matches!(hub.next(id, 1, seconds(0), Waker::noop()), Next::Pending));
+    write(&mut hub, object("y", 11, A), seconds(1));
+    // The event leaves the window in the tick that wakes the watch for its bookmark.
+    let mut wakes = Wakes::default();
+    hub.tick(seconds(16), &mut wakes);
+    wakes.wake();
+    let next = hub.next(id, 1, seconds(16), Waker::noop());
+    assert!(matches!(next, Next::Bookmark { version: found, .. } if found == version(11)), "{next:?}");
+}
+
+#[test]
 fn the_largest_cluster_pays_for_the_memory() {
     let usage = Arc::new(Usage::default());
     let mut hub: Hub<()> = Hub::new(Limits { memory: 20_000, ..Limits::default() }, Arc::clone(&usage));

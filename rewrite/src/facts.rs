@@ -150,7 +150,7 @@ impl<'a> Facts<'a> {
         let mut found = None;
         members(cursor, |key, cursor| {
             if key.is("metadata") {
-                let read = Metadata::next(cursor, start)?;
+                let read = Metadata::next(cursor, start, false)?;
                 return once(&mut metadata, read, "metadata");
             }
             match owner {
@@ -192,8 +192,9 @@ struct Metadata<'a> {
 // === impl Metadata ===
 
 impl<'a> Metadata<'a> {
-    /// Reads the metadata that is the next token, in an object that begins at `start`.
-    fn next(cursor: &mut Cursor<'a>, start: usize) -> Result<Self, FactsError> {
+    /// Reads the metadata that is the next token, in an object that begins at `start`. Only those of a bookmark have an
+    /// annotation that matters. Those of an object can be long.
+    fn next(cursor: &mut Cursor<'a>, start: usize, is_bookmark: bool) -> Result<Self, FactsError> {
         let mut metadata = Self::default();
         cursor.peek()?;
         let begun = cursor.at();
@@ -214,7 +215,7 @@ impl<'a> Metadata<'a> {
                 let labels = strings(cursor, "metadata.labels")?;
                 once(&mut metadata.labels, labels, "metadata.labels")
             }
-            b"annotations" => {
+            b"annotations" if is_bookmark => {
                 metadata.initial_events_end |=
                     cursor.look_up(INITIAL_EVENTS_END)?.is_some_and(|value| value.is("true"));
                 Ok(cursor.skip()?)
@@ -231,7 +232,7 @@ fn bookmark<'a>(cursor: &mut Cursor<'a>) -> Result<Frame<'a>, FactsError> {
     let mut metadata = None;
     members(cursor, |key, cursor| {
         if key.is("metadata") {
-            let read = Metadata::next(cursor, 0)?;
+            let read = Metadata::next(cursor, 0, true)?;
             return once(&mut metadata, read, "metadata");
         }
         Ok(cursor.skip()?)
