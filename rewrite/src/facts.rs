@@ -13,9 +13,7 @@ use std::ops::Range;
 use kube_wire::watch::EventType;
 
 use crate::json::{Cursor, Edits, Fault, Malformed, Outcome, Step, Text};
-
-/// The annotation of the bookmark after the initial events (KEP-3157).
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+use crate::view::{Bookmark, bookmark_in};
 
 /// A frame of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +28,7 @@ pub enum Frame<'a> {
         facts: Facts<'a>,
     },
     /// BOOKMARK.
-    Bookmark {
-        /// The version.
-        resource_version: Cow<'a, str>,
-        /// Whether it ends the initial events.
-        initial_events_end: bool,
-    },
+    Bookmark(Bookmark),
     /// ERROR.
     Error {
         /// The position of the `Status` in the frame.
@@ -96,6 +89,7 @@ pub enum FactsError {
 /// can be empty.
 pub fn frame<'a>(text: &'a [u8], owner: &[&str]) -> Result<Frame<'a>, FactsError> {
     let mut cursor = Cursor::new(text, 0, 0);
+    let begun = cursor.clone();
     let event = cursor.look_up("type")?.and_then(|event| EventType::parse(&event.decode()));
     let event = event.ok_or(FactsError::Missing { field: "type" })?;
     let mut found = None;
@@ -108,7 +102,10 @@ pub fn frame<'a>(text: &'a [u8], owner: &[&str]) -> Result<Frame<'a>, FactsError
                 let (object, facts) = Facts::next(cursor, owner)?;
                 Frame::Change { event, object, facts }
             }
-            EventType::Bookmark => bookmark(cursor)?,
+            EventType::Bookmark => {
+                cursor.skip()?;
+                Frame::Bookmark(bookmark(&begun)?)
+            }
             EventType::Error => {
                 cursor.peek()?;
                 let start = cursor.at();
@@ -150,7 +147,7 @@ impl<'a> Facts<'a> {
         let mut found = None;
         members(cursor, |key, cursor| {
             if key.is("metadata") {
-                let read = Metadata::next(cursor, start, false)?;
+                let read = Metadata::next(cursor, start)?;
                 return once(&mut metadata, read, "metadata");
             }
             match owner {
@@ -186,15 +183,13 @@ struct Metadata<'a> {
     name: Option<Cow<'a, str>>,
     resource_version: Option<Text<'a>>,
     labels: Option<Vec<Label<'a>>>,
-    initial_events_end: bool,
 }
 
 // === impl Metadata ===
 
 impl<'a> Metadata<'a> {
-    /// Reads the metadata that is the next token, in an object that begins at `start`. Only those of a bookmark have an
-    /// annotation that matters. Those of an object can be long.
-    fn next(cursor: &mut Cursor<'a>, start: usize, is_bookmark: bool) -> Result<Self, FactsError> {
+    /// Reads the metadata that is the next token, in an object that begins at `start`.
+    fn next(cursor: &mut Cursor<'a>, start: usize) -> Result<Self, FactsError> {
         let mut metadata = Self::default();
         cursor.peek()?;
         let begun = cursor.at();
@@ -215,11 +210,6 @@ impl<'a> Metadata<'a> {
                 let labels = strings(cursor, "metadata.labels")?;
                 once(&mut metadata.labels, labels, "metadata.labels")
             }
-            b"annotations" if is_bookmark => {
-                metadata.initial_events_end |=
-                    cursor.look_up(INITIAL_EVENTS_END)?.is_some_and(|value| value.is("true"));
-                Ok(cursor.skip()?)
-            }
             _ => Ok(cursor.skip()?),
         })?;
         metadata.at = begun - start..cursor.at() - start;
@@ -227,19 +217,13 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Reads the object of a bookmark, which has only a version.
-fn bookmark<'a>(cursor: &mut Cursor<'a>) -> Result<Frame<'a>, FactsError> {
-    let mut metadata = None;
-    members(cursor, |key, cursor| {
-        if key.is("metadata") {
-            let read = Metadata::next(cursor, 0, true)?;
-            return once(&mut metadata, read, "metadata");
-        }
-        Ok(cursor.skip()?)
-    })?;
-    let metadata = metadata.ok_or(FactsError::Missing { field: "metadata" })?;
-    let version = metadata.resource_version.ok_or(FactsError::Missing { field: "metadata.resourceVersion" })?;
-    Ok(Frame::Bookmark { resource_version: version.decode(), initial_events_end: metadata.initial_events_end })
+/// The bookmark of a frame, which must have a version.
+fn bookmark(frame: &Cursor<'_>) -> Result<Bookmark, FactsError> {
+    let bookmark = bookmark_in(frame)?;
+    if bookmark.resource_version.is_empty() {
+        return Err(FactsError::Missing { field: "metadata.resourceVersion" });
+    }
+    Ok(bookmark)
 }
 
 /// The string at a path in the value that is the next token. `None` if there is none.

@@ -50,6 +50,7 @@ pub use list::ListStream;
 pub use proto_list::ProtoListStream;
 pub use proto_watch::ProtoWatchStream;
 pub use protobuf::DEFAULT_LIST_LIMIT;
+pub(crate) use watch::bookmark_in;
 pub use watch::{Arrived, Beginning, Bookmark, WatchStream};
 pub use whole::View;
 

@@ -85,11 +85,11 @@ fn bookmarks_have_only_a_version() {
     let bookmark =
         br#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"12","creationTimestamp":null}}}"#;
     let read = frame(bookmark, &[]).unwrap();
-    assert_eq!(read, Frame::Bookmark { resource_version: "12".into(), initial_events_end: false });
+    assert_eq!(read, Frame::Bookmark(Bookmark { resource_version: "12".into(), ends_initial_events: false }));
     let last = br#"{"object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"}},
         "type":"BOOKMARK"}"#;
     let read = frame(last, &[]).unwrap();
-    assert_eq!(read, Frame::Bookmark { resource_version: "7".into(), initial_events_end: true });
+    assert_eq!(read, Frame::Bookmark(Bookmark { resource_version: "7".into(), ends_initial_events: true }));
 }
 
 #[test]

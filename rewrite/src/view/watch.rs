@@ -27,6 +27,7 @@ mod arrived;
 mod progress;
 
 pub(super) use arrived::FrameWaits;
+pub(crate) use progress::bookmark_in;
 pub(super) use progress::{END_OF_STATE, Progress};
 
 pub use arrived::{Arrived, Bookmark};
@@ -265,7 +266,7 @@ impl WatchStream {
                     return Ok(Some(Stop::Unknown(start)));
                 }
                 if event == EventType::Bookmark {
-                    arrived.bookmarks.push(progress::bookmark_in(&begun)?);
+                    arrived.bookmarks.push(bookmark_in(&begun)?);
                 }
             }
             self.columns.settle();

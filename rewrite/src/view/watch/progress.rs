@@ -100,7 +100,7 @@ impl Progress {
 }
 
 /// The bookmark in a whole frame, which is the next value.
-pub(super) fn bookmark_in(frame: &Cursor<'_>) -> Result<Bookmark, Malformed> {
+pub(crate) fn bookmark_in(frame: &Cursor<'_>) -> Result<Bookmark, Malformed> {
     let object = frame.member_at("object")?;
     let metadata = object.map(|object| object.member_at("metadata")).transpose()?.flatten();
     let Some(metadata) = metadata else { return Ok(Bookmark::default()) };
