@@ -7,7 +7,8 @@ use std::time::Duration;
 /// The limits of a hub.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The maximum memory of objects and events, in bytes. Objects that watchers still hold count, too.
+    /// If objects and events need more memory than this, in bytes, the next [`tick`](crate::Hub::tick) removes events and
+    /// closes clusters. Objects that watchers still hold count, too. Between two ticks, the memory can exceed it.
     pub memory: usize,
     /// An event stays in the window at least for this time, unless the memory exceeds its limit. kube-apiserver keeps
     /// events for at least 75 s (`eventFreshDuration` in its cacher).

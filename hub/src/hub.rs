@@ -28,8 +28,9 @@ use crate::window::EventKind;
 ///
 /// Namespaces and nodes decide to which virtual cluster an object belongs, and the driver learns about them from other
 /// watches, which have no common order with this one. So when a namespace with objects joins or leaves a virtual
-/// cluster, no event at a known version says so. The driver then calls [`Hub::close`] for the cluster, lists its
-/// objects, and calls [`Hub::open`]. Clients that know an older version get 410, and list again.
+/// cluster, no event at a known version says so. The driver then calls [`Hub::close`] for each cluster that has had or
+/// gets one of these objects, lists the objects of these clusters, and calls [`Hub::open`]. Clients that know an older
+/// version get 410, and list again.
 #[derive(Debug)]
 pub struct Hub<T> {
     limits: Limits,

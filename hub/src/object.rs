@@ -11,7 +11,8 @@ use crate::place::Place;
 /// The `metadata.resourceVersion` of an object, or of a list.
 ///
 /// kube-apiserver compares the versions of built-in and custom resources as integers (KEP-5504). The driver must not
-/// use a hub for an aggregated API, where versions are opaque.
+/// use a hub for an aggregated API, where versions are opaque, or for Events: etcd deletes all keys of a lease at one
+/// revision when the lease expires, and the hub takes only one event of each version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(u64);
 

@@ -65,7 +65,7 @@ pub(super) fn reviews_equal_those_of_the_host(site: &VirtualSite) -> anyhow::Res
     let host = site.host().kubectl();
     for (kind, spec) in questions() {
         let response = |kubectl: &Kubectl| {
-            let mut response = review(kubectl, "authorization.k8s.io", kind, &spec)?;
+            let mut response = create_review(kubectl, "authorization.k8s.io", kind, &spec)?;
             if let Some(field) = response.pointer_mut("/metadata/managedFields/0/time") {
                 field.take();
             }
@@ -91,7 +91,7 @@ pub(super) fn reviews_match_authorization(site: &VirtualSite) -> anyhow::Result<
     let review = |kubectl: &Kubectl, user: &str, namespace: &str| {
         let attributes = json!({"verb": "list", "resource": "pods", "namespace": namespace});
         let spec = json!({"user": user, "groups": [user], "resourceAttributes": attributes});
-        review(kubectl, "authorization.k8s.io", "SubjectAccessReview", &spec)
+        create_review(kubectl, "authorization.k8s.io", "SubjectAccessReview", &spec)
             .map(|mut response| response["status"].take())
     };
     let by = |binding: &str, role: &str, whom: &str| json!({"allowed": true, "reason": format!("RBAC: allowed by {binding} of ClusterRole \"{role}\" to {whom}")});
@@ -136,7 +136,7 @@ pub(super) fn tokens_are_valid_in_their_cluster(site: &VirtualSite) -> anyhow::R
     let neighbour = site.administrator(HANGZHOU, Route::Proxy)?;
     let review = |kubectl: &Kubectl| {
         let token = kubectl.ok(&["create", "token", "default", "-n", "kube-public"])?;
-        let response = review(&admin, "authentication.k8s.io", "TokenReview", &json!({"token": token}))?;
+        let response = create_review(&admin, "authentication.k8s.io", "TokenReview", &json!({"token": token}))?;
         ensure!(response["spec"]["token"] == token, "{response}");
         Ok(response["status"].clone())
     };
@@ -159,7 +159,7 @@ fn manifest(group: &str, kind: &str, spec: &Value) -> String {
     json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata, "spec": spec}).to_string()
 }
 
-fn review(kubectl: &Kubectl, group: &str, kind: &str, spec: &Value) -> anyhow::Result<Value> {
+fn create_review(kubectl: &Kubectl, group: &str, kind: &str, spec: &Value) -> anyhow::Result<Value> {
     let args = ["create", "-f", "-", "-o", "json", "--show-managed-fields"];
     Ok(serde_json::from_str(&kubectl.ok_with(&args, &manifest(group, kind, spec))?)?)
 }
