@@ -1,9 +1,11 @@
 """Tests of the computations. Run: python3 -m unittest comparison.tests, in the directory bench."""
 
 import unittest
+import xml.dom.minidom
 
 from .budgets import AT_LEAST, AT_MOST, Budgets, Row
 from .cases import KUBE, SYNTHETIC
+from .figure import Figure, decades, panels, steps
 from .rounds import Figures
 from .routes import ATOLL, DIRECT, KONNECTIVITY, NGINX, OTHER
 
@@ -82,3 +84,43 @@ class BudgetsTest(unittest.TestCase):
         self.assertEqual(why["small GET, HTTP/1.1, 1 worker: CPU vs the other build (budget: 165218a)"], "- (needs --against)")
         self.assertTrue(all(row.measured is None for row in rows))
         self.assertIn("4 rounds", Budgets(figures, {}).doubts()[0])
+
+
+def run(clusters, config="default"):
+    """A run whose values are all its number of clusters."""
+    summary = {"p50": clusters, "p99": clusters}
+    memory = {name: {"rssKb": clusters * 1024} for name in ("proxy-agent", "proxy-server")}
+    return {"clusters": clusters, "config": config, "measured": {
+        "start": {"answeringSeconds": clusters}, "restart": {"answeringSeconds": clusters},
+        "watches": {"before": 0, "ready": clusters, "informed": clusters}, "informers": {"count": clusters},
+        "memory": {"ready": memory, "informed": memory},
+        "events": {"cpuMicros": {name: clusters * 1000 for name in ("proxy-agent", "proxy-server", "kube-apiserver")},
+                   "delivery": summary, "direct": summary},
+        "pods": {"without": summary, "outside": summary, "inside": summary},
+    }}
+
+
+class FigureTest(unittest.TestCase):
+    def test_an_axis_has_few_round_values_up_to_the_highest(self):
+        self.assertEqual(steps(0), [0, 1])
+        self.assertEqual(steps(5), [0, 1, 2, 3, 4, 5])
+        self.assertEqual(steps(37), [0, 10, 20, 30, 40])
+        for highest in (0.003, 0.9, 1, 1.01, 2.4, 99, 100, 101, 4040):
+            values = steps(highest)
+            self.assertTrue(values[-2] < highest <= values[-1] + 1e-9 and len(values) <= 6, (highest, values))
+
+    def test_a_logarithmic_axis_has_powers_of_ten(self):
+        self.assertEqual(decades(4.3, 15_851), [1, 10, 100, 1_000, 10_000, 100_000])
+        self.assertEqual(decades(1, 1), [1, 10])
+        self.assertEqual(decades(0, 0.5), [1, 10])
+
+    def test_each_configuration_has_its_lines_in_the_order_of_clusters(self):
+        failed = {"clusters": 1000, "config": "hub", "measured": None}
+        drawn = panels({"cases": [run(10), run(10, "hub"), run(1), run(1, "hub"), failed]})
+        for panel in drawn:
+            self.assertEqual({line.label.rsplit(", ")[-1] for line in panel.lines}, {"default", "hub"})
+            self.assertTrue(all(line.points == [(1, 1), (10, 10)] for line in panel.lines), panel)
+
+    def test_the_figure_is_valid_xml(self):
+        for cases in ([run(1)], [run(1), run(100)], [run(1, "a<b"), run(10, "a<b")]):
+            xml.dom.minidom.parseString(Figure(panels({"cases": cases})).svg())

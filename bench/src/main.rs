@@ -2,10 +2,11 @@
 //! against direct access.
 //!
 //! Compare only ratios of one run on one machine. Absolute figures depend on the machine. What is *not* here: starting
-//! clusters and proxies (`bench/hops` does this, with the files of an operator), and limits for the figures.
+//! clusters and proxies for `load` and `watch` (`bench/hops` does this, with the files of an operator), and limits for the
+//! figures.
 //!
 //! Reading order: [`target`] and [`client`] (sending requests), [`latencies`] and [`process`] (measuring), [`load`],
-//! [`watch`], [`upstream`], [`send`], [`micro`] ([`pods`]: the objects).
+//! [`watch`], [`scale`], [`upstream`], [`send`], [`micro`] ([`pods`]: the objects).
 
 mod allocations;
 mod client;
@@ -14,6 +15,7 @@ mod load;
 mod micro;
 mod pods;
 mod process;
+mod scale;
 mod send;
 mod target;
 mod upstream;
@@ -43,6 +45,7 @@ enum Command {
     Micro(micro::Args),
     Load(Box<load::Args>),
     Watch(Box<watch::Args>),
+    Scale(Box<scale::Args>),
     Upstream(upstream::Args),
     Send(Box<send::Args>),
 }
@@ -62,6 +65,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Micro(args) => micro::run(&args, &mut out)?,
         Command::Load(args) => runtime(args.threads())?.block_on(load::run(*args, &mut out))?,
         Command::Watch(args) => runtime(None)?.block_on(watch::run(*args, &mut out))?,
+        Command::Scale(args) => runtime(None)?.block_on(scale::run(*args, &mut out))?,
         Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
         Command::Send(args) => runtime(Some(1))?.block_on(send::run(*args, &mut out))?,
     }

@@ -6,7 +6,7 @@
 
 mod deliveries;
 mod report;
-mod stamp;
+pub(crate) mod stamp;
 mod watcher;
 mod writer;
 

@@ -6,10 +6,10 @@ use memchr::memmem;
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    pub(super) number: u32,
+pub(crate) struct Stamp {
+    pub(crate) number: u32,
     /// The time since the beginning of the run.
-    pub(super) sent: Duration,
+    pub(crate) sent: Duration,
 }
 
 const KEY: &str = "bench/sent";
@@ -20,12 +20,12 @@ const PRINTED: &[u8] = br#""bench/sent":""#;
 
 impl Stamp {
     /// A merge patch (RFC 7396) that writes the annotation.
-    pub(super) fn patch(self) -> String {
+    pub(crate) fn patch(self) -> String {
         format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{} {}"}}}}}}"#, self.number, self.sent.as_micros())
     }
 
     /// The stamp of the object in a watch frame. Bookmarks and unchanged objects have none.
-    pub(super) fn find(frame: &[u8]) -> Option<Self> {
+    pub(crate) fn find(frame: &[u8]) -> Option<Self> {
         let begin = memmem::find(frame, PRINTED)? + PRINTED.len();
         let length = memchr::memchr(b'"', &frame[begin..])?;
         let text = std::str::from_utf8(&frame[begin..begin + length]).ok()?;
