@@ -5,17 +5,20 @@
 //! fields and must keep the others. For objects that clients can make large, it reads only a smaller type, because a
 //! `Value` may need twenty times the memory of its JSON.
 //!
-//! Reading order: [`Api`], [`Selection`], [`Reflector`] (a list that is kept up to date), [`ApiError`].
+//! Reading order: [`Api`], [`Selection`], [`Source`] (a list and watch, before anything is parsed), [`Reflector`] (a list
+//! that is kept up to date), [`ApiError`].
 
 mod calls;
 mod error;
 mod host_api;
 mod partial;
 mod patch_kind;
+mod pending_call;
 mod position;
 mod reflector;
 mod response;
 mod selection;
+mod source;
 
 pub use calls::Api;
 pub use error::ApiError;
@@ -26,6 +29,7 @@ pub use position::Position;
 pub use reflector::{Change, Reflector};
 pub use response::Page;
 pub use selection::{Selection, Shape};
+pub use source::{Read, Source};
 
 #[cfg(doc)]
 use crate::Host;

@@ -1,5 +1,6 @@
 //! The body of a response of the API server.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,6 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
+use http_body_util::combinators::BoxBody;
 use hyper::body::Incoming;
 use tokio_util::sync::DropGuard;
 use tunnel::inbound::InboundError;
@@ -40,6 +42,8 @@ enum Source {
     Http1(Incoming),
     /// It has been read.
     Whole(Full<Bytes>),
+    /// It does not come from the API server.
+    Produced(BoxBody<Bytes, Infallible>),
 }
 
 /// The resources that are released when the body ends or is dropped.
@@ -65,6 +69,11 @@ impl HostBody {
     /// A body that has been read.
     pub fn read(bytes: Bytes) -> Self {
         Self { bytes: Source::Whole(Full::new(bytes)), held: None }
+    }
+
+    /// A body in place of one of the API server.
+    pub fn produced(body: impl Body<Data = Bytes, Error = Infallible> + Send + Sync + 'static) -> Self {
+        Self { bytes: Source::Produced(BoxBody::new(body)), held: None }
     }
 
     /// Sets the owner that is charged for unread bytes.
@@ -102,6 +111,7 @@ impl Body for HostBody {
             }),
             Source::Http1(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|error| HostBodyError::Broken(error.into())),
             Source::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
+            Source::Produced(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
         };
         let is_over = match &polled {
             Poll::Ready(Some(Ok(_))) => self.is_end_stream(),
@@ -120,6 +130,7 @@ impl Body for HostBody {
             Source::Http2(bytes) => bytes.is_end_stream(),
             Source::Http1(bytes) => bytes.is_end_stream(),
             Source::Whole(bytes) => bytes.is_end_stream(),
+            Source::Produced(bytes) => bytes.is_end_stream(),
         }
     }
 
@@ -128,6 +139,7 @@ impl Body for HostBody {
             Source::Http2(bytes) => bytes.size_hint(),
             Source::Http1(bytes) => bytes.size_hint(),
             Source::Whole(bytes) => bytes.size_hint(),
+            Source::Produced(bytes) => bytes.size_hint(),
         }
     }
 }

@@ -202,11 +202,12 @@ impl ReceivedRequest {
         self.answer_with(200, body);
     }
 
-    /// Responds and ends the stream.
+    /// Responds and ends the stream, unless the client has reset it: a client may no longer need a response.
     pub fn answer_with(mut self, code: u16, body: impl Into<Bytes>) {
         let head = Response::builder().status(code).body(()).unwrap();
-        let mut stream = self.respond.send_response(head, false).unwrap();
-        stream.send_data(body.into(), true).unwrap();
+        if let Ok(mut stream) = self.respond.send_response(head, false) {
+            let _ = stream.send_data(body.into(), true);
+        }
     }
 
     /// Responds with 200 and leaves the body open.

@@ -42,11 +42,11 @@ pub enum Admission<S> {
     /// Not yet: the driver must first bring the hub to this version, or send the request to the host.
     NotYet(ResourceVersion),
     /// No: the window begins after the requested version. The host may have older events.
-    TooOld,
+    BeforeWindow,
     /// No, and the client gets 410: the host cannot resume from that version either, or the membership of the cluster's
     /// objects has changed since. The value is the oldest version that may work.
     Expired(ResourceVersion),
-    /// No: the hub does not have the objects.
+    /// No: the hub does not have the objects. The host has them.
     Closed,
 }
 
@@ -54,18 +54,31 @@ pub enum Admission<S> {
 #[derive(Debug)]
 pub(crate) enum Refusal {
     NotYet(ResourceVersion),
-    TooOld,
+    BeforeWindow,
     Expired(ResourceVersion),
     Closed,
 }
 
 // === impl Admission ===
 
+impl<S> Admission<S> {
+    /// The same, with another value if the hub serves the request.
+    pub fn map<T>(self, map: impl FnOnce(S) -> T) -> Admission<T> {
+        match self {
+            Self::Served(served) => Admission::Served(map(served)),
+            Self::NotYet(version) => Admission::NotYet(version),
+            Self::BeforeWindow => Admission::BeforeWindow,
+            Self::Expired(version) => Admission::Expired(version),
+            Self::Closed => Admission::Closed,
+        }
+    }
+}
+
 impl<S> From<Refusal> for Admission<S> {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::NotYet(version) => Self::NotYet(version),
-            Refusal::TooOld => Self::TooOld,
+            Refusal::BeforeWindow => Self::BeforeWindow,
             Refusal::Expired(version) => Self::Expired(version),
             Refusal::Closed => Self::Closed,
         }

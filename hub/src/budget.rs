@@ -1,25 +1,16 @@
-//! Memory: what the hub holds, and how much it may hold.
+//! Memory: what hubs hold, and how much they may hold.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The limits of a hub.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// If objects and events need more memory than this, in bytes, the next [`tick`](crate::Hub::tick) removes events and
-    /// closes clusters. Objects that watchers still hold count, too. Between two ticks, the memory can exceed it.
-    pub memory: usize,
-    /// An event stays in the window at least for this time, unless the memory exceeds its limit. kube-apiserver keeps
-    /// events for at least 75 s (`eventFreshDuration` in its cacher).
-    pub fresh: Duration,
-    /// No event stays in the window for longer.
-    pub oldest: Duration,
-    /// A watcher that allows bookmarks gets one after this time without an event, if the version has changed.
-    pub bookmarks: Duration,
+/// A memory limit that several hubs share.
+#[derive(Debug)]
+pub struct Budget {
+    limit: usize,
+    usages: Mutex<Vec<Weak<Usage>>>,
 }
 
-/// The memory in use, in bytes. Several hubs can share it.
+/// The memory that a hub uses.
 #[derive(Debug, Default)]
 pub struct Usage {
     bytes: AtomicUsize,
@@ -27,21 +18,50 @@ pub struct Usage {
 
 /// A part of the memory in use. Dropping it ends the use.
 #[derive(Debug)]
-pub struct Charge {
+pub(crate) struct Charge {
     usage: Arc<Usage>,
     bytes: usize,
 }
 
-// === impl Limits ===
+// === impl Budget ===
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory: 96 << 20,
-            fresh: Duration::from_secs(2 * 60),
-            oldest: Duration::from_secs(10 * 60),
-            bookmarks: Duration::from_secs(15),
-        }
+impl Budget {
+    /// A limit in bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, usages: Mutex::default() }
+    }
+
+    /// The limit, in bytes.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The memory that all hubs use, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.usages().iter().map(|usage| usage.bytes()).sum()
+    }
+
+    /// The usage of a new hub.
+    pub fn usage(&self) -> Arc<Usage> {
+        let usage = Arc::new(Usage::default());
+        let mut usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
+        usages.retain(|usage| usage.strong_count() > 0);
+        usages.push(Arc::downgrade(&usage));
+        usage
+    }
+
+    /// What this hub must free, in bytes. If the memory exceeds the limit, the hub that uses the most must free memory,
+    /// because one resource must not take the memory from the others.
+    pub fn excess(&self, usage: &Usage) -> usize {
+        let usages = self.usages();
+        let total: usize = usages.iter().map(|usage| usage.bytes()).sum();
+        let largest = usages.iter().map(|usage| usage.bytes()).max().unwrap_or_default();
+        if usage.bytes() < largest { 0 } else { total.saturating_sub(self.limit) }
+    }
+
+    fn usages(&self) -> Vec<Arc<Usage>> {
+        let usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
+        usages.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -54,7 +74,7 @@ impl Usage {
     }
 
     /// Counts memory until the charge is dropped.
-    pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+    pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Charge { usage: Arc::clone(self), bytes }
     }
@@ -64,7 +84,7 @@ impl Usage {
 
 impl Charge {
     /// The memory, in bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }

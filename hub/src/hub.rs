@@ -1,20 +1,22 @@
 //! The hub: what the driver reports to it, and what it gives to clients.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use crate::admission::{Admission, Start, WatchRequest};
-use crate::budget::{Limits, Usage};
+use crate::budget::Usage;
 use crate::delivery::{End, Next};
+use crate::limits::Limits;
 use crate::moment::Moment;
 use crate::object::{NewObject, Object, ResourceVersion};
-use crate::partition::Availability;
+use crate::partition::Closing;
 use crate::place::ClusterId;
 use crate::selection::Selection;
-use crate::store::Store;
+use crate::store::{MINIMUM, Store};
 use crate::wakes::Wakes;
-use crate::watcher::Watcher;
+use crate::watcher::{Bookmarks, Watcher};
 use crate::watchers::{WatcherId, Watchers};
 use crate::window::EventKind;
 
@@ -29,13 +31,16 @@ use crate::window::EventKind;
 /// Namespaces and nodes decide to which virtual cluster an object belongs, and the driver learns about them from other
 /// watches, which have no common order with this one. So when a namespace with objects joins or leaves a virtual
 /// cluster, no event at a known version says so. The driver then calls [`Hub::close`] for each cluster that has had or
-/// gets one of these objects, lists the objects of these clusters, and calls [`Hub::open`]. Clients that know an older
-/// version get 410, and list again.
+/// gets one of these objects. Clients get 410, and list again. When the driver knows a version of the host after the
+/// change, it calls [`Hub::moved`]: clients that know this version go to the host.
+///
+/// To serve a closed cluster again, the driver calls [`Hub::begin_opening`], lists the objects of the cluster
+/// ([`Hub::listed_for`]) and calls [`Hub::open`]. Meanwhile, it goes on to report events.
 #[derive(Debug)]
 pub struct Hub<T> {
     limits: Limits,
     store: Store<T>,
-    watchers: Watchers,
+    watchers: Watchers<T>,
 }
 
 /// The size of a hub.
@@ -51,22 +56,22 @@ pub struct Statistics {
     pub watchers: usize,
 }
 
-/// Whether a cluster was opened.
+/// Whether a cluster is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Opened {
-    /// Yes. The hub serves it as soon as it has reached the version of the list.
+    /// Yes. When the list is complete, the hub serves the cluster as soon as it has reached the version of the list.
     Yes,
-    /// No: the list is older than the hub. List again.
-    Outdated,
+    /// No: it was closed meanwhile, or the hub was cleared.
+    Interrupted,
 }
 
 // === impl Hub ===
 
 impl<T> Hub<T> {
-    /// An empty hub. Several hubs can share a memory limit.
+    /// An empty hub. It counts its memory in `usage`, which no other hub may have.
     pub fn new(limits: Limits, usage: Arc<Usage>) -> Self {
-        Self { limits, store: Store::new(usage), watchers: Watchers::default() }
+        Self { limits, store: Store::new(usage), watchers: Watchers::new() }
     }
 
     /// The version up to which the hub has all events. `None` until the list is complete.
@@ -82,6 +87,7 @@ impl<T> Hub<T> {
 
     /// The list is complete, and has this version.
     pub fn synced(&mut self, version: ResourceVersion) {
+        debug_assert!(self.version().is_none(), "the list is complete");
         self.store.synced(version);
     }
 
@@ -110,33 +116,55 @@ impl<T> Hub<T> {
         self.watchers.end_all(end, wakes);
     }
 
-    /// Stops serving a cluster, forgets its objects and ends its watches. The cluster stays closed until it is opened,
-    /// or until the whole hub is cleared and listed again.
-    pub fn close(&mut self, cluster: ClusterId, end: End, wakes: &mut Wakes) {
-        self.store.close(cluster);
-        self.watchers.end_of(cluster, end, wakes);
-    }
-
-    /// The clusters that the hub does not serve.
-    pub fn closed(&self) -> impl Iterator<Item = ClusterId> {
-        let closed =
-            self.store.partitions.iter().filter(|(_, partition)| partition.availability == Availability::Closed);
-        closed.map(|(cluster, _)| *cluster)
-    }
-
-    /// Serves a closed cluster again. `objects` is a list of all its objects, including those of several clusters and of
-    /// everybody, at the version `listed`.
-    pub fn open(
-        &mut self,
-        cluster: ClusterId,
-        objects: impl IntoIterator<Item = NewObject<T>>,
-        listed: ResourceVersion,
-    ) -> Opened {
-        if self.version().is_none_or(|version| version > listed) {
-            return Opened::Outdated;
+    /// Stops serving clusters whose membership has changed: forgets their objects and ends their watches. They stay
+    /// closed until they are opened, or until the whole hub is cleared and listed again.
+    pub fn close(&mut self, clusters: &[ClusterId], wakes: &mut Wakes) {
+        for cluster in clusters {
+            self.store.close(*cluster, Closing::Moved);
+            self.watchers.end_of(*cluster, End::Moved, wakes);
         }
-        self.store.open(cluster, objects, listed);
+        self.store.forget_closed();
+    }
+
+    /// The clusters that the hub does not serve, and why.
+    pub fn closed(&self) -> impl Iterator<Item = (ClusterId, Closing)> {
+        self.store.partitions.iter().filter_map(|(cluster, partition)| Some((*cluster, partition.closing()?)))
+    }
+
+    /// Since this version of the host, the membership of these closed clusters has been as it is now.
+    pub fn moved(&mut self, clusters: &[ClusterId], version: ResourceVersion) {
+        for cluster in clusters {
+            self.store.partition(*cluster).moved(version);
+        }
+    }
+
+    /// Takes the events of a closed cluster from now on. The driver lists its objects afterwards.
+    pub fn begin_opening(&mut self, cluster: ClusterId) {
+        self.store.begin_opening(cluster);
+    }
+
+    /// An object of a list of this cluster, or one that it shares with others. The list must not be older than the call of
+    /// [`Hub::begin_opening`].
+    pub fn listed_for(&mut self, cluster: ClusterId, object: NewObject<T>) -> Opened {
+        if !self.store.is_being_opened(cluster) {
+            return Opened::Interrupted;
+        }
+        self.store.take_listed(cluster, object);
         Opened::Yes
+    }
+
+    /// The list of the cluster is complete. Serves the cluster from this version on.
+    pub fn open(&mut self, cluster: ClusterId, listed: ResourceVersion) -> Opened {
+        if !self.store.is_being_opened(cluster) {
+            return Opened::Interrupted;
+        }
+        self.store.open(cluster, listed);
+        Opened::Yes
+    }
+
+    /// The list has failed: forgets the objects of a cluster that is being opened.
+    pub fn abandon(&mut self, cluster: ClusterId) {
+        self.store.abandon(cluster);
     }
 
     /// The selected objects in the order of their keys, and the version of this state. It is at least `at_least`.
@@ -151,8 +179,7 @@ impl<T> Hub<T> {
         }
     }
 
-    /// Begins a watch. The driver must call [`Hub::leave`] when the client has gone. For [`Start::State`], it must also
-    /// take a [`Hub::snapshot`], with the lock still held.
+    /// Begins a watch. The driver must call [`Hub::leave`] when the client has gone.
     pub fn admit(&mut self, request: WatchRequest, now: Moment) -> Admission<WatcherId> {
         let WatchRequest { selection, start, bookmarks, until } = request;
         let cluster = selection.cluster;
@@ -161,18 +188,23 @@ impl<T> Hub<T> {
             Start::Now => self.store.state_of(cluster, ResourceVersion::default()),
             Start::State { at_least, .. } => self.store.state_of(cluster, at_least),
         };
-        let told = match after {
+        let start_version = match after {
             Ok(version) => version,
             Err(refusal) => return refusal.into(),
         };
-        let is_marked = matches!(start, Start::State { initial_events_end: true, .. }) && bookmarks;
+        let (initial, is_marked) = match start {
+            Start::State { initial_events_end, .. } => (self.store.candidates(&selection).into(), initial_events_end),
+            Start::After(_) | Start::Now => (VecDeque::new(), false),
+        };
         Admission::Served(self.watchers.add(Watcher {
-            position: self.store.position_after(cluster, told),
+            position: self.store.partition(cluster).position_after(start_version),
             selection,
-            told,
-            bookmarks,
-            initial_events_end: is_marked.then_some(told),
-            bookmark_at: now + self.limits.bookmarks,
+            start: start_version,
+            initial,
+            initial_events_end: is_marked && bookmarks,
+            told: start_version,
+            bookmarks: bookmarks.then(|| Bookmarks::first_at(now + self.limits.bookmarks)),
+            begun: now,
             until,
             waker: None,
             caught_up: false,
@@ -190,11 +222,11 @@ impl<T> Hub<T> {
         let next = watcher.next(partition, version, max, now, waker);
         let is_sent = match &next {
             Next::Events(changes) => !changes.is_empty(),
-            Next::Bookmark { .. } => true,
+            Next::Objects(_) | Next::Bookmark { .. } => true,
             Next::Pending | Next::End(_) => false,
         };
-        if is_sent {
-            watcher.bookmark_at = now + self.limits.bookmarks;
+        if let Some(bookmarks) = watcher.bookmarks.as_mut().filter(|_| is_sent) {
+            bookmarks.next_at = now + self.limits.bookmarks;
         }
         next
     }
@@ -204,9 +236,13 @@ impl<T> Hub<T> {
         self.watchers.remove(id);
     }
 
-    /// Time has passed. Call this about once per second.
-    pub fn tick(&mut self, now: Moment, wakes: &mut Wakes) {
-        for cluster in self.store.retain(&self.limits, now) {
+    /// Time has passed. Call this about once per second. The hub must free `excess` bytes. It removes events first, then
+    /// ends watches that hold many objects, and then closes clusters.
+    pub fn tick(&mut self, now: Moment, excess: usize, wakes: &mut Wakes) {
+        if excess > 0 {
+            self.watchers.end_slow(MINIMUM, now, wakes);
+        }
+        for cluster in self.store.retain(&self.limits, excess, now) {
             self.watchers.end_of(cluster, End::Evicted, wakes);
         }
         self.watchers.wake_due(self.version().unwrap_or_default(), now, wakes);

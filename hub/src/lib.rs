@@ -10,21 +10,25 @@
 //!
 //! - The driver reports what it has read: [`listed`](Hub::listed), [`synced`](Hub::synced), [`event`](Hub::event),
 //!   [`bookmark`](Hub::bookmark), [`clear`](Hub::clear).
-//! - It reports changes of membership: [`close`](Hub::close) and [`open`](Hub::open).
-//! - It serves clients: [`admit`](Hub::admit), [`snapshot`](Hub::snapshot), [`next`](Hub::next),
-//!   [`leave`](Hub::leave).
+//! - It reports changes of membership: [`close`](Hub::close) and [`moved`](Hub::moved). To serve a closed cluster again, it
+//!   lists its objects: [`begin_opening`](Hub::begin_opening), [`listed_for`](Hub::listed_for), and [`open`](Hub::open) or
+//!   [`abandon`](Hub::abandon).
+//! - It serves clients: [`snapshot`](Hub::snapshot) for lists, and [`admit`](Hub::admit), [`next`](Hub::next) and
+//!   [`leave`](Hub::leave) for watches.
 //! - It reports the time: [`tick`](Hub::tick).
 //!
 //! Methods that make progress possible for watchers add their wakers to [`Wakes`]. The driver wakes them after it has
 //! released its lock.
 //!
-//! Read the modules in this order: `object`, `place`, `window`, `partition`, `store`, `selection`, `delivery`,
-//! `watcher`, `watchers`, `admission`, `hub`. `moment`, `budget` and `wakes` are small, and used by all of them.
+//! Read the modules in this order: `object`, `place`, `window`, `partition`, `latest`, `store`, `selection`, `delivery`,
+//! `watcher`, `watchers`, `admission`, `hub`. `moment`, `limits`, `budget` and `wakes` are small, and used by all of them.
 
 mod admission;
 mod budget;
 mod delivery;
 mod hub;
+mod latest;
+mod limits;
 mod moment;
 mod object;
 mod partition;
@@ -37,13 +41,15 @@ mod watchers;
 mod window;
 
 pub use admission::{Admission, Start, WatchRequest};
-pub use budget::{Charge, Limits, Usage};
+pub use budget::{Budget, Usage};
 pub use delivery::{Change, End, Next, Shown};
 pub use hub::{Hub, Opened, Statistics};
+pub use limits::Limits;
 pub use moment::Moment;
-pub use object::{InvalidLabels, Key, Labels, NewObject, Object, ResourceVersion};
-pub use place::{ClusterId, Place};
+pub use object::{InvalidLabels, InvalidVersion, Key, Labels, NewObject, Object, ResourceVersion};
+pub use partition::Closing;
+pub use place::{ClusterId, ClusterSet, Place};
 pub use selection::{Scope, Selection};
 pub use wakes::Wakes;
 pub use watchers::WatcherId;
-pub use window::{Before, Event, EventKind};
+pub use window::EventKind;

@@ -1,7 +1,6 @@
 //! Objects of the host, and what the hub must know about them.
 
 use std::fmt;
-use std::num::ParseIntError;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,7 +11,8 @@ use crate::place::Place;
 ///
 /// kube-apiserver compares the versions of built-in and custom resources as integers (KEP-5504). The driver must not
 /// use a hub for an aggregated API, where versions are opaque, or for Events: etcd deletes all keys of a lease at one
-/// revision when the lease expires, and the hub takes only one event of each version.
+/// revision when the lease expires, and the hub takes only one event of each version. kube-apiserver does not cache Events
+/// either (`DefaultWatchCacheSizes` in `pkg/kubeapiserver/default_storage_factory_builder.go`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(u64);
 
@@ -26,16 +26,22 @@ pub struct Key {
     pub name: Arc<str>,
 }
 
-/// Labels, sorted by key. The text consists of keys and values, each with a NUL after it: this needs one allocation for
-/// all labels of an object.
+/// Labels, sorted by key. The text consists of keys and values, each with a NUL after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     text: Box<str>,
+    /// The position of each key in the text.
+    keys: Box<[u32]>,
 }
 
-/// A key or a value of a label contains a NUL. Kubernetes allows no such label.
+/// A text is not a version: it is not a decimal number of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a label contains a NUL")]
+#[error("not a resourceVersion")]
+pub struct InvalidVersion;
+
+/// A key or a value of a label contains a NUL, or the labels are longer than 4 GiB. Kubernetes allows no such labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a label contains a NUL, or the labels are too long")]
 pub struct InvalidLabels;
 
 /// An object that the driver has read.
@@ -68,7 +74,7 @@ pub struct Object<T> {
     pub place: Place,
     /// The driver's data.
     pub data: T,
-    pub(crate) charge: Charge,
+    charge: Charge,
 }
 
 // === impl ResourceVersion ===
@@ -86,9 +92,12 @@ impl ResourceVersion {
 }
 
 impl FromStr for ResourceVersion {
-    type Err = ParseIntError;
-    fn from_str(text: &str) -> Result<Self, ParseIntError> {
-        text.parse().map(Self)
+    type Err = InvalidVersion;
+
+    fn from_str(text: &str) -> Result<Self, InvalidVersion> {
+        // Rust accepts a sign before the number, Go's `ParseUint` does not.
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { text.parse().map(Self).map_err(|_| InvalidVersion) } else { Err(InvalidVersion) }
     }
 }
 
@@ -112,27 +121,39 @@ impl Labels {
         sorted.sort_by_key(|(key, _)| *key);
         sorted.dedup_by_key(|(key, _)| *key);
         let mut text = String::new();
+        let mut keys = Vec::with_capacity(sorted.len());
         for (key, value) in sorted {
+            keys.push(u32::try_from(text.len()).map_err(|_| InvalidLabels)?);
             for part in [key, "\0", value, "\0"] {
                 text.push_str(part);
             }
         }
-        Ok(Self { text: text.into_boxed_str() })
+        Ok(Self { text: text.into_boxed_str(), keys: keys.into_boxed_slice() })
     }
 
-    /// The value of a label.
+    /// The value of a label. Clients choose both the selectors and the labels, so the cost of a search must not grow with
+    /// the number of labels.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let mut parts = self.text.split_terminator('\0');
-        while let (Some(found), Some(value)) = (parts.next(), parts.next()) {
-            if found == key {
-                return Some(value);
-            }
-        }
-        None
+        let found = self.keys.binary_search_by(|start| self.part(*start as usize).cmp(key)).ok()?;
+        Some(self.part(self.keys[found] as usize + key.len() + 1))
+    }
+
+    /// The key or value that begins at this position.
+    fn part(&self, start: usize) -> &str {
+        self.text[start..].split('\0').next().unwrap_or_default()
     }
 
     fn size(&self) -> usize {
-        self.text.len()
+        self.text.len() + size_of_val(&*self.keys)
+    }
+}
+
+// === impl Object ===
+
+impl<T> Object<T> {
+    /// Its memory, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.charge.bytes()
     }
 }
 

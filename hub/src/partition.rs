@@ -3,28 +3,44 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::object::{Key, ResourceVersion};
+use crate::admission::Refusal;
+use crate::object::{Key, Object, ResourceVersion};
+use crate::selection::{Scope, Selection};
 use crate::window::Event;
 
 /// The objects and events of a virtual cluster.
 #[derive(Debug)]
 pub(crate) struct Partition<T> {
-    pub(crate) availability: Availability,
+    availability: Availability,
+    /// A version after the last change of membership. The hub cannot tell what the cluster showed before.
+    moved: ResourceVersion,
+    /// The membership has changed, and no version after the change is known yet.
+    moving: bool,
     /// The objects that belong to this cluster, except those of everybody.
     keys: BTreeSet<Key>,
-    /// The memory of these objects, in bytes. An object of several clusters counts for each.
+    /// The memory of these objects and of the events, in bytes. What several clusters have counts for each.
     bytes: usize,
     lane: Lane<T>,
 }
 
-/// Whether the hub serves the cluster.
+/// Whether the hub serves a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Availability {
-    /// Yes, from this version: the membership of its objects last changed there. The hub cannot tell what the cluster
-    /// showed before.
+enum Availability {
+    /// Yes, as soon as the hub has this version.
     OpenSince(ResourceVersion),
+    /// Not yet: the driver lists its objects. The hub takes its events meanwhile.
+    Opening(Closing),
     /// No. The hub does not know all its objects.
-    Closed,
+    Closed(Closing),
+}
+
+/// Why the hub does not serve a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// To free memory. Clients can resume at the host.
+    Evicted,
+    /// The membership of its objects changes. Clients must list again.
+    Moved,
 }
 
 /// The events of the window that concern a cluster.
@@ -44,15 +60,68 @@ impl<T> Partition<T> {
     pub(crate) fn new(floor: ResourceVersion, events: VecDeque<Arc<Event<T>>>) -> Self {
         Self {
             availability: Availability::OpenSince(ResourceVersion::default()),
+            moved: ResourceVersion::default(),
+            moving: false,
             keys: BTreeSet::new(),
-            bytes: 0,
+            bytes: events.iter().map(|event| event.bytes()).sum(),
             lane: Lane { events, first: 0, floor },
+        }
+    }
+
+    /// Why the hub does not serve the cluster, if it does not.
+    pub(crate) fn closing(&self) -> Option<Closing> {
+        match self.availability {
+            Availability::OpenSince(_) => None,
+            Availability::Opening(closing) | Availability::Closed(closing) => Some(closing),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.closing().is_none()
+    }
+
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.availability, Availability::Opening(_))
+    }
+
+    /// Whether the hub takes its objects and events.
+    pub(crate) fn is_kept(&self) -> bool {
+        !matches!(self.availability, Availability::Closed(_))
+    }
+
+    /// The version of a state that is at least as new as `at_least`, if the hub has it. `version` is that of the hub.
+    pub(crate) fn state(
+        &self,
+        version: ResourceVersion,
+        at_least: ResourceVersion,
+    ) -> Result<ResourceVersion, Refusal> {
+        let Availability::OpenSince(since) = self.availability else { return Err(Refusal::Closed) };
+        let at_least = at_least.max(since);
+        if version < at_least { Err(Refusal::NotYet(at_least)) } else { Ok(version) }
+    }
+
+    /// Whether the lane has all events after a version. The host has none after versions up to `expired`. `newest` is the
+    /// version of the hub.
+    pub(crate) fn has_events_after(
+        &self,
+        version: ResourceVersion,
+        expired: ResourceVersion,
+        newest: Option<ResourceVersion>,
+    ) -> Result<(), Refusal> {
+        match newest {
+            _ if self.moving => Err(Refusal::Expired(newest.unwrap_or_default())),
+            Some(_) if self.is_open() && version >= self.lane.floor => Ok(()),
+            Some(newest) if version < self.moved => Err(Refusal::Expired(newest.max(self.moved))),
+            Some(newest) if version <= expired => Err(Refusal::Expired(newest)),
+            Some(_) if self.is_open() => Err(Refusal::BeforeWindow),
+            _ => Err(Refusal::Closed),
         }
     }
 
     /// Adds an event.
     pub(crate) fn push(&mut self, event: &Arc<Event<T>>) {
-        if self.availability != Availability::Closed {
+        if self.is_kept() {
+            self.bytes += event.bytes();
             self.lane.events.push_back(Arc::clone(event));
         }
     }
@@ -62,13 +131,9 @@ impl<T> Partition<T> {
         if self.lane.events.front().is_some_and(|first| Arc::ptr_eq(first, event)) {
             self.lane.events.pop_front();
             self.lane.first += 1;
-            self.lane.floor = event.version();
+            self.lane.floor = self.lane.floor.max(event.version());
+            self.bytes -= event.bytes();
         }
-    }
-
-    /// The version after which the partition has all events.
-    pub(crate) fn floor(&self) -> ResourceVersion {
-        self.lane.floor
     }
 
     /// The position after the last event.
@@ -89,53 +154,95 @@ impl<T> Partition<T> {
         Some(self.lane.events.range(offset..))
     }
 
-    /// The objects that belong to this cluster, except those of everybody.
-    pub(crate) fn keys(&self) -> &BTreeSet<Key> {
-        &self.keys
+    /// The objects that a selection can contain, except those of everybody.
+    pub(crate) fn keys_for(&self, selection: &Selection) -> Vec<&Key> {
+        let Scope::Namespaces(namespaces) = &selection.scope else { return self.keys.iter().collect() };
+        let name = selection.fields.exact("metadata.name");
+        let in_namespace = |namespace: &Arc<str>| {
+            let first = Key { namespace: Arc::clone(namespace), name: name.unwrap_or_default().into() };
+            let keys = self
+                .keys
+                .range(first..)
+                .take_while(move |key| key.namespace == *namespace && name.is_none_or(|name| *key.name == *name));
+            keys.collect::<Vec<_>>()
+        };
+        namespaces.iter().flat_map(in_namespace).collect()
     }
 
-    /// The memory of these objects, in bytes.
+    /// The memory of the objects and events, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(crate) fn insert(&mut self, key: Key, bytes: usize) {
-        if self.keys.insert(key) {
-            self.bytes += bytes;
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        self.keys.contains(key)
+    }
+
+    pub(crate) fn insert(&mut self, object: &Object<T>) {
+        if self.keys.insert(object.key.clone()) {
+            self.bytes += object.bytes();
         }
     }
 
-    pub(crate) fn remove(&mut self, key: &Key, bytes: usize) {
-        if self.keys.remove(key) {
-            self.bytes -= bytes;
+    pub(crate) fn remove(&mut self, object: &Object<T>) {
+        if self.keys.remove(&object.key) {
+            self.bytes -= object.bytes();
         }
     }
 
-    /// Forgets all objects and events.
+    /// Forgets all objects and events. A new list follows.
     pub(crate) fn clear(&mut self) {
-        self.keys.clear();
-        self.bytes = 0;
         self.availability = Availability::OpenSince(ResourceVersion::default());
-        // Nobody reads here any more: the watches have ended.
-        self.lane.events.clear();
+        self.forget();
     }
 
     /// Forgets all objects and events, and takes no more of them. Returns the objects.
-    pub(crate) fn close(&mut self) -> BTreeSet<Key> {
-        let keys = std::mem::take(&mut self.keys);
-        self.clear();
-        self.availability = Availability::Closed;
-        keys
+    pub(crate) fn close(&mut self, closing: Closing) -> BTreeSet<Key> {
+        self.moving |= closing == Closing::Moved;
+        self.availability = Availability::Closed(closing);
+        self.forget()
     }
 
-    /// Serves the cluster from a version on.
-    pub(crate) fn open(&mut self, since: ResourceVersion) {
+    /// The membership has been as it is now since this version, or longer.
+    pub(crate) fn moved(&mut self, version: ResourceVersion) {
+        if std::mem::take(&mut self.moving) {
+            self.moved = version;
+        }
+    }
+
+    /// Takes objects and events of a closed cluster.
+    pub(crate) fn begin_opening(&mut self) {
+        if let Availability::Closed(closing) = self.availability {
+            self.availability = Availability::Opening(closing);
+        }
+    }
+
+    /// Closes the cluster again, if it is being opened. Returns its objects.
+    pub(crate) fn abandon(&mut self) -> BTreeSet<Key> {
+        let Availability::Opening(closing) = self.availability else { return BTreeSet::new() };
+        self.availability = Availability::Closed(closing);
+        self.forget()
+    }
+
+    /// Serves the cluster from a version on. The partition has its complete events after `floor`.
+    pub(crate) fn open(&mut self, since: ResourceVersion, floor: ResourceVersion) {
+        self.moved(since);
+        // The list is after the change of membership, too.
+        self.moved = self.moved.min(since);
         self.availability = Availability::OpenSince(since);
-        self.lane.floor = since;
+        self.lane.floor = floor;
     }
 
     /// The hub has listed all objects at this version.
-    pub(crate) fn synced(&mut self, floor: ResourceVersion) {
-        self.lane.floor = floor;
+    pub(crate) fn synced(&mut self, version: ResourceVersion) {
+        self.lane.floor = version;
+        self.moved(version);
+    }
+
+    /// Nobody reads the events any more: the watches have ended.
+    fn forget(&mut self) -> BTreeSet<Key> {
+        self.bytes = 0;
+        self.lane.events.clear();
+        std::mem::take(&mut self.keys)
     }
 }

@@ -13,11 +13,15 @@ pub enum Place {
     Nobody,
     /// The cluster of the object's namespace, for example.
     One(ClusterId),
-    /// Several clusters, such as those that select a node. They are sorted.
-    Some(Arc<[ClusterId]>),
+    /// Several clusters, such as those that select a node.
+    Several(ClusterSet),
     /// Every cluster, such as for a shared object.
     Everybody,
 }
+
+/// Two clusters or more, sorted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSet(Arc<[ClusterId]>);
 
 // === impl Place ===
 
@@ -29,7 +33,7 @@ impl Place {
         match clusters.as_slice() {
             [] => Self::Nobody,
             [one] => Self::One(*one),
-            _ => Self::Some(clusters.into()),
+            _ => Self::Several(ClusterSet(clusters.into())),
         }
     }
 
@@ -38,17 +42,17 @@ impl Place {
         match self {
             Self::Nobody => false,
             Self::One(one) => *one == cluster,
-            Self::Some(clusters) => clusters.binary_search(&cluster).is_ok(),
+            Self::Several(ClusterSet(clusters)) => clusters.binary_search(&cluster).is_ok(),
             Self::Everybody => true,
         }
     }
 
     /// The clusters that are listed: none for `Everybody`.
-    pub(crate) fn listed(&self) -> &[ClusterId] {
+    pub fn listed(&self) -> &[ClusterId] {
         match self {
             Self::Nobody | Self::Everybody => &[],
             Self::One(one) => std::slice::from_ref(one),
-            Self::Some(clusters) => clusters,
+            Self::Several(ClusterSet(clusters)) => clusters,
         }
     }
 }

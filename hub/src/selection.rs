@@ -8,6 +8,9 @@ use crate::object::{Key, Object};
 use crate::place::ClusterId;
 use crate::window::{Before, Event, EventKind};
 
+/// A label selector with at most this many requirements is quick.
+const QUICK: usize = 4;
+
 /// The namespaces of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -92,6 +95,16 @@ impl Selection {
             (true, false) if now => Effect::Ends,
             (true, false) => Effect::Leaves,
         }
+    }
+
+    /// Whether an event may have an effect. It compares labels only if that is quick, because this is asked for each watcher
+    /// while the driver holds its lock. But to wake a watcher in vain costs more than a short selector, and an event of
+    /// everybody wakes the watchers of all clusters.
+    pub(crate) fn may_concern<T>(&self, event: &Event<T>) -> bool {
+        if self.labels.requirements().len() > QUICK {
+            return self.scope.contains(&event.object.key);
+        }
+        self.effect(event) != Effect::None
     }
 
     /// Whether it selects objects of this name, with the right labels.

@@ -5,23 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::Refusal;
-use crate::budget::{Limits, Usage};
+use crate::budget::Usage;
+use crate::latest::Latest;
+use crate::limits::Limits;
 use crate::moment::Moment;
 use crate::object::{Key, NewObject, Object, ResourceVersion};
-use crate::partition::{Availability, Partition};
+use crate::partition::{Closing, Partition};
 use crate::place::{ClusterId, Place};
 use crate::selection::Selection;
 use crate::window::{Before, Event, EventKind, Window};
 
 /// Even over the memory limit, an event stays in the window for this time, so that a watcher can read it.
-const MINIMUM: Duration = Duration::from_secs(15);
+pub(crate) const MINIMUM: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(crate) struct Store<T> {
     /// The version up to which the store has all events. `None` until the list is complete.
     pub(crate) version: Option<ResourceVersion>,
     pub(crate) window: Window<T>,
-    /// The objects that belong to an open partition or to everybody.
+    /// The objects of clusters that are not closed, and of everybody.
     pub(crate) objects: HashMap<Key, Arc<Object<T>>>,
     pub(crate) partitions: HashMap<ClusterId, Partition<T>>,
     /// The objects of everybody.
@@ -30,6 +32,8 @@ pub(crate) struct Store<T> {
     floor: ResourceVersion,
     /// The host has said that it no longer has the events after this version.
     expired: ResourceVersion,
+    /// While a cluster is being opened.
+    latest: Latest,
     usage: Arc<Usage>,
 }
 
@@ -45,6 +49,7 @@ impl<T> Store<T> {
             shared: BTreeSet::new(),
             floor: ResourceVersion::default(),
             expired: ResourceVersion::default(),
+            latest: Latest::default(),
             usage,
         }
     }
@@ -56,7 +61,7 @@ impl<T> Store<T> {
         self.partitions.values_mut().for_each(|partition| partition.synced(version));
     }
 
-    /// Stores an object if a cluster that the hub serves has it.
+    /// Stores an object if a cluster that is not closed has it.
     pub(crate) fn insert(&mut self, object: NewObject<T>) {
         let object = object.charged_to(&self.usage);
         self.insert_charged(&object);
@@ -69,8 +74,8 @@ impl<T> Store<T> {
         }
         for cluster in object.place.listed() {
             let partition = self.partition(*cluster);
-            if partition.availability != Availability::Closed {
-                partition.insert(object.key.clone(), object.charge.bytes());
+            if partition.is_kept() {
+                partition.insert(object);
                 wanted = true;
             }
         }
@@ -86,25 +91,26 @@ impl<T> Store<T> {
         }
         for cluster in object.place.listed() {
             if let Some(partition) = self.partitions.get_mut(cluster) {
-                partition.remove(key, object.charge.bytes());
+                partition.remove(&object);
             }
         }
         Some(object)
     }
 
-    /// Applies an event. Returns it if it concerns a virtual cluster.
+    /// Applies an event. Returns it if it concerns a virtual cluster that is not closed.
     pub(crate) fn apply(&mut self, kind: EventKind, object: NewObject<T>, at: Moment) -> Option<Arc<Event<T>>> {
         if self.version.is_none_or(|version| object.version <= version) {
             return None;
         }
         self.version = Some(object.version);
+        self.latest.event(&object);
         let object = object.charged_to(&self.usage);
         let former = self.remove(&object.key);
         if kind == EventKind::Written {
             self.insert_charged(&object);
         }
-        // Nobody had it, and nobody has it now.
-        if former.is_none() && (kind == EventKind::Deleted || object.place == Place::Nobody) {
+        // Only closed clusters had it, and have it now.
+        if former.is_none() && (kind == EventKind::Deleted || !self.is_kept(&object.place)) {
             return None;
         }
         let event = Arc::new(Event { kind, before: Before::of(former, &object), object, at });
@@ -118,7 +124,7 @@ impl<T> Store<T> {
     }
 
     /// The partition of a cluster. A new one begins with the events that concern everybody.
-    fn partition(&mut self, cluster: ClusterId) -> &mut Partition<T> {
+    pub(crate) fn partition(&mut self, cluster: ClusterId) -> &mut Partition<T> {
         let (floor, window) = (self.floor, &self.window);
         self.partitions.entry(cluster).or_insert_with(|| {
             let events = window.iter().filter(|event| event.concerns_everybody()).map(Arc::clone);
@@ -126,93 +132,119 @@ impl<T> Store<T> {
         })
     }
 
-    /// The position in the cluster's events after a version.
-    pub(crate) fn position_after(&mut self, cluster: ClusterId, version: ResourceVersion) -> u64 {
-        self.partition(cluster).position_after(version)
-    }
-
     /// The selected objects, in the order of their keys.
     pub(crate) fn selected(&self, selection: &Selection) -> Vec<Arc<Object<T>>> {
-        let own = self.partitions.get(&selection.cluster).map(Partition::keys);
+        let mut objects = self.candidates(selection);
+        objects.retain(|object| selection.selects(object));
+        objects
+    }
+
+    /// The objects that a selection can contain, in the order of their keys. Selectors can be expensive, so they are not
+    /// compared here.
+    pub(crate) fn candidates(&self, selection: &Selection) -> Vec<Arc<Object<T>>> {
+        let own = self.partitions.get(&selection.cluster).map(|partition| partition.keys_for(selection));
         let mut keys: Vec<&Key> = own.into_iter().flatten().chain(&self.shared).collect();
-        if !self.shared.is_empty() {
+        if !keys.is_sorted() {
             keys.sort_unstable();
         }
-        let objects = keys.into_iter().filter_map(|key| self.objects.get(key));
-        objects.filter(|object| selection.selects(object)).map(Arc::clone).collect()
+        keys.into_iter().filter_map(|key| self.objects.get(key)).map(Arc::clone).collect()
     }
 
     /// The version of the state, if the hub serves the cluster.
     pub(crate) fn state_of(&self, cluster: ClusterId, at_least: ResourceVersion) -> Result<ResourceVersion, Refusal> {
         let version = self.version.ok_or(Refusal::Closed)?;
-        let at_least = at_least.max(self.open_since(cluster)?);
-        if version < at_least {
-            return Err(Refusal::NotYet(at_least));
+        match self.partitions.get(&cluster) {
+            Some(partition) => partition.state(version, at_least),
+            None if version < at_least => Err(Refusal::NotYet(at_least)),
+            None => Ok(version),
         }
-        Ok(version)
     }
 
     /// Whether the window has all events of the cluster after a version.
     pub(crate) fn has_events_after(&self, cluster: ClusterId, version: ResourceVersion) -> Result<(), Refusal> {
+        if let Some(partition) = self.partitions.get(&cluster) {
+            return partition.has_events_after(version, self.expired, self.version);
+        }
         let newest = self.version.ok_or(Refusal::Closed)?;
-        let since = self.open_since(cluster)?;
-        let floor = self.partitions.get(&cluster).map_or(self.floor, Partition::floor);
-        if version >= since.max(floor) {
-            return Ok(());
-        }
-        if version < since || version <= self.expired {
-            return Err(Refusal::Expired(since.max(newest)));
-        }
-        Err(Refusal::TooOld)
-    }
-
-    fn open_since(&self, cluster: ClusterId) -> Result<ResourceVersion, Refusal> {
-        match self.partitions.get(&cluster).map(|partition| partition.availability) {
-            None => Ok(ResourceVersion::default()),
-            Some(Availability::OpenSince(since)) => Ok(since),
-            Some(Availability::Closed) => Err(Refusal::Closed),
+        match version {
+            version if version >= self.floor => Ok(()),
+            version if version <= self.expired => Err(Refusal::Expired(newest)),
+            _ => Err(Refusal::BeforeWindow),
         }
     }
 
-    /// Forgets a cluster's objects, and takes no more of them.
-    pub(crate) fn close(&mut self, cluster: ClusterId) {
-        for key in self.partition(cluster).close() {
-            if self.objects.get(&key).is_some_and(|object| !self.is_served(&object.place)) {
+    /// Forgets a cluster's objects and events, and takes no more of them.
+    pub(crate) fn close(&mut self, cluster: ClusterId, closing: Closing) {
+        let keys = self.partition(cluster).close(closing);
+        self.forget(keys);
+    }
+
+    /// Removes the objects that no cluster has any more. A cluster that is being opened does not have those of its list yet.
+    fn forget(&mut self, keys: BTreeSet<Key>) {
+        for key in keys {
+            let has = |cluster: &ClusterId| self.partitions.get(cluster).is_some_and(|partition| partition.has(&key));
+            let is_wanted = |place: &Place| *place == Place::Everybody || place.listed().iter().any(has);
+            if self.objects.get(&key).is_some_and(|object| !is_wanted(&object.place)) {
                 self.objects.remove(&key);
             }
         }
+        self.forget_latest();
     }
 
-    /// Whether the hub serves a cluster that has objects with this place.
-    fn is_served(&self, place: &Place) -> bool {
-        let is_open = |cluster| {
-            self.partitions.get(cluster).is_some_and(|partition| partition.availability != Availability::Closed)
-        };
-        *place == Place::Everybody || place.listed().iter().any(is_open)
+    /// Removes the events that concern only closed clusters.
+    pub(crate) fn forget_closed(&mut self) {
+        let partitions = &self.partitions;
+        self.window.retain(|cluster| partitions.get(&cluster).is_some_and(Partition::is_kept));
     }
 
-    /// Takes the objects of a closed cluster, and serves it from a version on.
-    pub(crate) fn open(
-        &mut self,
-        cluster: ClusterId,
-        objects: impl IntoIterator<Item = NewObject<T>>,
-        since: ResourceVersion,
-    ) {
-        let partition = self.partition(cluster);
-        debug_assert!(partition.availability == Availability::Closed, "an open cluster already has its objects");
-        partition.open(since);
+    /// Whether a cluster that is not closed has objects with this place.
+    fn is_kept(&self, place: &Place) -> bool {
+        let is_kept = |cluster| self.partitions.get(cluster).is_some_and(Partition::is_kept);
+        *place == Place::Everybody || place.listed().iter().any(is_kept)
+    }
+
+    pub(crate) fn is_being_opened(&self, cluster: ClusterId) -> bool {
+        self.partitions.get(&cluster).is_some_and(Partition::is_opening)
+    }
+
+    /// Forgets the objects and events of a cluster that is being opened.
+    pub(crate) fn abandon(&mut self, cluster: ClusterId) {
+        let keys = self.partition(cluster).abandon();
+        self.forget(keys);
+    }
+
+    /// Takes objects and events of a closed cluster, but does not serve it yet.
+    pub(crate) fn begin_opening(&mut self, cluster: ClusterId) {
+        self.partition(cluster).begin_opening();
+        self.latest.begin();
+    }
+
+    /// Takes an object of a cluster that is being opened, unless its last event is newer.
+    pub(crate) fn take_listed(&mut self, cluster: ClusterId, object: NewObject<T>) {
         // Newer objects arrive as events before the hub reaches the version of the list.
-        let is_known = |object: &NewObject<T>| self.version.is_some_and(|version| object.version <= version);
-        let objects = objects.into_iter().filter(|object| object.place.contains(cluster) && is_known(object));
-        for object in objects.collect::<Vec<_>>() {
-            match self.objects.get(&object.key).map(Arc::clone) {
-                None => self.insert(object),
-                // Another cluster has it, too.
-                Some(known) if known.place.listed().contains(&cluster) => {
-                    self.partition(cluster).insert(known.key.clone(), known.charge.bytes());
-                }
-                Some(_) => {}
-            }
+        let is_reached = self.version.is_some_and(|version| object.version <= version);
+        if !object.place.contains(cluster) || !is_reached {
+            return;
+        }
+        match self.objects.get(&object.key).map(Arc::clone) {
+            None if !self.latest.supersedes(&object) => self.insert(object),
+            // An event has come since, or another cluster has it, too.
+            Some(known) if known.place.listed().contains(&cluster) => self.partition(cluster).insert(&known),
+            None | Some(_) => {}
+        }
+    }
+
+    /// Serves a cluster whose objects have been listed at the version `since`.
+    pub(crate) fn open(&mut self, cluster: ClusterId, since: ResourceVersion) {
+        // Events that came before an object of the list seem to create it.
+        let floor = since.max(self.version.unwrap_or_default());
+        self.partition(cluster).open(since, floor);
+        self.forget_latest();
+    }
+
+    fn forget_latest(&mut self) {
+        if self.latest.is_needed() && !self.partitions.values().any(Partition::is_opening) {
+            self.latest.end();
         }
     }
 
@@ -223,25 +255,29 @@ impl<T> Store<T> {
         self.objects.clear();
         self.shared.clear();
         self.window.clear();
+        self.latest.end();
         self.partitions.values_mut().for_each(Partition::clear);
     }
 
-    /// Removes old events, and brings the memory below its limit. Old events go first. Then the clusters with the most
-    /// bytes are closed, because one tenant must not take the hub from the others. Returns these clusters.
-    pub(crate) fn retain(&mut self, limits: &Limits, now: Moment) -> Vec<ClusterId> {
-        let is_over = |store: &Self| store.usage.bytes() > limits.memory;
+    /// Removes old events, and frees at least `excess` bytes, if it can. Old events go first. Then the clusters with the
+    /// most bytes are closed, because one tenant must not take the hub from the others. Returns these clusters.
+    pub(crate) fn retain(&mut self, limits: &Limits, excess: usize, now: Moment) -> Vec<ClusterId> {
+        let target = self.usage.bytes().saturating_sub(excess);
+        let is_over = |store: &Self| store.usage.bytes() > target;
         self.evict(limits.oldest, now, |_| true);
         self.evict(limits.fresh, now, is_over);
         self.evict(MINIMUM.min(limits.fresh), now, is_over);
         let mut closed = Vec::new();
-        let mut excess = self.usage.bytes().saturating_sub(limits.memory);
+        // What watchers still hold is freed later, so the usage does not tell when this is enough.
+        let mut excess = self.usage.bytes().saturating_sub(target);
         while excess > 0 {
             let Some((cluster, bytes)) = self.largest() else { break };
-            self.close(cluster);
-            self.window.forget(cluster);
+            self.close(cluster, Closing::Evicted);
             closed.push(cluster);
-            // What watchers still hold is freed later.
             excess = excess.saturating_sub(bytes);
+        }
+        if !closed.is_empty() {
+            self.forget_closed();
         }
         closed
     }
@@ -263,10 +299,10 @@ impl<T> Store<T> {
         }
     }
 
-    /// The open cluster with the most bytes.
+    /// The cluster with the most bytes that is not closed.
     fn largest(&self) -> Option<(ClusterId, usize)> {
-        let open = self.partitions.iter().filter(|(_, partition)| partition.availability != Availability::Closed);
-        let sized = open.map(|(cluster, partition)| (*cluster, partition.bytes())).filter(|(_, bytes)| *bytes > 0);
+        let kept = self.partitions.iter().filter(|(_, partition)| partition.is_kept());
+        let sized = kept.map(|(cluster, partition)| (*cluster, partition.bytes())).filter(|(_, bytes)| *bytes > 0);
         // Of equal ones, the same is chosen each time.
         sized.max_by_key(|(cluster, bytes)| (*bytes, *cluster))
     }

@@ -1,18 +1,19 @@
 //! One watcher: a client's open watch.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use crate::delivery::{Change, End, Next, Shown};
+use crate::delivery::{Change, End, Next};
 use crate::moment::Moment;
-use crate::object::ResourceVersion;
+use crate::object::{Object, ResourceVersion};
 use crate::partition::Partition;
 use crate::selection::Selection;
 use crate::wakes::Wakes;
 
-/// The maximum number of events that one call examines, because the driver holds its lock during the call.
-const EXAMINED: usize = 1024;
+/// The maximum number of comparisons with terms of selectors in one call, because the driver holds its lock during the call.
+const COMPARISONS: usize = 4096;
 
 /// The last bookmark of a watch comes this long before its time limit, as in kube-apiserver (`nextBookmarkTime` in
 /// `cache_watcher.go`).
@@ -20,18 +21,20 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// An open watch.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub(crate) struct Watcher<T> {
     pub(crate) selection: Selection,
+    /// It gets the events after this version.
+    pub(crate) start: ResourceVersion,
+    /// The objects of the initial state that it has not got yet, also those that it does not select.
+    pub(crate) initial: VecDeque<Arc<Object<T>>>,
+    /// The bookmark at the end of the initial events is still to be sent (KEP-3157).
+    pub(crate) initial_events_end: bool,
     /// The position of the next event in the cluster's lane.
     pub(crate) position: u64,
-    /// The watcher has all events up to this version. The client knows this if the version is that of an event or a
-    /// bookmark.
+    /// The version that the client knows: that of the last event or bookmark.
     pub(crate) told: ResourceVersion,
-    pub(crate) bookmarks: bool,
-    /// The bookmark at the end of the initial events, with this version, is still to be sent (KEP-3157).
-    pub(crate) initial_events_end: Option<ResourceVersion>,
-    /// When the next bookmark may be sent.
-    pub(crate) bookmark_at: Moment,
+    pub(crate) bookmarks: Option<Bookmarks>,
+    pub(crate) begun: Moment,
     /// The time limit.
     pub(crate) until: Moment,
     pub(crate) waker: Option<Waker>,
@@ -40,11 +43,28 @@ pub(crate) struct Watcher {
     pub(crate) end: Option<End>,
 }
 
+/// The bookmarks of a watch that allows them.
+#[derive(Debug)]
+pub(crate) struct Bookmarks {
+    /// When the next one may be sent.
+    pub(crate) next_at: Moment,
+    /// The one before the time limit has been sent.
+    has_last: bool,
+}
+
+// === impl Bookmarks ===
+
+impl Bookmarks {
+    pub(crate) fn first_at(next_at: Moment) -> Self {
+        Self { next_at, has_last: false }
+    }
+}
+
 // === impl Watcher ===
 
-impl Watcher {
+impl<T> Watcher<T> {
     /// What it gets next. `partition` is that of its cluster, and has all events up to `version`.
-    pub(crate) fn next<T>(
+    pub(crate) fn next(
         &mut self,
         partition: &Partition<T>,
         version: ResourceVersion,
@@ -58,38 +78,28 @@ impl Watcher {
         if now >= self.until {
             return Next::End(End::Timeout);
         }
-        if let Some(version) = self.initial_events_end.take() {
-            return Next::Bookmark { version, initial_events_end: true };
+        let objects = self.initial_batch(max);
+        if !objects.is_empty() || !self.initial.is_empty() {
+            return Next::Objects(objects);
+        }
+        if std::mem::take(&mut self.initial_events_end) {
+            return Next::Bookmark { version: self.start, initial_events_end: true };
         }
         // Events that are not in its scope may even have left the window.
         if std::mem::take(&mut self.caught_up) {
             self.position = partition.end();
         }
-        let Some(events) = partition.events_from(self.position) else { return Next::End(End::Lagged) };
-        let mut bytes = 0;
-        let mut changes = Vec::new();
-        for event in events.take(EXAMINED) {
-            if bytes >= max && !changes.is_empty() {
-                break;
-            }
-            self.position += 1;
-            // The client may have resumed from a version that the hub did not have at that time.
-            if event.version() <= self.told {
-                continue;
-            }
-            if let Some(shown) = Shown::of(self.selection.effect(event)) {
-                bytes += event.object.charge.bytes();
-                changes.push(Change { shown, event: Arc::clone(event) });
-            }
-        }
+        let Some(changes) = self.batch(partition, max) else { return Next::End(End::Lagged) };
         if let Some(last) = changes.last() {
-            self.told = last.event.version();
+            self.told = last.version();
         }
         if !changes.is_empty() || self.position < partition.end() {
             return Next::Events(changes);
         }
         self.caught_up = true;
-        if self.is_due(version, now) {
+        let is_due = self.is_due(version, now);
+        if let Some(bookmarks) = self.bookmarks.as_mut().filter(|_| is_due) {
+            bookmarks.has_last = now >= self.until - LAST_BOOKMARK;
             self.told = version;
             return Next::Bookmark { version, initial_events_end: false };
         }
@@ -97,16 +107,63 @@ impl Watcher {
         Next::Pending
     }
 
-    /// Whether it is time for a bookmark with this version.
-    pub(crate) fn is_due(&self, version: ResourceVersion, now: Moment) -> bool {
-        let last = self.until - LAST_BOOKMARK;
-        let is_time = now >= self.bookmark_at || (now >= last && self.bookmark_at > last);
-        self.bookmarks && is_time && version > self.told
+    /// The number of objects or events that one call examines.
+    fn examined(&self) -> usize {
+        COMPARISONS / (1 + self.selection.labels.requirements().len() + self.selection.fields.terms().len()) + 1
     }
 
-    /// Ends the watch, unless it has ended.
+    fn initial_batch(&mut self, max: usize) -> Vec<Arc<Object<T>>> {
+        let mut bytes = 0;
+        let mut objects = Vec::new();
+        for _ in 0..self.examined() {
+            let Some(object) = self.initial.front() else { break };
+            if self.selection.selects(object) {
+                bytes += object.bytes();
+                if bytes > max && !objects.is_empty() {
+                    break;
+                }
+                objects.extend(self.initial.pop_front());
+            } else {
+                self.initial.pop_front();
+            }
+        }
+        objects
+    }
+
+    /// The next selected events. `None` if they have left the window.
+    fn batch(&mut self, partition: &Partition<T>, max: usize) -> Option<Vec<Change<T>>> {
+        let mut bytes = 0;
+        let mut changes: Vec<Change<T>> = Vec::new();
+        for event in partition.events_from(self.position)?.take(self.examined()) {
+            // The client may have resumed from a version that the hub did not have at that time.
+            let is_newer = event.version() > self.start;
+            let change = is_newer.then(|| Change::of(self.selection.effect(event), event)).flatten();
+            if let Some(change) = change {
+                bytes += change.object().bytes();
+                if bytes > max && !changes.is_empty() {
+                    break;
+                }
+                changes.push(change);
+            }
+            self.position += 1;
+        }
+        Some(changes)
+    }
+
+    /// Whether it is time for a bookmark with this version.
+    pub(crate) fn is_due(&self, version: ResourceVersion, now: Moment) -> bool {
+        let is_time = |bookmarks: &Bookmarks| {
+            now >= bookmarks.next_at || (now >= self.until - LAST_BOOKMARK && !bookmarks.has_last)
+        };
+        self.bookmarks.as_ref().is_some_and(is_time) && version > self.told
+    }
+
+    /// Ends the watch. A client that must list again learns this, even if the watch has already ended otherwise.
     pub(crate) fn end(&mut self, end: End, wakes: &mut Wakes) {
-        self.end.get_or_insert(end);
+        if self.end.is_none() || end.is_error() {
+            self.end = Some(end);
+        }
+        self.initial = VecDeque::new();
         wakes.add(self.waker.take());
     }
 }

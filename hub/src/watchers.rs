@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use crate::delivery::End;
 use crate::moment::Moment;
@@ -16,17 +17,21 @@ use crate::window::Event;
 pub struct WatcherId(u64);
 
 /// All watchers of a hub.
-#[derive(Debug, Default)]
-pub(crate) struct Watchers {
-    open: HashMap<WatcherId, Watcher>,
+#[derive(Debug)]
+pub(crate) struct Watchers<T> {
+    open: HashMap<WatcherId, Watcher<T>>,
     clusters: HashMap<ClusterId, HashSet<WatcherId>>,
     opened: u64,
 }
 
 // === impl Watchers ===
 
-impl Watchers {
-    pub(crate) fn add(&mut self, watcher: Watcher) -> WatcherId {
+impl<T> Watchers<T> {
+    pub(crate) fn new() -> Self {
+        Self { open: HashMap::new(), clusters: HashMap::new(), opened: 0 }
+    }
+
+    pub(crate) fn add(&mut self, watcher: Watcher<T>) -> WatcherId {
         self.opened += 1;
         let id = WatcherId(self.opened);
         self.clusters.entry(watcher.selection.cluster).or_default().insert(id);
@@ -44,7 +49,7 @@ impl Watchers {
         }
     }
 
-    pub(crate) fn get_mut(&mut self, id: WatcherId) -> Option<&mut Watcher> {
+    pub(crate) fn get_mut(&mut self, id: WatcherId) -> Option<&mut Watcher<T>> {
         self.open.get_mut(&id)
     }
 
@@ -52,10 +57,10 @@ impl Watchers {
         self.open.len()
     }
 
-    /// Wakes the watchers of the clusters that an event concerns, if its object is in their scope.
-    pub(crate) fn wake_for<T>(&mut self, event: &Event<T>, wakes: &mut Wakes) {
-        let mut wake = |watcher: &mut Watcher| {
-            if watcher.selection.scope.contains(&event.object.key) {
+    /// Wakes the watchers of the clusters that an event concerns, if they may select its object.
+    pub(crate) fn wake_for(&mut self, event: &Event<T>, wakes: &mut Wakes) {
+        let mut wake = |watcher: &mut Watcher<T>| {
+            if watcher.selection.may_concern(event) {
                 watcher.caught_up = false;
                 wakes.add(watcher.waker.take());
             }
@@ -73,6 +78,12 @@ impl Watchers {
     pub(crate) fn wake_due(&mut self, version: ResourceVersion, now: Moment, wakes: &mut Wakes) {
         let due = self.open.values_mut().filter(|watcher| now >= watcher.until || watcher.is_due(version, now));
         due.for_each(|watcher| wakes.add(watcher.waker.take()));
+    }
+
+    /// Ends the watches that have not read their initial objects within this time, so that these can be freed.
+    pub(crate) fn end_slow(&mut self, time: Duration, now: Moment, wakes: &mut Wakes) {
+        let slow = self.open.values_mut().filter(|it| !it.initial.is_empty() && now.since(it.begun) > time);
+        slow.for_each(|watcher| watcher.end(End::Lagged, wakes));
     }
 
     /// Ends the watches of a cluster.

@@ -20,7 +20,7 @@ pub enum EventKind {
 
 /// The object before an event.
 #[derive(Debug)]
-pub enum Before<T> {
+pub(crate) enum Before<T> {
     /// No virtual cluster had it.
     Absent,
     /// It had the same labels, and belonged to the same clusters. No selector can distinguish the two versions, so the
@@ -33,13 +33,13 @@ pub enum Before<T> {
 
 /// A change of an object.
 #[derive(Debug)]
-pub struct Event<T> {
+pub(crate) struct Event<T> {
     /// What has happened.
-    pub kind: EventKind,
+    pub(crate) kind: EventKind,
     /// The object after the event. Its version is that of the event.
-    pub object: Arc<Object<T>>,
+    pub(crate) object: Arc<Object<T>>,
     /// The object before the event.
-    pub before: Before<T>,
+    pub(crate) before: Before<T>,
     /// When the event arrived.
     pub(crate) at: Moment,
 }
@@ -66,8 +66,17 @@ impl<T> Before<T> {
 
 impl<T> Event<T> {
     /// Its version.
-    pub fn version(&self) -> ResourceVersion {
+    pub(crate) fn version(&self) -> ResourceVersion {
         self.object.version
+    }
+
+    /// The memory of its objects, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let former = match &self.before {
+            Before::Other(former) => former.bytes(),
+            Before::Absent | Before::Alike => 0,
+        };
+        self.object.bytes() + former
     }
 
     /// Whether the event concerns every cluster.
@@ -126,9 +135,9 @@ impl<T> Window<T> {
         self.events.front().map_or(Duration::ZERO, |event| now.since(event.at))
     }
 
-    /// Removes the events that concern only this cluster.
-    pub(crate) fn forget(&mut self, cluster: ClusterId) {
-        self.events.retain(|event| event.concerns_everybody() || event.clusters().any(|other| other != cluster));
+    /// Removes the events that concern none of the clusters for which the function returns `true`.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(ClusterId) -> bool) {
+        self.events.retain(|event| event.concerns_everybody() || event.clusters().any(&is_wanted));
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,5 +1,7 @@
 //! Errors of calls.
 
+use std::fmt;
+
 use kube_wire::Status;
 use kube_wire::status::Reason;
 
@@ -41,6 +43,19 @@ pub enum ApiError {
 // === impl ApiError ===
 
 impl ApiError {
+    /// A response, or a part of it, does not have the expected form.
+    pub fn unreadable(why: impl fmt::Display) -> Self {
+        Self::Json(serde::de::Error::custom(why))
+    }
+
+    /// Why the API server has ended a watch: `object` is that of an ERROR event, a Status in JSON.
+    pub fn of_event(object: &[u8]) -> Self {
+        match Status::from_json(object) {
+            Ok(status) => Self::Status(Box::new(status)),
+            Err(_) => Self::unreadable("an ERROR event without a Status"),
+        }
+    }
+
     /// The Status, if this is a refusal.
     pub fn status(&self) -> Option<&Status> {
         match self {

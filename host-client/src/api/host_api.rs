@@ -96,6 +96,9 @@ pub trait HostApi: Clone + Send + Sync + 'static {
 
     /// Lists and watches a collection forever.
     fn follow<T: Object>(&self, path: &str, labels: &str) -> Self::Following<T>;
+
+    /// The same, but ignores objects in namespaces for which `is_in` returns `false`. They need no memory.
+    fn follow_in<T: Object>(&self, path: &str, labels: &str, is_in: fn(&str) -> bool) -> Self::Following<T>;
 }
 
 /// The part of an object that is read.
@@ -174,6 +177,10 @@ impl HostApi for Api {
 
     fn follow<T: Object>(&self, path: &str, labels: &str) -> Reflector {
         Reflector::new(self, path, Selection::labelled(labels))
+    }
+
+    fn follow_in<T: Object>(&self, path: &str, labels: &str, is_in: fn(&str) -> bool) -> Reflector {
+        Reflector::new(self, path, Selection::labelled(labels)).only_in(is_in)
     }
 }
 

@@ -14,6 +14,11 @@ pub struct Position {
 // === impl Position ===
 
 impl Position {
+    /// The first object alone.
+    pub(super) fn one() -> Self {
+        Self { token: None, limit: 1 }
+    }
+
     /// The limit after a page of at most `limit` objects. If objects are large, the next ones may be large too.
     pub(super) fn after(token: String, limit: u32) -> Self {
         Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Wake;
 
-use hub::{EventKind, Selection, Shown, WatcherId};
+use hub::{EventKind, Key, Selection, Shown, WatcherId};
 
 use crate::host::Change;
 
@@ -16,11 +16,14 @@ pub(crate) type Got = (Shown, u64, u64);
 pub(crate) struct Flag(AtomicBool);
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the client")]
 pub(crate) struct Client {
     pub(crate) id: WatcherId,
     pub(crate) selection: Selection,
     /// The version after which it gets events.
     pub(crate) after: u64,
+    /// The initial objects that it has not got yet.
+    pub(crate) initial: Vec<(Key, u64)>,
     pub(crate) got: Vec<Got>,
     /// The version of the last bookmark.
     pub(crate) bookmark: u64,
@@ -30,6 +33,8 @@ pub(crate) struct Client {
     pub(crate) flag: Arc<Flag>,
     /// Nothing came at the last read, so it must be woken before anything comes.
     pub(crate) waits: bool,
+    /// Whether it has read anything. Until then, the hub can hold objects for it that it does not select.
+    pub(crate) has_read: bool,
 }
 
 impl Flag {

@@ -36,8 +36,14 @@ pub(crate) enum Operation {
         key: usize,
         place: Place,
     },
-    /// The driver has listed the objects of all closed clusters.
+    /// The driver learns a version after the last changes of membership.
+    Moved,
+    /// The driver begins to list a closed cluster, or gives the hub an object of the list, or says that it is complete.
     Reopen,
+    /// The driver lists all closed clusters.
+    ReopenAll,
+    /// A list fails.
+    Abandon,
     Watch(Watch),
     Read {
         client: usize,
@@ -94,7 +100,10 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Bookmark),
         1 => Just(Operation::Expire),
         1 => (key(), place()).prop_map(|(key, place)| Operation::Relocate { key, place }),
-        2 => Just(Operation::Reopen),
+        1 => Just(Operation::Moved),
+        4 => Just(Operation::Reopen),
+        1 => Just(Operation::ReopenAll),
+        1 => Just(Operation::Abandon),
         5 => watch().prop_map(Operation::Watch),
         8 => (0..6_usize, select(vec![1, 400, 100_000])).prop_map(|(client, max)| Operation::Read { client, max }),
         1 => (0..6_usize).prop_map(|client| Operation::Leave { client }),

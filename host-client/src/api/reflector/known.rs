@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::change::Change;
-use super::watching::Event;
+use super::event::Event;
 use crate::api::error::ApiError;
 
 /// The existing objects that were returned: name to UID.
@@ -53,13 +53,14 @@ impl Known {
         vanished.map(|(key, uid)| Change::Deleted(remains(&key, &uid))).collect()
     }
 
-    /// Records an event of a watch.
-    pub(super) fn event(&mut self, event: Event) -> Result<Vec<Change<Box<RawValue>>>, ApiError> {
+    /// Records an event of a watch about the object with this name.
+    pub(super) fn event(&mut self, named: Named, event: Event) -> Vec<Change<Box<RawValue>>> {
         match event {
-            Event::Applied(object) => Ok(self.applied(Named::of(&object)?, object)),
+            Event::Applied(object) => self.applied(named, object),
+            Event::Bookmark => Vec::new(),
             Event::Deleted(object) => {
-                self.0.remove(&Named::of(&object)?.key);
-                Ok(vec![Change::Deleted(object)])
+                self.0.remove(&named.key);
+                vec![Change::Deleted(object)]
             }
         }
     }
@@ -96,6 +97,19 @@ impl Named {
         let Object { metadata } = serde_json::from_str(object.get()).map_err(ApiError::Json)?;
         let key = Key { namespace: metadata.namespace.into(), name: metadata.name.into() };
         Ok(Self { key, uid: metadata.uid.into() })
+    }
+
+    /// The object of an event. `None` for a bookmark.
+    pub(super) fn of_event(event: &Event) -> Result<Option<Self>, ApiError> {
+        match event {
+            Event::Applied(object) | Event::Deleted(object) => Self::of(object).map(Some),
+            Event::Bookmark => Ok(None),
+        }
+    }
+
+    /// Empty for cluster-scoped objects.
+    pub(super) fn namespace(&self) -> &str {
+        &self.key.namespace
     }
 }
 

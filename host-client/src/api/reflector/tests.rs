@@ -1,11 +1,15 @@
 //! Scenarios: the changes that a consumer gets during sequences of lists, watches and failures.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use h2::SendStream;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::super::tests::{answer, api};
 use super::*;
+use crate::api::source::{OVERTIME, WATCH_SECONDS};
 use crate::testing::FakeServer;
 
 /// A change in a short form: `+a/1` (name and UID), `-a/1`, `synced`.
@@ -78,6 +82,31 @@ async fn a_list_is_followed_by_its_changes() {
     };
     let listen = expect(&mut reflector, &["+a/1", "+b/2", "synced", "+a/1", "-b/2", "+b/3", "-a/1"]);
     tokio::join!(listen, serve);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_in_other_namespaces_need_no_memory() {
+    let (mut server, api, _tasks) = api();
+    let mut reflector = Reflector::new(&api, "/x", Selection::default()).only_in(|namespace| namespace == "ours");
+    let object_in = |namespace: &str, name_and_uid: &str, version| {
+        let mut object = object(name_and_uid, version);
+        object["metadata"]["namespace"] = json!(namespace);
+        object
+    };
+    let serve = async {
+        let mut items: Vec<_> = (0..1000).map(|number| object_in("theirs", &format!("n{number}/u"), 5)).collect();
+        items.push(object_in("ours", "a/1", 5));
+        let list = json!({"metadata": {"resourceVersion": "5"}, "items": items});
+        answer(server.next_request().await, 200, &list);
+        let mut stream = watch(&mut server, 5).await;
+        event(&mut stream, "ADDED", &object_in("theirs", "b/2", 6));
+        event(&mut stream, "DELETED", &object_in("theirs", "n0/u", 7));
+        event(&mut stream, "MODIFIED", &object_in("ours", "a/1", 8));
+        stream
+    };
+    let listen = expect(&mut reflector, &["+a/1", "synced", "+a/1"]);
+    let _ended = tokio::join!(listen, serve);
+    assert_eq!(format!("{:?}", reflector.known).matches("Key").count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
