@@ -113,6 +113,12 @@ impl<R: Reviews> Authorizer<R> {
         self.cache(cluster).flush();
     }
 
+    /// Forgets the answers for a virtual cluster, because the host has changed an RBAC object. Unlike [`flush`](Self::flush),
+    /// this does not repeat refused reviews.
+    pub fn forget(&self, cluster: &ClusterName) {
+        self.cache(cluster).forget();
+    }
+
     /// Whether an RBAC object of the cluster was written so recently that a refusal may be out of date. This includes a
     /// 403 of the host, which executed nothing.
     pub fn is_settling(&self, cluster: &ClusterName) -> bool {

@@ -120,6 +120,14 @@ impl Share {
         self.own.held.load(Ordering::Relaxed)
     }
 
+    /// Units that this share can hold now, given what the others hold.
+    pub fn limit(&self) -> usize {
+        let total = self.pool.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = total.saturating_sub(self.held());
+        // It never holds more than what is still free.
+        self.pool.share_limit.min(self.pool.limit.saturating_sub(others) / 2)
+    }
+
     fn charge(&self, units: usize) -> bool {
         let Pool { limit, share_limit, held: total, .. } = &*self.pool;
         let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,6 +241,18 @@ mod tests {
         drop(first);
         assert_eq!((share.held(), budget.held()), (0, 0));
         assert!(share.reserve(usize::MAX).is_none());
+    }
+
+    #[test]
+    fn the_limit_of_a_share_depends_on_the_others() {
+        let budget = FairBudget::new(100, 40);
+        let (first, second) = (budget.share(), budget.share());
+        assert_eq!((first.limit(), second.limit()), (40, 40));
+        let held = first.reserve(30).unwrap();
+        assert_eq!((first.limit(), second.limit()), (40, 35));
+        assert!(second.reserve(36).is_none() && second.reserve(35).is_some());
+        drop(held);
+        assert_eq!(second.limit(), 40);
     }
 
     #[test]

@@ -10,8 +10,9 @@ use crate::reviews::key::Key;
 use crate::reviews::{Decision, ReviewError, Rules};
 
 /// The time for which a permission is cached. A revocation that was not written through the endpoint takes effect after
-/// this time at the latest.
-const ALLOWED_TTL: Duration = Duration::from_secs(5);
+/// this time at the latest. While the agent cannot watch RBAC of the host, a watch of the hub checks a permission again after
+/// 250 ms, so that 5 s are the limit there, too.
+const ALLOWED_TTL: Duration = Duration::from_millis(4750);
 /// The time for which a refusal is cached. It also applies to a list of rules, which refuses everything that it does
 /// not contain.
 const DENIED_TTL: Duration = Duration::from_secs(1);
@@ -51,6 +52,10 @@ impl ReviewCache {
     pub(super) fn flush(&self) {
         // This comes first, so that no refusal is cached between the two statements.
         *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING_TIME);
+        self.forget();
+    }
+
+    pub(super) fn forget(&self) {
         self.decisions.flush();
         self.rules.flush();
     }

@@ -88,6 +88,21 @@ async fn a_write_revokes_at_once() {
 }
 
 #[tokio::test]
+async fn answers_are_forgotten_without_a_write() {
+    let fake = FakeHost::allowing(&[NODES]);
+    let authorizer = Authorizer::new(Arc::clone(&fake));
+    let root = HostNamespace::root(&"ke".parse().unwrap());
+    let eve = caller("eve").await;
+    assert!(is_allowed(&authorizer, &eve, &root).await);
+    fake.allowed.lock().unwrap().clear();
+    authorizer.forget(&"hz".parse().unwrap());
+    assert!(is_allowed(&authorizer, &eve, &root).await, "another cluster's answers");
+    authorizer.forget(eve.host.cluster());
+    assert!(!is_allowed(&authorizer, &eve, &root).await);
+    assert!(!authorizer.is_settling(eve.host.cluster()));
+}
+
+#[tokio::test]
 async fn every_part_of_a_question_counts() {
     let (fake, eve) = (FakeHost::allowing(&[]), caller("eve").await);
     let authorizer = Authorizer::new(Arc::clone(&fake));

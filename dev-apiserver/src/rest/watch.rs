@@ -24,6 +24,9 @@ use crate::store::{Change, State};
 
 /// The interval of bookmarks. In kube-apiserver it is about a minute.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(15);
+/// The last bookmark of a watch comes this long before its end (`nextBookmarkTime` in apiserver's
+/// `pkg/storage/cacher/cache_watcher.go`).
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// The timeout of a watch without `timeoutSeconds` (`--min-request-timeout`).
 const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1800);
 /// The number of events that wait for a slow client.
@@ -83,7 +86,7 @@ pub(super) fn watch(request: &ApiRequest<'_>) -> Result<Response<Body>, Status> 
         tokio::select! {
             () = ending => {}
             () = sleep_until(until) => {}
-            () = watch.run(&api, first, &sender) => {}
+            () = watch.run(&api, first, until, &sender) => {}
         }
     });
     Ok(response::stream(kube_wire::media::JSON, frames))
@@ -108,10 +111,14 @@ fn check(options: &ListOptions<'_>) -> Result<(), Status> {
 
 impl Watch {
     /// Sends events until the client disconnects.
-    async fn run(mut self, api: &Api, first: Vec<Bytes>, sender: &mpsc::Sender<Bytes>) {
+    async fn run(mut self, api: &Api, first: Vec<Bytes>, until: Instant, sender: &mpsc::Sender<Bytes>) {
         let mut revision = api.store.subscribe();
         let mut bookmarks = interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
         bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let last = sleep_until(until - LAST_BOOKMARK);
+        tokio::pin!(last);
+        // A watch that is shorter gets none.
+        let mut has_last = !self.bookmarks || last.is_elapsed();
         let mut frames = first;
         loop {
             for frame in frames.drain(..) {
@@ -134,6 +141,10 @@ impl Watch {
                 () = sender.closed() => return,
                 changed = revision.changed() => if changed.is_err() { return },
                 _ = bookmarks.tick(), if self.bookmarks => frames.push(self.bookmark(false)),
+                () = &mut last, if !has_last => {
+                    has_last = true;
+                    frames.push(self.bookmark(false));
+                }
             }
         }
     }

@@ -102,6 +102,11 @@ impl Index {
         self.by_virtual.get(cluster)?.get(name)
     }
 
+    /// The number of namespaces of a virtual cluster.
+    pub fn count(&self, cluster: &ClusterName) -> usize {
+        self.by_virtual.get(cluster).map_or(0, HashMap::len)
+    }
+
     fn note_length(&mut self, host: &HostNamespace) {
         self.lengths |= 1 << host.as_str().len();
     }

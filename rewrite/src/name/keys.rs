@@ -4,6 +4,8 @@
 pub const HIDDEN_PREFIX: &str = "atoll.dev/";
 /// The label of a host namespace with the name of its virtual cluster.
 pub const CLUSTER_LABEL: &str = "atoll.dev/virtual-cluster";
+/// The label of a root namespace. Its value is the name of the virtual cluster.
+pub const ROOT_LABEL: &str = "atoll.dev/root";
 /// The label of a host namespace with its name in the virtual cluster.
 pub const NAMESPACE_LABEL: &str = "atoll.dev/namespace";
 /// The label that the API server sets on every Namespace: its name (`LabelMetadataName` in core/v1).

@@ -42,6 +42,10 @@ pub enum Place {
     RoleRef,
     /// `kind` of a ClusterRoleBinding, which is a RoleBinding on the host.
     BindingKind,
+    /// `metadata` of a ClusterRoleBinding.
+    BindingMeta,
+    /// `metadata.labels` of a ClusterRoleBinding. On the host, one of them names the virtual cluster.
+    BindingLabels,
     /// `metadata.annotations` of a Service, which can have the requested [node ports](crate::node_ports).
     ServiceAnnotations,
     /// An element of `spec.ports` of a Service.
@@ -139,7 +143,15 @@ pub enum Place {
 impl Place {
     /// Whether only nested places of this place have an effect.
     pub(super) fn is_frame(self) -> bool {
-        matches!(self, Self::PodSpec | Self::NamespaceMeta | Self::RoleMeta | Self::RenamedMeta | Self::Revision)
+        matches!(
+            self,
+            Self::PodSpec
+                | Self::NamespaceMeta
+                | Self::RoleMeta
+                | Self::RenamedMeta
+                | Self::BindingMeta
+                | Self::Revision
+        )
     }
 
     /// Whether it is about node ports, which the caller handles before a body is mapped.

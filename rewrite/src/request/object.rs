@@ -95,13 +95,15 @@ impl Visitor for Writer<'_> {
     ) -> Result<Outcome, Refusal> {
         match place {
             Place::OwnNamespace | Place::NoNamespace => self.fields.own_namespace(cursor, edits)?,
-            Place::RoleMeta | Place::RenamedMeta => {
+            Place::RoleMeta | Place::RenamedMeta | Place::BindingMeta => {
                 self.role.metadata(cursor)?;
                 return descend(self, node, cursor, edits);
             },
             Place::RenamedName => self.fields.custom_object(cursor, edits)?,
             // The keys do not change, because controllers select by them.
-            Place::RenamedLabels => self.role.labels(&mut self.fields, cursor, edits, |_| None)?,
+            Place::RenamedLabels | Place::BindingLabels => {
+                self.role.labels(&mut self.fields, cursor, edits, |_| None)?;
+            }
             Place::RoleName => self.fields.role(cursor, edits)?,
             Place::RoleLabels => self.role.labels(&mut self.fields, cursor, edits, |key| Some(parked(key)))?,
             Place::RoleAnnotations => self.role.annotations(&mut self.fields, cursor, edits)?,

@@ -1,4 +1,4 @@
-//! ClusterRoles and references to them.
+//! ClusterRoles, and the labels of other objects that assign them to a virtual cluster.
 //!
 //! The label that assigns a role to the virtual cluster is added. All other labels are parked, and `aggregationRule` is parked
 //! in an annotation. The host still merges patches as the client expects: a label is still a label, and `aggregationRule`, which

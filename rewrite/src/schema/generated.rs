@@ -574,8 +574,9 @@ const P43: &[(&str, Place)] = &[
 
 const P44: &[(&str, Place)] = &[
     ("kind", Place::BindingKind),
+    ("metadata", Place::BindingMeta),
     ("metadata.annotations", Place::HiddenKeys),
-    ("metadata.labels", Place::HiddenKeys),
+    ("metadata.labels", Place::BindingLabels),
     ("metadata.managedFields[].fieldsV1.f:metadata.f:annotations", Place::OwnedKeys),
     ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", Place::OwnedKeys),
     ("metadata.namespace", Place::NoNamespace),

@@ -35,7 +35,7 @@ fn every_message_is_one_that_can_be_mapped() {
         let holds = |keys: &[&str]| assert!(keys.iter().all(|key| message.number(key).is_some()), "{keys:?}");
         match message.place {
             None | Some(Place::NamespaceSelector | Place::Tolerations | Place::AggregationRule) => {}
-            Some(Place::RoleMeta) => holds(&["name", "labels", "annotations"]),
+            Some(Place::RoleMeta | Place::BindingMeta) => holds(&["name", "labels", "annotations"]),
             Some(Place::RoleRef | Place::BoundObject) => holds(&["kind", "name"]),
             Some(Place::NamespaceMeta) => holds(&["name", "generateName", "labels", "annotations"]),
             Some(Place::PodSpec) => holds(&["nodeSelector", "tolerations", "nodeName"]),
@@ -75,6 +75,7 @@ fn every_message_is_one_that_can_be_mapped() {
                                 | Place::OwnAnnotations
                                 | Place::RoleLabels
                                 | Place::RoleAnnotations
+                                | Place::BindingLabels
                                 | Place::HiddenKeys
                         )
                     ));

@@ -182,7 +182,7 @@ impl Visitor for Reader<'_> {
             Place::OwnAnnotations => return self.key_map().namespace_annotations(cursor, edits),
             Place::OwnedKeys => return self.key_map().owned(cursor, edits, |_| Key::Itself),
             Place::OwnedNamespaceKeys => return self.key_map().owned_by_namespace(cursor, edits),
-            Place::HiddenKeys => return self.key_map().hidden(cursor, edits),
+            Place::HiddenKeys | Place::BindingLabels => return self.key_map().hidden(cursor, edits),
             Place::NamespaceConditions => condition::conditions(self, &view.mapping, node, cursor, edits)?,
             Place::OwnedAskedNamespace => return review::owned_namespace(view.about.as_deref(), cursor),
             Place::Identity => {
@@ -222,7 +222,12 @@ impl Visitor for Reader<'_> {
             | Place::SecretCertificate
             | Place::ConfigMapName
             | Place::ConfigMapCertificate => self.credential.note(place, cursor)?,
-            Place::NamespaceMeta | Place::RoleMeta | Place::RenamedMeta | Place::PodSpec | Place::Revision => {
+            Place::NamespaceMeta
+            | Place::RoleMeta
+            | Place::RenamedMeta
+            | Place::BindingMeta
+            | Place::PodSpec
+            | Place::Revision => {
                 return descend(self, node, cursor, edits);
             }
             Place::RoleName | Place::RenamedName => self.own_name(place, cursor, edits)?,

@@ -75,7 +75,7 @@ impl<'r, 'b> Mapper<'r, 'b> {
             None => self.descend(message, &range),
             Some(Place::NamespaceMeta) => self.namespace_meta(message, &range),
             Some(Place::PodSpec) => self.pod_spec(message, &range),
-            Some(Place::RoleMeta) => {
+            Some(Place::RoleMeta | Place::BindingMeta) => {
                 self.descend(message, &range)?;
                 role::finish(&mut self.fields, self.aggregation.take().as_deref(), message, &range);
                 Ok(())
@@ -204,7 +204,7 @@ impl<'r, 'b> Mapper<'r, 'b> {
             Some(Place::OwnAnnotations) => self.namespace.annotation(&mut self.fields, &entry),
             Some(Place::RoleLabels) => role::label(&mut self.fields, &entry),
             Some(Place::RoleAnnotations) => role::annotation(&mut self.fields, &entry),
-            Some(Place::HiddenKeys) => entry.not_ours(),
+            Some(Place::BindingLabels | Place::HiddenKeys) => entry.not_ours(),
             _ => {
                 let known = values.iter().find(|(key, _)| **key == entry.key);
                 self.credential(known.map(|(_, place)| *place), &entry);

@@ -1,4 +1,4 @@
-//! ClusterRoles.
+//! ClusterRoles and ClusterRoleBindings.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::name::CLUSTER_LABEL;
 use crate::parked::{AGGREGATION_ANNOTATION, parked, parked_annotation};
 use crate::protobuf::Message;
 
-/// Adds the label that assigns the role to the virtual cluster to the `metadata` at `range`, and the parked `aggregation` rule.
+/// Adds the label that assigns the object to the virtual cluster to the `metadata` at `range`, and the parked `aggregation` rule.
 pub(super) fn finish(fields: &mut Fields<'_, '_>, aggregation: Option<&str>, message: &Message, range: &Range<usize>) {
     let number = |key| message.number(key).expect("ObjectMeta has it, as a test shows");
     let mut missing = Writer::new();

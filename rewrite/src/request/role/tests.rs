@@ -171,9 +171,11 @@ fn a_cluster_role_binding_is_a_role_binding_of_the_host() {
         let client = binding("ClusterRoleBinding", role, "eve");
         let mut host = map(&Request::new(mapping()), "clusterrolebindings", &client.to_string()).unwrap();
         let host_role = if role == "view" { "view" } else { "vc:ke:mine" };
-        assert_eq!(host, binding("RoleBinding", host_role, "vc:ke:eve"));
+        let mut expected = binding("RoleBinding", host_role, "vc:ke:eve");
+        expected["metadata"]["labels"] = json!({"atoll.dev/virtual-cluster": "ke"});
+        assert_eq!(host, expected);
         host["metadata"]["namespace"] = json!("atoll-root-ke");
-        host["metadata"]["labels"] = json!({"atoll.dev/protected": "true"});
+        host["metadata"]["labels"]["atoll.dev/protected"] = json!("true");
         let shown = show(&View::new(mapping()), "clusterrolebindings", Filter::Everything, &host);
         assert_eq!(shown, (Verdict::Shown, client));
     }
@@ -182,6 +184,25 @@ fn a_cluster_role_binding_is_a_role_binding_of_the_host() {
     for other in ["RoleBinding", "Pod"] {
         assert!(map(&Request::new(mapping()), "clusterrolebindings", &binding(other, "a", "b").to_string()).is_err());
     }
+    // No client can write or remove the label.
+    let labels = |labels: Value| json!({"metadata": {"labels": labels}}).to_string();
+    for (given, expected) in [
+        (json!({"a": "b"}), json!({"a": "b", "atoll.dev/virtual-cluster": "ke"})),
+        (json!({}), json!({"atoll.dev/virtual-cluster": "ke"})),
+        (Value::Null, json!({"atoll.dev/virtual-cluster": "ke"})),
+    ] {
+        let mapped = map(&Request::new(mapping()), "clusterrolebindings", &labels(given)).unwrap();
+        assert_eq!(mapped["metadata"]["labels"], expected);
+    }
+    for form in [Request::new(mapping()), Request::new(mapping()).partial()] {
+        let own = labels(json!({"atoll.dev/virtual-cluster": null}));
+        assert!(map(&form, "clusterrolebindings", &own).is_err());
+    }
+    let mut out: Vec<Bytes> = Vec::new();
+    let program = program_for(GROUP, "v1", "clusterrolebindings");
+    let cleared = labels(Value::Null);
+    let report = Request::new(mapping()).partial().map(&program, &cleared.into(), &mut out).unwrap();
+    assert!(report.removes_guard);
     let foreign = json!({"roleRef": {"kind": "ClusterRole", "name": "host:a"}});
     assert!(map(&Request::new(mapping()), "rolebindings", &foreign.to_string()).is_err());
 }
@@ -244,12 +265,14 @@ fn roles_and_bindings_are_mapped_in_protobuf_too() {
     assert_eq!(Envelope::decode(&mapped).unwrap().raw, message(&[(1, &metadata), (2, &rule)]));
 
     let subject = |name: &[u8]| message(&[(1, b"User"), (3, name)]);
-    let binding = |subject: &[u8], role: &[u8]| {
+    let binding = |metadata: &[u8], subject: &[u8], role: &[u8]| {
         let role = message(&[(1, GROUP.as_bytes()), (2, b"ClusterRole"), (3, role)]);
-        message(&[(1, &message(&[(1, b"b")])), (2, subject), (3, &role)])
+        message(&[(1, metadata), (2, subject), (3, &role)])
     };
-    let mapped = map_protobuf("ClusterRoleBinding", &binding(&subject(b"eve"), b"mine"));
+    let given = message(&[(1, b"b"), (11, &label)]);
+    let mapped = map_protobuf("ClusterRoleBinding", &binding(&given, &subject(b"eve"), b"mine"));
     let envelope = Envelope::decode(&mapped).unwrap();
     assert_eq!(envelope.kind, "RoleBinding");
-    assert_eq!(envelope.raw, binding(&subject(b"vc:ke:eve"), b"vc:ke:mine"));
+    let metadata = message(&[(1, b"b"), (11, &label), (11, &ours)]);
+    assert_eq!(envelope.raw, binding(&metadata, &subject(b"vc:ke:eve"), b"vc:ke:mine"));
 }
