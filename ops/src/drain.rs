@@ -104,8 +104,16 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        self.spawn_until_cancelled_on(&Handle::current(), name, future)
+    }
+
+    /// The same as [`spawn_until_cancelled`](Self::spawn_until_cancelled), on another runtime than the caller's.
+    pub fn spawn_until_cancelled_on<F>(&self, runtime: &Handle, name: &'static str, future: F) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let cancelled = self.cancelled();
-        self.spawn(name, async move {
+        self.spawn_on(runtime, name, async move {
             tokio::select! {
                 () = future => {}
                 () = cancelled => {}

@@ -29,25 +29,29 @@ mod probe;
 mod served;
 mod state;
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ops::backoff::Backoff;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use crate::namespaces::{NamespaceEvent, Namespaces, Subscription};
 use changes::Changes;
-use host_client::api::{ApiError, HostApi};
+use host_client::api::{ApiError, HostApi, Selection};
+use policies::Known;
 pub use policy::LABEL;
+use policy::{Kind, Object};
 use probe::{Revision, Verdict};
 use served::Served;
 pub use state::PolicyState;
 use state::{PolicyError, Verdicts};
 
-/// The interval in which everything is applied again, even without a change.
+/// The interval in which everything is compared again, even without a change.
 const RESYNC_INTERVAL: Duration = Duration::from_secs(600);
 /// The shortest time between two passes. Agents of two versions may overwrite each other's policies.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -110,8 +114,8 @@ impl<A: HostApi> AdmissionPolicies<A> {
         let mut failures = RETRY_BACKOFF;
         let mut removal = Instant::now();
         loop {
-            let node_labels = namespaces.node_labels();
-            let is_well = match self.install(&node_labels).await {
+            let known = self.known();
+            let is_well = match self.install(&known).await {
                 Ok((served, revision)) => {
                     changes.follow(served);
                     let is_well = self.look(served, &revision).await;
@@ -135,27 +139,28 @@ impl<A: HostApi> AdmissionPolicies<A> {
             };
             tokio::select! {
                 () = changes.next() => sleep(MIN_INTERVAL).await,
-                () = self.other_node_labels(&mut events, &node_labels) => {}
+                () = self.changed(&mut events, &known) => {}
                 () = sleep(again) => {}
             }
         }
     }
 
-    /// Writes the policies. Returns what the host supports, and the revision of the written policies.
-    async fn install(&self, node_labels: &BTreeSet<String>) -> Result<(Served, String), PolicyError> {
+    /// Writes the policies that differ. Returns what the host supports, and the revision of the written policies.
+    async fn install(&self, known: &Known) -> Result<(Served, String), PolicyError> {
         let api = &self.shared.api;
         let served = served::read(api).await?;
         if served.validating.is_none() && !self.shared.accepted.unsafe_direct_access {
             return Err(PolicyError::Unserved);
         }
+        let stored = stored(api, served).await?;
         let mut revision = Revision::default();
-        for object in policies::all(served, node_labels) {
-            revision.add(&api.apply(&object.path, &object.body).await?);
+        for object in policies::all(served, known) {
+            revision.add(&*applied(api, &object, &stored).await?);
         }
         let revision = revision.finish();
         if let Some(version) = served.validating {
             for object in probe::objects(version, &revision) {
-                api.apply(&object.path, &object.body).await?;
+                applied(api, &object, &stored).await?;
             }
         }
         Ok((served, revision))
@@ -187,18 +192,57 @@ impl<A: HostApi> AdmissionPolicies<A> {
         }
     }
 
-    /// Waits until virtual clusters select their nodes by labels other than these.
-    async fn other_node_labels(&self, events: &mut Subscription, known: &BTreeSet<String>) {
+    /// What the root namespaces say about their virtual clusters.
+    fn known(&self) -> Known {
+        let namespaces = &self.shared.namespaces;
+        Known { node_labels: namespaces.node_labels(), full: namespaces.full() }
+    }
+
+    /// Waits until the root namespaces say something else.
+    async fn changed(&self, events: &mut Subscription, known: &Known) {
         loop {
             match events.next().await {
                 Some(NamespaceEvent::Changed(host)) if !host.is_root() => continue,
                 Some(NamespaceEvent::Changed(_) | NamespaceEvent::Everything) => {}
                 None => std::future::pending().await,
             }
-            if self.shared.namespaces.node_labels() != *known {
+            if self.known() != *known {
                 return;
             }
         }
+    }
+}
+
+/// The policies and bindings on the host, by path.
+async fn stored(api: &impl HostApi, served: Served) -> Result<HashMap<String, Value>, ApiError> {
+    let mut stored = HashMap::new();
+    let selection = Selection::labelled(LABEL);
+    let kinds = [(served.validating, Kind::Validating), (served.mutating, Kind::Mutating)];
+    for (version, kind) in kinds.into_iter().filter_map(|(version, kind)| Some((version?, kind))) {
+        for collection in kind.collections(version) {
+            let mut pages = api.pages(&collection, &selection);
+            while let Some(page) = pages.next::<Value>().await? {
+                let named = |object: Value| {
+                    let name = object["metadata"]["name"].as_str()?;
+                    Some((format!("{collection}/{name}"), object))
+                };
+                stored.extend(page.into_iter().filter_map(named));
+            }
+        }
+    }
+    Ok(stored)
+}
+
+/// The object as the host stores it, after a write if it differs.
+async fn applied<'s>(
+    api: &impl HostApi,
+    object: &Object,
+    stored: &'s HashMap<String, Value>,
+) -> Result<Cow<'s, Value>, ApiError> {
+    let path = object.path.split('?').next().unwrap_or_default();
+    match stored.get(path).filter(|stored| object.is_stored_as(stored)) {
+        Some(stored) => Ok(Cow::Borrowed(stored)),
+        None => api.apply(&object.path, &object.body).await.map(Cow::Owned),
     }
 }
 

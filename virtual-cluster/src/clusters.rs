@@ -93,6 +93,8 @@ pub struct VirtualCluster {
     pub namespace_rules: Arc<NamespaceRules>,
     /// The level of Pod Security that is enforced in its namespaces.
     pub pod_security: Option<Level>,
+    /// What it may store on the host.
+    pub shares: config::Shares,
     /// The annotations of its namespaces for the host's admission policies.
     pub annotations: Annotations,
     /// Its root namespace, which represents its cluster scope on the host.
@@ -306,6 +308,11 @@ impl VirtualClusters {
         clusters.values().filter_map(level).collect()
     }
 
+    /// What each cluster may store on the host.
+    pub fn shares(&self) -> HashMap<rewrite::ClusterName, config::Shares> {
+        self.by_name.load().values().map(|cluster| (cluster.name.clone(), cluster.shares.clone())).collect()
+    }
+
     /// The names of all virtual clusters, in no particular order.
     pub fn names(&self) -> Vec<rewrite::ClusterName> {
         self.by_name.load().values().map(|cluster| cluster.name.clone()).collect()
@@ -342,6 +349,7 @@ impl VirtualCluster {
                 NamespaceRules::new(all.reserved.keys.clone()).enforcing(config.pod_security.level()),
             ),
             pod_security: config.pod_security.level(),
+            shares: config.shares.clone(),
             root: HostNamespace::root(&name),
             host_tokens,
             names: Mapping::new(name.clone(), Arc::default()),

@@ -35,6 +35,25 @@ pub struct VirtualCluster {
     /// The ranges in which its Services may have external addresses.
     #[serde(default, rename = "externalIPs")]
     pub external_ips: Vec<String>,
+    /// What it may store on the host.
+    #[serde(default)]
+    pub shares: Shares,
+}
+
+/// What a virtual cluster may store on the host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Shares {
+    /// The number of its namespaces, including those that every cluster has.
+    pub namespaces: usize,
+    /// The number of its objects of each namespaced resource.
+    pub objects: u64,
+    /// The same for single resources, such as `secrets` or `deployments.apps`.
+    #[serde(rename = "objectsOf")]
+    pub exceptions: BTreeMap<String, u64>,
+    /// The size of all its objects in namespaces, in MiB of JSON.
+    #[serde(rename = "storageMiB")]
+    pub storage_mib: u64,
 }
 
 /// The minimum that Pod Security enforces in a virtual cluster.
@@ -91,6 +110,26 @@ impl VirtualCluster {
     /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels of the node selector.
     pub fn trusts_nodes(&self) -> bool {
         self.labels().keys().all(|key| is_left_to_kubelets(key))
+    }
+}
+
+// === impl Shares ===
+
+impl Shares {
+    /// The number of objects of a resource, such as `secrets` or `deployments.apps`.
+    pub fn objects_of(&self, resource: &str) -> u64 {
+        self.exceptions.get(resource).copied().unwrap_or(self.objects)
+    }
+
+    /// The size of all objects, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.storage_mib.saturating_mul(1024 * 1024)
+    }
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { namespaces: 5000, objects: 50_000, exceptions: BTreeMap::new(), storage_mib: 1024 }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Reading order: [`config`], [`clusters`] (the virtual clusters of an agent, with their limits in [`share`]),
 //! [`namespaces`], [`nodes`] and [`roles`] (caches of objects on the host), [`provisioner`] (provisions a virtual
 //! cluster and reconciles it), [`admission_policies`] (the admission policies on the host), [`shared`] (objects that
-//! several virtual clusters see), [`policy`] (how each cluster-scoped resource is served), [`own_rights`] (the agent's
+//! several virtual clusters see), [`usage`] (what each virtual cluster stores), [`policy`] (how each cluster-scoped resource is served), [`own_rights`] (the agent's
 //! own rights). What is *not* here: requests of clients.
 
 pub mod admission_policies;
@@ -18,3 +18,4 @@ pub mod provisioner;
 pub mod roles;
 pub mod share;
 pub mod shared;
+pub mod usage;

@@ -6,15 +6,16 @@
 //! ([`provisioner`](crate::provisioner)).
 //!
 //! Reading order: [`Namespaces`], `record` (what is kept of a Namespace object), `ledger` (which of two states is
-//! newer), [`Subscription`], [`annotations`] (for the admission policies).
+//! newer), [`Subscription`], [`annotations`] and [`Full`] (for the admission policies).
 
 pub mod annotations;
+mod full;
 mod ledger;
 mod member;
 mod record;
 mod subscription;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,15 +26,19 @@ use tokio::sync::{broadcast, watch};
 use tracing::warn;
 
 pub use annotations::Annotations;
+pub use full::{FULL, Full};
 use host_client::api::Change;
 use host_client::api::Following;
 use ledger::{Ledger, Source};
-pub use member::Member;
+pub use member::{Member, Root};
 pub use record::{NotANamespace, Phase};
 pub use subscription::{NamespaceEvent, Subscription};
 
 /// The path of all Namespaces.
 pub const PATH: &str = "/api/v1/namespaces";
+
+/// A name that no namespace has: DNS labels contain no dots.
+pub const NOBODYS: &str = "taken.by.somebody.else";
 
 /// The number of changes that a subscriber may be behind. After that, it gets [`NamespaceEvent::Everything`].
 const BACKLOG: usize = 1024;
@@ -68,10 +73,12 @@ impl Namespaces {
     /// Makes the namespaces of exactly these clusters members.
     pub fn serve(&self, clusters: impl IntoIterator<Item = ClusterName>) {
         let mut ledger = self.lock();
-        for host in ledger.serve(clusters) {
+        let moved = ledger.serve(clusters);
+        // First, because a subscriber reads the index.
+        self.publish(&ledger);
+        for host in moved {
             self.tell(host);
         }
-        self.publish(&ledger);
     }
 
     /// Keeps the index up to date forever.
@@ -118,6 +125,11 @@ impl Namespaces {
         }
     }
 
+    /// Whether the index has all changes up to this resource version. It may have more without knowing it.
+    pub fn has_seen(&self, version: u64) -> bool {
+        self.lock().has_seen(version)
+    }
+
     /// Members that were deleted recently.
     pub fn recently_deleted(&self) -> Arc<Index> {
         self.recently_deleted.load_full()
@@ -133,14 +145,34 @@ impl Namespaces {
         self.lock().is_ending(host)
     }
 
+    /// The virtual cluster whose root namespace has this host name, if it is served.
+    pub fn cluster_of_root(&self, host: &str) -> Option<ClusterName> {
+        self.lock().cluster_of_root(host)
+    }
+
+    /// Another virtual cluster of the host, whose namespaces can have the same host names as those of this new one.
+    pub(crate) fn name_conflict(&self, cluster: &ClusterName) -> Option<ClusterName> {
+        self.lock().name_conflict(cluster)
+    }
+
     /// All namespaces of a virtual cluster.
     pub fn members(&self, cluster: &ClusterName) -> Vec<Member> {
         self.lock().members(cluster)
     }
 
+    /// The root namespace of a virtual cluster. `None` if it does not exist, or does not have the label of one.
+    pub fn root(&self, cluster: &ClusterName) -> Option<Root> {
+        self.lock().root(cluster)
+    }
+
     /// The keys of the labels by which virtual clusters select their nodes. Includes virtual clusters of other agents.
     pub fn node_labels(&self) -> BTreeSet<String> {
         self.lock().node_labels()
+    }
+
+    /// The virtual clusters that have reached limits for what they store. Includes virtual clusters of other agents.
+    pub fn full(&self) -> BTreeMap<ClusterName, Full> {
+        self.lock().full()
     }
 
     /// Whether the first list is complete. Before that, a namespace may exist that is not in the index.
@@ -165,10 +197,11 @@ impl Namespaces {
     fn take(&self, namespace: &Value, source: Source) -> Result<Option<Member>, NotANamespace> {
         let (host, record) = record::parse(namespace)?;
         let mut ledger = self.lock();
+        let was_member = ledger.member(&host).is_some();
         let member = ledger.member_of(&host, &record);
         if ledger.learn(&host, record, source) {
             self.publish(&ledger);
-            if member.is_some() || host.is_root() {
+            if member.is_some() || was_member || host.is_root() {
                 self.tell(host);
             }
         }

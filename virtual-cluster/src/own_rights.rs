@@ -33,6 +33,8 @@ use host_client::api::HostApi;
 const LABEL: &str = "atoll.dev/agent-custom-resources";
 /// The prefix of their names. Roles of virtual clusters have the prefix `vc:`.
 const PREFIX: &str = "atoll:custom:";
+/// The role that aggregates them (`configs/kubernetes/agent-rbac.yaml`).
+const AGGREGATED: &str = "atoll-proxy-agent-custom-resources";
 /// Reviews of the agent's own rights.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
@@ -81,6 +83,11 @@ pub enum MissingRight {
     /// The kind is the operator's, and the configuration does not list it.
     #[error("the kind belongs to the operator")]
     NotDue,
+}
+
+/// Whether a ClusterRole of the host grants the agent the right to write custom objects. Nobody else is bound to such roles.
+pub fn is_agents_role(name: &str) -> bool {
+    name.starts_with(PREFIX) || name == AGGREGATED
 }
 
 // === impl OwnRights ===

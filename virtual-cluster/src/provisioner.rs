@@ -12,20 +12,24 @@
 //! ClusterRoleBindings that clients write (they arrive as RoleBindings in the root namespace).
 //!
 //! Reading order: [`Provisioner`], `run` (the control loop), `work_queue` and `queue` (the pending work), `followers`
-//! (what fills it), `work` (processes one entry). The work: `provision` (a cluster, with `attempts` and `former`),
-//! `mirrors` (the bindings of one namespace), `pod_security` and `namespace_annotations` (a namespace itself), `leave` (a
-//! cluster that left the configuration). For requests of clients: `post_create` (namespaces that were just created),
-//! `written` and `canary` (bindings that clients have just written), `dirty` (if they were interrupted), `search`
-//! (namespaces that others have just created), `quota`. Below all of them: `bindings` (writes them), `catalog`,
-//! `binding` and `found` (the desired state, and what is there), `served`, `provision_state`, `names`, `paths`,
-//! `reconcile_error`.
+//! (what fills it), `work` (processes one entry), `first_lists` and `present` (what needs no work at the start). The
+//! work: `provision` (a cluster, with `attempts`, `administrators` and `former`), `flow_schema`, `roots` (the bindings of
+//! a root namespace), `mirrors` (the bindings of one namespace), `pod_security` and `namespace_annotations` (a namespace
+//! itself), `leave` (a cluster that left the configuration). For requests of clients: `post_create` (namespaces that
+//! were just created), `written` and `canary` (bindings that clients have just written), `dirty` (if they were
+//! interrupted), `search` (namespaces that others have just created), `quota`. Below all of them: `bindings` (writes
+//! them), `catalog`, `binding` and `found` (the desired state, and what is there), `served`, `provision_state`, `names`,
+//! `paths`, `reconcile_error`.
 
+mod administrators;
 mod attempts;
 mod binding;
 mod bindings;
 mod canary;
 mod catalog;
 mod dirty;
+mod first_lists;
+mod flow_schema;
 mod followers;
 mod former;
 mod found;
@@ -36,11 +40,13 @@ mod namespace_annotations;
 mod paths;
 mod pod_security;
 mod post_create;
+mod present;
 mod provision;
 mod provision_state;
 mod queue;
 mod quota;
 mod reconcile_error;
+mod roots;
 mod run;
 mod search;
 mod served;
@@ -57,11 +63,17 @@ use rewrite::{ClusterName, HostNamespace};
 use serde_json::Value;
 
 use crate::clusters::VirtualClusters;
+use crate::config::Shares;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::roles::Roles;
+use administrators::AdministratorMirrors;
 use bindings::Bindings;
+pub use canary::CANARY;
 use catalog::SharedCatalog;
 use dirty::DirtyClusters;
+use first_lists::FirstLists;
+use flow_schema::FlowSchemas;
+pub use flow_schema::PRIORITY_LEVEL;
 use mirrors::Mirrors;
 pub use names::{
     CLUSTER_ADMIN, INITIAL_NAMESPACES, INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL,
@@ -78,9 +90,11 @@ use provision_state::ProvisionStates;
 use quota::Quota;
 pub use quota::{Growth, NoRoom};
 pub use reconcile_error::ReconcileError;
+use roots::Roots;
 use run::ControlLoop;
 use served::ServedClusters;
 use work::Reconciler;
+use work_queue::{Known, WorkQueue};
 use written::WrittenBindings;
 
 /// Provisions and reconciles the virtual clusters of one agent. Clones share their state.
@@ -101,6 +115,8 @@ struct Shared<A> {
     new_namespaces: NewNamespaces<A>,
     written: WrittenBindings<A>,
     reconciler: Arc<Reconciler<A>>,
+    first_lists: Arc<FirstLists>,
+    administrator_mirrors: Arc<AdministratorMirrors>,
 }
 
 // === impl Provisioner ===
@@ -110,6 +126,7 @@ impl<A: HostApi> Provisioner<A> {
     pub fn new(api: A, namespaces: Arc<Namespaces>, clusters: &VirtualClusters) -> Self {
         let provisioner = Self::of(api, namespaces, clusters.roles(), clusters.annotations());
         provisioner.enforce(clusters.levels());
+        provisioner.limit(clusters.shares());
         provisioner
     }
 
@@ -132,18 +149,22 @@ impl<A: HostApi> Provisioner<A> {
             catalog.clone(),
             bindings.clone(),
         ));
+        let (first_lists, administrator_mirrors) = (Arc::default(), Arc::default());
         let provision = Provision {
             bindings: bindings.clone(),
             namespaces: Arc::clone(&namespaces),
             roles,
             annotations: Arc::clone(&annotations),
             pod_security: Arc::clone(&pod_security),
+            first_lists: Arc::clone(&first_lists),
+            administrator_mirrors: Arc::clone(&administrator_mirrors),
         };
+        let dirty = Arc::new(DirtyClusters::default());
         let written = WrittenBindings {
             api: api.clone(),
             namespaces: Arc::clone(&namespaces),
             catalog: catalog.clone(),
-            dirty: Arc::new(DirtyClusters::default()),
+            dirty: Arc::clone(&dirty),
             mirrors: Arc::clone(&mirrors),
         };
         let reconciler = Reconciler {
@@ -151,6 +172,10 @@ impl<A: HostApi> Provisioner<A> {
             states: Arc::clone(&states),
             provision,
             pod_security: Arc::clone(&pod_security),
+            namespaces: Arc::clone(&namespaces),
+            flow_schemas: FlowSchemas::default(),
+            first_lists: Arc::clone(&first_lists),
+            roots: Roots { api: api.clone(), catalog: catalog.clone(), dirty, first_lists: Arc::clone(&first_lists) },
             mirrors,
             bindings: bindings.clone(),
         };
@@ -166,6 +191,8 @@ impl<A: HostApi> Provisioner<A> {
             pod_security,
             catalog,
             written,
+            first_lists,
+            administrator_mirrors,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -173,6 +200,11 @@ impl<A: HostApi> Provisioner<A> {
     /// Enforces these levels of Pod Security from the next [`serve`](Self::serve) on.
     pub fn enforce(&self, levels: Levels) {
         self.shared.pod_security.enforce(levels);
+    }
+
+    /// From now on, virtual clusters may store this much on the host.
+    pub fn limit(&self, shares: HashMap<ClusterName, Shares>) {
+        self.shared.quota.limit(shares);
     }
 
     /// From now on, reconciles exactly these clusters. The objects of others stay on the host, without our finalizers.
@@ -187,11 +219,20 @@ impl<A: HostApi> Provisioner<A> {
     /// Provisions the virtual clusters and reconciles them forever. Dropping the future cancels the current work.
     pub async fn run(self) {
         let shared = &self.shared;
+        let known = Known {
+            served: Arc::clone(&shared.served),
+            namespaces: Arc::clone(&shared.namespaces),
+            catalog: shared.catalog.clone(),
+            annotations: Arc::clone(&shared.annotations),
+            pod_security: Arc::clone(&shared.pod_security),
+            first_lists: Arc::clone(&shared.first_lists),
+            administrator_mirrors: Arc::clone(&shared.administrator_mirrors),
+        };
         let control_loop = ControlLoop {
             api: shared.api.clone(),
             served: Arc::clone(&shared.served),
             namespaces: Arc::clone(&shared.namespaces),
-            catalog: shared.catalog.clone(),
+            queue: WorkQueue::new(known),
             dirty: Arc::clone(&shared.written.dirty),
             reconciler: Arc::clone(&shared.reconciler),
         };

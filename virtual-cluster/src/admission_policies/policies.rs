@@ -11,27 +11,41 @@ mod customs;
 mod namespaces;
 mod nodes;
 mod pods;
+mod quotas;
 mod revisions;
 mod roles;
 mod services;
 mod statuses;
 mod vocabulary;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rewrite::ClusterName;
 
 use super::policy::{Kind, Object};
 use super::served::Served;
+use crate::namespaces::Full;
 
-/// All policies, in the order in which they are written. `node_labels` are the keys by which virtual clusters select
-/// nodes.
-pub(super) fn all(served: Served, node_labels: &BTreeSet<String>) -> Vec<Object> {
+/// What the policies must know about the virtual clusters of the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The keys of the labels by which they select nodes.
+    pub(super) node_labels: BTreeSet<String>,
+    /// The limits that they have reached.
+    pub(super) full: BTreeMap<ClusterName, Full>,
+}
+
+/// All policies, in the order in which they are written.
+pub(super) fn all(served: Served, known: &Known) -> Vec<Object> {
     let mut objects = Vec::new();
     if let Some(version) = served.validating {
         for (name, spec) in [
+            // First, because it changes while the agent runs, and objects are created until it is in force.
+            ("quotas.atoll.dev", quotas::kept(&known.full)),
             ("namespaces.atoll.dev", namespaces::members()),
             ("roots.atoll.dev", namespaces::roots()),
             ("nodes.atoll.dev", nodes::named()),
-            ("node-labels.atoll.dev", nodes::labels(node_labels)),
+            ("node-labels.atoll.dev", nodes::labels(&known.node_labels)),
             ("pods.atoll.dev", pods::required()),
             ("revisions.atoll.dev", revisions::read()),
             ("statuses.atoll.dev", statuses::kept()),

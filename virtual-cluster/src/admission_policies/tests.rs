@@ -1,11 +1,12 @@
 use rewrite::Guard;
+use rewrite::name::ROOT_LABEL;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::namespaces::annotations::Reserved;
-use crate::namespaces::{self, Annotations};
+use crate::namespaces::{self, Annotations, FULL};
 use crate::provisioner::testing::FakeHost;
 
 const UNSAFE: Accepted = Accepted { unsafe_direct_access: true, unverified_policies: false };
@@ -75,6 +76,31 @@ async fn policies_are_installed_and_restored() {
     };
     host.until(|state| says(state, "\"disk\"") && says(state, "\"location\"")).await;
     assert_eq!(names(&host), made);
+}
+
+#[tokio::test(start_paused = true)]
+async fn root_namespaces_say_which_clusters_are_full() {
+    let host = host(&["validatingadmissionpolicies"]);
+    put_root(&host, "ke-beijing", "location");
+    put_root(&host, "ke-hangzhou", "location");
+    let (policies, _running) = run(&host, Accepted::default());
+    until(&policies, |state| *state == PolicyState::Shut { guards: false }).await;
+    let root = format!("{}/atoll-root-ke-beijing", namespaces::PATH);
+    host.edit(&root, |root| {
+        root["metadata"]["labels"] = json!({ROOT_LABEL: "ke-beijing"});
+        root["metadata"]["annotations"][FULL] = json!("secrets=5");
+    });
+    let quotas = path("validatingadmissionpolicies/quotas.atoll.dev");
+    let selected = |state: &crate::provisioner::testing::State| {
+        state.objects[&quotas]["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][0]["values"].clone()
+    };
+    let becomes = async |clusters: Value| {
+        let soon = timeout(Duration::from_secs(3600), host.until(|state| selected(state) == clusters)).await;
+        soon.expect("it happens within an hour");
+    };
+    becomes(json!(["ke-beijing"])).await;
+    host.edit(&root, |root| root["metadata"]["annotations"][FULL] = json!(""));
+    becomes(json!([""])).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,17 +211,32 @@ async fn a_recreated_policy_is_probed_again() {
     host.until(|state| revision(state) != before).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_restart_writes_no_policy_again() {
+    let host = host(&["validatingadmissionpolicies", "mutatingadmissionpolicies"]);
+    let in_force = PolicyState::Shut { guards: true };
+    for is_first in [true, false] {
+        host.lock().requests.clear();
+        let (policies, running) = run(&host, Accepted::default());
+        until(&policies, |state| *state == in_force).await;
+        let requests = std::mem::take(&mut host.lock().requests);
+        let patches = requests.iter().filter(|request| request.starts_with("PATCH ")).count();
+        assert_eq!(patches, if is_first { names(&host).len() } else { 0 }, "{requests:#?}");
+        drop(running);
+    }
+}
+
 #[test]
 fn texts_are_quoted() {
-    let labels = ["a\"b\\'".to_owned()].into();
-    let all = policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &labels);
+    let known = Known { node_labels: ["a\"b\\'".to_owned()].into(), ..Known::default() };
+    let all = policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &known);
     let expressions: Vec<_> =
         all.iter().map(|object| object.body["spec"]["validations"][0]["expression"].to_string()).collect();
     let expected = Value::from(r#"["a\"b\\'"].all("#).to_string();
     assert!(expressions.iter().any(|it| it.starts_with(expected.trim_end_matches('"'))), "{expressions:?}");
     // A policy without labels exists too, because the number of policies is constant.
     assert_eq!(
-        policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &BTreeSet::new()).len(),
+        policies::all(Served { validating: Some("v1"), mutating: Some("v1"), has_cidr: true }, &Known::default()).len(),
         all.len()
     );
 }

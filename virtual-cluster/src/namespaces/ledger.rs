@@ -5,12 +5,14 @@
 //! version wins. If the name is unknown and the response is older than the position of the watch, the namespace has
 //! been deleted since.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use rewrite::name::endings;
 use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
 
-use super::member::Member;
+use super::full::Full;
+use super::member::{Member, Root};
 use super::record::{Gone, Phase, Record, Version};
 
 /// The number of deleted members that are remembered. Events arrive some milliseconds late, so a hundred would suffice.
@@ -25,6 +27,8 @@ pub(super) struct Ledger {
     /// The names in `recently_deleted`, oldest first.
     gone: VecDeque<HostNamespace>,
     clusters: HashSet<ClusterName>,
+    /// The root namespaces of the clusters, also under the names of earlier versions.
+    roots: HashMap<HostNamespace, ClusterName>,
     /// The version up to which the watch has delivered all changes.
     seen: Version,
     is_complete: bool,
@@ -41,12 +45,14 @@ pub(super) enum Source {
 
 impl Ledger {
     pub(super) fn new(clusters: impl IntoIterator<Item = ClusterName>) -> Self {
+        let clusters: HashSet<_> = clusters.into_iter().collect();
         Self {
             records: HashMap::new(),
             index: Arc::new(Index::new()),
             recently_deleted: Arc::new(Index::new()),
             gone: VecDeque::new(),
-            clusters: clusters.into_iter().collect(),
+            roots: roots(&clusters),
+            clusters,
             seen: Version::default(),
             is_complete: false,
         }
@@ -59,6 +65,11 @@ impl Ledger {
     /// Deleted members.
     pub(super) fn recently_deleted(&self) -> Arc<Index> {
         Arc::clone(&self.recently_deleted)
+    }
+
+    /// Whether the watch has delivered all changes up to this version.
+    pub(super) fn has_seen(&self, version: u64) -> bool {
+        Version(version) <= self.seen
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -84,8 +95,11 @@ impl Ledger {
         // The status of a namespace that is being deleted lists its remaining content, so each change is an event.
         let is_news = record.phase == Phase::Terminating
             || known.is_none_or(|known| {
-                (&known.uid, known.phase, &known.claim, known.posture, &known.annotations)
-                    != (&record.uid, record.phase, &record.claim, record.posture, &record.annotations)
+                let of = |record: &Record| {
+                    let Record { uid, phase, claim, root_of, posture, annotations, full, .. } = record.clone();
+                    (uid, phase, claim, root_of, posture, annotations, full)
+                };
+                of(known) != of(&record)
             });
         let claim = record.claim.clone();
         let before = self.records.insert(host.clone(), record).map(|before| before.claim);
@@ -121,16 +135,44 @@ impl Ledger {
         true
     }
 
-    /// Replaces the virtual clusters. Returns the namespaces that are members now or were members before.
+    /// Replaces the virtual clusters. Returns the namespaces whose owner changes.
     pub(super) fn serve(&mut self, clusters: impl IntoIterator<Item = ClusterName>) -> Vec<HostNamespace> {
-        self.clusters = clusters.into_iter().collect();
+        let former = std::mem::replace(&mut self.clusters, clusters.into_iter().collect());
+        self.roots = roots(&self.clusters);
         self.index = Arc::new(Index::new());
         let hosts: Vec<_> = self.records.keys().cloned().collect();
         for host in &hosts {
             self.enter_one(host);
         }
-        let is_claimed = |host: &HostNamespace| self.records[host].claim.is_some();
-        hosts.into_iter().filter(is_claimed).collect()
+        let has_changed = |cluster: &&ClusterName| self.clusters.contains(*cluster) != former.contains(*cluster);
+        let changed: HashSet<_> = self.clusters.iter().chain(&former).filter(has_changed).collect();
+        let changed_roots = roots(changed.iter().copied());
+        let is_changed = |host: &HostNamespace| {
+            let claim = self.records[host].claim.as_ref();
+            claim.is_some_and(|(cluster, _)| changed.contains(cluster)) || changed_roots.contains_key(host)
+        };
+        hosts.into_iter().filter(is_changed).collect()
+    }
+
+    /// The virtual cluster with this root namespace, if it is served.
+    pub(super) fn cluster_of_root(&self, host: &str) -> Option<ClusterName> {
+        self.roots.get(host.as_bytes()).cloned()
+    }
+
+    /// A virtual cluster with a root namespace, whose namespaces can have the same host names as those of `cluster`. `None` if
+    /// `cluster` itself has a root namespace already.
+    pub(super) fn name_conflict(&self, cluster: &ClusterName) -> Option<ClusterName> {
+        let ends = |long: &ClusterName, short: &ClusterName| endings(long.as_str()).any(|end| end == short.as_str());
+        let mut conflict = None;
+        for other in self.records.values().filter_map(|record| record.root_of.as_ref()) {
+            if other == cluster {
+                return None;
+            }
+            if ends(other, cluster) || ends(cluster, other) {
+                conflict = Some(other.clone());
+            }
+        }
+        conflict
     }
 
     pub(super) fn member(&self, host: &HostNamespace) -> Option<Member> {
@@ -146,6 +188,15 @@ impl Ledger {
     pub(super) fn members(&self, cluster: &ClusterName) -> Vec<Member> {
         let members = self.records.iter().filter_map(|(host, record)| self.member_of(host, record));
         members.filter(|member| member.cluster == *cluster).collect()
+    }
+
+    pub(super) fn root(&self, cluster: &ClusterName) -> Option<Root> {
+        let record = self.records.get(&HostNamespace::root(cluster))?;
+        (record.root_of.as_ref() == Some(cluster)).then(|| Root {
+            uid: Arc::clone(&record.uid),
+            phase: record.phase,
+            annotations: record.annotations.clone(),
+        })
     }
 
     /// The member for a record, regardless of the index.
@@ -177,6 +228,11 @@ impl Ledger {
             root.annotations.collect_node_labels(&mut keys);
         }
         keys
+    }
+
+    /// The virtual clusters that have reached limits, from the annotations of root namespaces.
+    pub(super) fn full(&self) -> BTreeMap<ClusterName, Full> {
+        self.records.values().filter_map(|record| record.full.as_deref().cloned()).collect()
     }
 
     fn tombstone(&mut self, member: Member) {
@@ -222,6 +278,15 @@ impl Ledger {
             (false, false) => index.remove(host),
         }
     }
+}
+
+/// The root namespaces of these clusters.
+fn roots<'c>(clusters: impl IntoIterator<Item = &'c ClusterName>) -> HashMap<HostNamespace, ClusterName> {
+    let names = |cluster: &'c ClusterName| {
+        let roots = HostNamespace::former_root(cluster).into_iter().chain([HostNamespace::root(cluster)]);
+        roots.map(move |root| (root, cluster.clone()))
+    };
+    clusters.into_iter().flat_map(names).collect()
 }
 
 #[cfg(test)]

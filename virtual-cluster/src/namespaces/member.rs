@@ -1,4 +1,4 @@
-//! A namespace of one of the agent's virtual clusters.
+//! A namespace of one of the agent's virtual clusters, and a root namespace.
 
 use std::sync::Arc;
 
@@ -23,6 +23,17 @@ pub struct Member {
     pub phase: Phase,
     /// The state of its Pod Security labels.
     pub posture: Posture,
+    /// Its annotations for the admission policies.
+    pub annotations: Annotations,
+}
+
+/// The root namespace of a virtual cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// Whether it is being deleted.
+    pub phase: Phase,
     /// Its annotations for the admission policies.
     pub annotations: Annotations,
 }

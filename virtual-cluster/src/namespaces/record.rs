@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL};
+use rewrite::name::{CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL};
 use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::Value;
 
 use super::annotations::Annotations;
+use super::full::Full;
 use crate::pod_security::Posture;
 
 /// One namespace of the host.
@@ -17,9 +18,13 @@ pub(super) struct Record {
     pub(super) phase: Phase,
     /// The virtual cluster and the virtual name in the labels, if the host name matches them.
     pub(super) claim: Option<(ClusterName, VirtualNamespace)>,
+    /// The virtual cluster of which it is the root namespace.
+    pub(super) root_of: Option<ClusterName>,
     pub(super) posture: Posture,
     /// Its annotations for the admission policies.
     pub(super) annotations: Annotations,
+    /// The limits that the virtual cluster of this root namespace has reached.
+    pub(super) full: Option<Box<(ClusterName, Full)>>,
 }
 
 /// What is known about a deleted namespace.
@@ -62,7 +67,10 @@ pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANa
     let claim = claim(&host, &metadata["labels"]);
     let (version, annotations) = (Version::of(metadata).unwrap_or_default(), Annotations::of(namespace));
     let posture = Posture::of(&metadata["labels"]);
-    Ok((host, Record { version, uid, phase, claim, posture, annotations }))
+    let root_of = metadata["labels"][ROOT_LABEL].as_str().filter(|_| host.is_root());
+    let root_of = root_of.and_then(|cluster| ClusterName::new(cluster).ok());
+    let full = Full::of(&host, namespace).map(Box::new);
+    Ok((host, Record { version, uid, phase, claim, root_of, posture, annotations, full }))
 }
 
 /// Reads the metadata of a deleted Namespace.

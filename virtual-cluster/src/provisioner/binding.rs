@@ -1,5 +1,6 @@
 //! RoleBindings as they should be, and how existing ones differ from that.
 
+use rewrite::name::CLUSTER_LABEL;
 use rewrite::{ClusterName, HostNamespace};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub(super) struct Binding {
 pub(super) struct Wanted {
     pub(super) name: String,
     label: &'static str,
+    /// The virtual cluster that a binding in a root namespace names in its label.
+    cluster: Option<ClusterName>,
     finalizer: Option<&'static str>,
     subjects: Subjects,
     role_ref: Value,
@@ -76,8 +79,8 @@ impl Binding {
     }
 
     /// The RoleBinding in the root namespace, for a binding that the agent creates.
-    pub(super) fn protected(&self) -> Wanted {
-        self.wanted(self.name.clone(), PROTECTED_LABEL, None)
+    pub(super) fn protected(&self, cluster: &ClusterName) -> Wanted {
+        Wanted { cluster: Some(cluster.clone()), ..self.wanted(self.name.clone(), PROTECTED_LABEL, None) }
     }
 
     /// Its mirror: the RoleBinding in each namespace.
@@ -86,7 +89,8 @@ impl Binding {
     }
 
     fn wanted(&self, name: String, label: &'static str, finalizer: Option<&'static str>) -> Wanted {
-        Wanted { name, label, finalizer, subjects: self.subjects.clone(), role_ref: self.role_ref.clone() }
+        let (subjects, role_ref) = (self.subjects.clone(), self.role_ref.clone());
+        Wanted { name, label, cluster: None, finalizer, subjects, role_ref }
     }
 }
 
@@ -96,12 +100,12 @@ impl Wanted {
     /// A binding in a root namespace that clients do not see.
     pub(super) fn internal(name: &str, subjects: &Value, role_ref: Value) -> Self {
         let subjects = Subjects::of(subjects);
-        Self { name: name.to_owned(), label: INTERNAL_LABEL, finalizer: None, subjects, role_ref }
+        Self { name: name.to_owned(), label: INTERNAL_LABEL, cluster: None, finalizer: None, subjects, role_ref }
     }
 
     /// The object to create, as JSON.
     pub(super) fn object(&self, host: &HostNamespace) -> String {
-        let mut metadata = json!({"name": self.name, "namespace": host.as_str(), "labels": {self.label: SET}});
+        let mut metadata = json!({"name": self.name, "namespace": host.as_str(), "labels": self.labels()});
         if let Some(finalizer) = self.finalizer {
             metadata["finalizers"] = json!([finalizer]);
         }
@@ -130,16 +134,26 @@ impl Wanted {
     /// gets no finalizer, because the API server would refuse it (`ValidateObjectMetaAccessorUpdate`).
     pub(super) fn patch(&self, found: &Found) -> Option<String> {
         let finalizer = self.finalizer.filter(|_| !found.is_deleted() && !found.metadata.is_held);
-        if found.metadata.labels.get(self.label) == Some(SET) && finalizer.is_none() && found.subjects == self.subjects
-        {
+        let labels = &found.metadata.labels;
+        let has_labels = labels.get(self.label) == Some(SET)
+            && self.cluster.as_ref().is_none_or(|cluster| labels.get(CLUSTER_LABEL) == Some(cluster.as_str()));
+        if has_labels && finalizer.is_none() && found.subjects == self.subjects {
             return None;
         }
-        let mut metadata = json!({"resourceVersion": found.metadata.resource_version, "labels": {self.label: SET}});
+        let mut metadata = json!({"resourceVersion": found.metadata.resource_version, "labels": self.labels()});
         if let Some(finalizer) = finalizer {
             metadata["finalizers"] = json!([finalizer]);
         }
         // The role of a binding cannot be changed.
         Some(text(metadata, &self.subjects, &found.role_ref))
+    }
+
+    fn labels(&self) -> Value {
+        let mut labels = json!({self.label: SET});
+        if let Some(cluster) = &self.cluster {
+            labels[CLUSTER_LABEL] = json!(cluster.as_str());
+        }
+        labels
     }
 
     /// Whether a binding has the wanted role. A mirror that cannot be created again may have subjects only then.
@@ -180,6 +194,14 @@ pub(super) fn undisguised(found: &Found) -> Option<String> {
     found.metadata.labels.get(MIRROR_LABEL).filter(|_| !is_mirror(found))?;
     let metadata = json!({"resourceVersion": found.metadata.resource_version, "labels": {MIRROR_LABEL: null}});
     Some(json!({"metadata": metadata}).to_string())
+}
+
+/// The patch that gives a binding in a root namespace the label of its virtual cluster. `None` if it has one.
+pub(super) fn labelled(found: &Found, cluster: &ClusterName) -> Option<String> {
+    let metadata = json!({
+        "resourceVersion": found.metadata.resource_version, "labels": {CLUSTER_LABEL: cluster.as_str()},
+    });
+    found.metadata.labels.get(CLUSTER_LABEL).is_none().then(|| json!({"metadata": metadata}).to_string())
 }
 
 /// The patch that removes our finalizer; `None` if there is none.

@@ -41,6 +41,16 @@ impl<A: HostApi> Bindings<A> {
         if self.created(host, wanted).await? { Ok(()) } else { self.ensure(host, wanted).await }
     }
 
+    /// [`create`](Self::create) in a namespace that is new, and [`ensure`](Self::ensure) in another one.
+    pub(super) async fn write(
+        &self,
+        host: &HostNamespace,
+        wanted: &Wanted,
+        is_new: bool,
+    ) -> Result<(), ReconcileError> {
+        if is_new { self.create(host, wanted).await } else { self.ensure(host, wanted).await }
+    }
+
     /// Creates a binding, unless the namespace is being deleted. Returns `false` if one of this name exists.
     async fn created(&self, host: &HostNamespace, wanted: &Wanted) -> Result<bool, ReconcileError> {
         match self.api.create_text(&paths::bindings(host), wanted.object(host)).await {

@@ -19,7 +19,7 @@ use super::paths;
 use super::reconcile_error::ReconcileError;
 
 /// The name of the canary's RoleBinding, and the end of the name of its ClusterRole.
-const CANARY: &str = "atoll:canary";
+pub const CANARY: &str = "atoll:canary";
 
 /// The time to wait for a canary.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -32,6 +32,8 @@ struct Mirrors {
     administrators: Arc<Wanted>,
     by_binding: BTreeMap<String, Mirror>,
     is_complete: bool,
+    /// The bindings that the watch has reported as deleted during the first list, with the versions of their deletions.
+    gone: Option<HashMap<String, u64>>,
     /// The newest version that the watch has delivered.
     heard: u64,
     /// For requests that put bindings into force before the response.
@@ -87,6 +89,7 @@ impl Catalog {
                 administrators: Arc::new(Binding::cluster_admin(cluster).mirror()),
                 by_binding: BTreeMap::new(),
                 is_complete: false,
+                gone: None,
                 heard: 0,
                 places: Arc::new(Semaphore::new(MAX_CONCURRENT as usize)),
                 creations: Arc::new(Semaphore::new(CREATIONS_AT_ONCE)),
@@ -117,11 +120,31 @@ impl Catalog {
         self.0.get(cluster).is_some_and(|mirrors| mirrors.is_complete)
     }
 
-    /// Records that the root namespace was listed.
-    pub(super) fn complete(&mut self, cluster: &ClusterName) {
-        if let Some(mirrors) = self.0.get_mut(cluster) {
-            mirrors.is_complete = true;
+    /// Begins the list of a root namespace. The watch must have delivered its first list before, so that it reports
+    /// later deletions.
+    pub(super) fn begin_list(&mut self, cluster: &ClusterName) -> BindingVersions {
+        if let Some(mirrors) = self.0.get_mut(cluster).filter(|mirrors| !mirrors.is_complete) {
+            mirrors.gone = Some(HashMap::new());
         }
+        self.versions(cluster)
+    }
+
+    /// Ends the list of a root namespace; `None` if it failed. Returns whether that changes the mirrors, or the bindings
+    /// are complete for the first time.
+    pub(super) fn end_list(
+        &mut self,
+        cluster: &ClusterName,
+        bindings: Option<Vec<Binding>>,
+        known: &BindingVersions,
+    ) -> bool {
+        let Some(gone) = self.0.get_mut(cluster).map(|mirrors| mirrors.gone.take()) else { return false };
+        let Some(mut bindings) = bindings else { return false };
+        let gone = gone.unwrap_or_default();
+        // The watch has already reported these deletions, and does not repeat them.
+        bindings.retain(|binding| gone.get(&binding.name).is_none_or(|deletion| *deletion < binding.version));
+        let is_news = self.listed(cluster, &bindings, known);
+        let mirrors = self.0.get_mut(cluster);
+        mirrors.is_some_and(|mirrors| !std::mem::replace(&mut mirrors.is_complete, true) || is_news)
     }
 
     /// Records that the watch delivered a binding in this version, or its deletion. Returns whether that changes the
@@ -135,6 +158,9 @@ impl Catalog {
             }
             Event::Gone { name, version } => {
                 mirrors.heard = mirrors.heard.max(version);
+                if let Some(gone) = &mut mirrors.gone {
+                    gone.insert(name.to_owned(), version);
+                }
                 mirrors.by_binding.remove(name).is_some()
             }
         }
@@ -162,16 +188,18 @@ impl Catalog {
         version.is_some() && version == known.0.get(binding).copied() && mirrors.by_binding.remove(binding).is_some()
     }
 
-    /// Records the result of a list of all bindings.
-    pub(super) fn listed(&mut self, cluster: &ClusterName, bindings: &[Binding], known: &BindingVersions) {
+    /// Records the result of a list of all bindings. Returns whether that changes the mirrors.
+    pub(super) fn listed(&mut self, cluster: &ClusterName, bindings: &[Binding], known: &BindingVersions) -> bool {
         let gone: Vec<_> =
             known.0.keys().filter(|name| bindings.iter().all(|binding| binding.name != **name)).collect();
+        let mut is_news = false;
         for name in gone {
-            self.missing(cluster, name, known);
+            is_news |= self.missing(cluster, name, known);
         }
         for binding in bindings {
-            self.read(cluster, binding);
+            is_news |= self.read(cluster, binding);
         }
+        is_news
     }
 
     /// Whether a binding is new, or larger than the known one of its name, or has more subjects.
@@ -267,7 +295,8 @@ mod tests {
     fn an_earlier_read_does_not_undo_a_change() {
         let (cluster, mut catalog) = catalog();
         catalog.tell(&cluster, Event::There(&binding("a", "admin", 5)));
-        catalog.complete(&cluster);
+        let known = catalog.begin_list(&cluster);
+        assert!(catalog.end_list(&cluster, Some(vec![binding("a", "admin", 5)]), &known));
         let known = catalog.versions(&cluster);
         // It was read, then changed, then deleted.
         catalog.tell(&cluster, Event::There(&binding("a", "view", 6)));
@@ -281,5 +310,26 @@ mod tests {
         assert!(catalog.read(&cluster, &binding("a", "edit", 8)));
         let known = catalog.versions(&cluster);
         assert!(catalog.missing(&cluster, "a", &known));
+    }
+
+    #[test]
+    fn a_list_does_not_undo_a_deletion() {
+        let (cluster, mut catalog) = catalog();
+        let known = catalog.begin_list(&cluster);
+        // The list has all of them. Then two are deleted, and one of these is created again.
+        let listed = || Some(vec![binding("a", "view", 3), binding("b", "view", 4), binding("c", "view", 9)]);
+        catalog.tell(&cluster, Event::Gone { name: "a", version: 7 });
+        catalog.tell(&cluster, Event::Gone { name: "c", version: 8 });
+        assert!(catalog.end_list(&cluster, listed(), &known) && catalog.is_complete(&cluster));
+        assert_eq!(catalog.mirror(&cluster, "a"), None);
+        // These are older than what the watch has delivered, but it has not delivered them.
+        assert!(catalog.mirror(&cluster, "b").is_some() && catalog.mirror(&cluster, "c").is_some());
+
+        // A later list is one read among others.
+        let known = catalog.begin_list(&cluster);
+        assert!(!catalog.end_list(&cluster, listed(), &known));
+        assert_eq!(catalog.mirror(&cluster, "a"), None);
+        let known = catalog.begin_list(&cluster);
+        assert!(!catalog.end_list(&cluster, None, &known) && catalog.mirror(&cluster, "b").is_some());
     }
 }

@@ -1,8 +1,8 @@
 //! Clusters whose mirrors may differ from the catalog, because a request that should have written them failed or was
-//! dropped. The watch of the root namespace shows no change then, so the request notifies the control loop here.
+//! dropped, or because the catalog is complete now. No watch shows that, so the control loop is notified here.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rewrite::ClusterName;
 use tokio::sync::Notify;
@@ -10,8 +10,17 @@ use tokio::sync::Notify;
 /// The clusters to reconcile again.
 #[derive(Default)]
 pub(super) struct DirtyClusters {
-    clusters: Mutex<BTreeSet<ClusterName>>,
+    dirty: Mutex<Dirty>,
     added: Notify,
+}
+
+/// What to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Dirty {
+    /// Clusters whose mirrors are reconciled.
+    pub(super) mirrors: BTreeSet<ClusterName>,
+    /// Clusters whose root namespace is listed.
+    pub(super) roots: BTreeSet<ClusterName>,
 }
 
 /// Guards a write of a cluster's mirrors. If it is dropped before [`finish`](Self::finish), the control loop is
@@ -29,15 +38,31 @@ impl DirtyClusters {
         PendingWrite { dirty: self, cluster: Some(cluster.clone()) }
     }
 
+    /// The mirrors of a cluster are reconciled.
+    pub(super) fn mark_mirrors(&self, cluster: &ClusterName) {
+        self.lock().mirrors.insert(cluster.clone());
+        self.added.notify_one();
+    }
+
+    /// The mirrors of a cluster are reconciled, and its root namespace is listed.
+    pub(super) fn mark_all(&self, cluster: &ClusterName) {
+        self.lock().roots.insert(cluster.clone());
+        self.mark_mirrors(cluster);
+    }
+
     /// Waits for clusters to reconcile, and returns each once. This is cancel safe.
-    pub(super) async fn next(&self) -> BTreeSet<ClusterName> {
+    pub(super) async fn next(&self) -> Dirty {
         loop {
             self.added.notified().await;
-            let clusters = std::mem::take(&mut *self.clusters.lock().unwrap_or_else(PoisonError::into_inner));
-            if !clusters.is_empty() {
-                return clusters;
+            let dirty = std::mem::take(&mut *self.lock());
+            if dirty != Dirty::default() {
+                return dirty;
             }
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Dirty> {
+        self.dirty.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,8 +78,7 @@ impl PendingWrite<'_> {
 impl Drop for PendingWrite<'_> {
     fn drop(&mut self) {
         if let Some(cluster) = self.cluster.take() {
-            self.dirty.clusters.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster);
-            self.dirty.added.notify_one();
+            self.dirty.mark_mirrors(&cluster);
         }
     }
 }

@@ -1,11 +1,10 @@
-//! The watches of mirrors, and of the bindings in each root namespace.
-
-use std::collections::HashMap;
+//! The watches of mirrors, and of the bindings in root namespaces: one of each for all virtual clusters.
 
 use host_client::api::{Change, Following, HostApi};
-use rewrite::{ClusterName, HostNamespace};
+use rewrite::HostNamespace;
+use rewrite::name::CLUSTER_LABEL;
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use super::found::Found;
 use super::names::MIRROR_LABEL;
@@ -16,7 +15,7 @@ pub(super) struct Followers<A> {
     api: A,
     events: mpsc::Sender<Seen>,
     tasks: JoinSet<()>,
-    by_cluster: HashMap<ClusterName, AbortHandle>,
+    has_mirrors: bool,
 }
 
 /// A change of a binding.
@@ -24,41 +23,34 @@ pub(super) struct Followers<A> {
 pub(super) enum Seen {
     /// Of a mirror, in any namespace.
     Mirror(Change<Found>),
-    /// Of a binding in the root namespace of this cluster.
-    Root(ClusterName, Change<Found>),
+    /// Of a binding in the root namespace of a virtual cluster, which this agent may not serve.
+    Root(Change<Found>),
 }
 
 // === impl Followers ===
 
 impl<A: HostApi> Followers<A> {
-    /// Watches mirrors, but no root namespaces yet.
+    /// Watches root namespaces, but no mirrors yet.
     pub(super) fn new(api: A, events: mpsc::Sender<Seen>) -> Self {
         let mut tasks = JoinSet::new();
-        tasks.spawn(forward(api.follow(paths::ALL_BINDINGS, MIRROR_LABEL), events.clone(), Seen::Mirror));
-        Self { api, events, tasks, by_cluster: HashMap::new() }
+        // Users can give their own bindings the label if the host does not enforce the admission policies.
+        let roots = api.follow_in(paths::ALL_BINDINGS, CLUSTER_LABEL, is_root);
+        tasks.spawn(forward(roots, events.clone(), Seen::Root));
+        Self { api, events, tasks, has_mirrors: false }
     }
 
-    /// From now on, watches the root namespaces of exactly these clusters. Returns those that it no longer watches.
-    pub(super) fn follow(&mut self, clusters: &[ClusterName]) -> Vec<ClusterName> {
-        for cluster in clusters {
-            if !self.by_cluster.contains_key(cluster) {
-                let bindings = self.api.follow(&paths::bindings(&HostNamespace::root(cluster)), "");
-                let seen = {
-                    let cluster = cluster.clone();
-                    move |change| Seen::Root(cluster.clone(), change)
-                };
-                let follower = self.tasks.spawn(forward(bindings, self.events.clone(), seen));
-                self.by_cluster.insert(cluster.clone(), follower);
-            }
+    /// Watches mirrors from now on.
+    pub(super) fn follow_mirrors(&mut self) {
+        if !std::mem::replace(&mut self.has_mirrors, true) {
+            let mirrors = self.api.follow(paths::ALL_BINDINGS, MIRROR_LABEL);
+            self.tasks.spawn(forward(mirrors, self.events.clone(), Seen::Mirror));
         }
-        let gone: Vec<_> = self.by_cluster.keys().filter(|cluster| !clusters.contains(cluster)).cloned().collect();
-        for cluster in &gone {
-            if let Some(follower) = self.by_cluster.remove(cluster) {
-                follower.abort();
-            }
-        }
-        gone
     }
+}
+
+/// Whether a namespace has the name of a root namespace. No namespace of a client has such a name.
+fn is_root(namespace: &str) -> bool {
+    HostNamespace::new(namespace).is_ok_and(|namespace| namespace.is_root())
 }
 
 async fn forward(

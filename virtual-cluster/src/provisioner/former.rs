@@ -4,6 +4,7 @@
 //! derived from that of the virtual cluster.
 
 use host_client::api::{HostApi, Partial, Selection};
+use rewrite::name::CLUSTER_LABEL;
 use rewrite::{ClusterName, HostNamespace};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -34,7 +35,7 @@ pub(super) async fn move_in(
     let (path, everything) = (paths::bindings(&former), Selection::default());
     let mut pages = api.pages(&path, &everything);
     while let Some(page) = pages.next::<Box<RawValue>>().await? {
-        for binding in page.iter().filter_map(|binding| moved(binding, root)) {
+        for binding in page.iter().filter_map(|binding| moved(binding, cluster, root)) {
             match api.create_text(&paths::bindings(root), binding).await {
                 Err(error) if !is_already_there(&error) => return Err(error.into()),
                 _ => {}
@@ -52,9 +53,10 @@ pub(super) async fn move_in(
 }
 
 /// A client's binding for the new root namespace; `None` if the agent created the binding itself.
-fn moved(binding: &RawValue, root: &HostNamespace) -> Option<String> {
+fn moved(binding: &RawValue, cluster: &ClusterName, root: &HostNamespace) -> Option<String> {
     let found: Found = serde_json::from_str(binding.get()).ok()?;
-    let Partial { metadata } = serde_json::from_str(binding.get()).ok()?;
+    let Partial { mut metadata } = serde_json::from_str(binding.get()).ok()?;
+    metadata.labels.insert(CLUSTER_LABEL.to_owned(), cluster.to_string());
     let binding = Binding::of(&found).filter(|binding| binding.name != CLUSTER_ADMIN)?;
     Some(binding.object(json!({
         "name": metadata.name, "namespace": root.as_str(),

@@ -7,6 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use rewrite::name::CLUSTER_LABEL;
 use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -50,6 +51,8 @@ pub(super) struct Labels {
     protected: Option<String>,
     #[serde(rename = "atoll.dev/internal")]
     internal: Option<String>,
+    #[serde(rename = "atoll.dev/virtual-cluster")]
+    cluster: Option<String>,
 }
 
 /// The subjects of a binding as canonical JSON, so that equal subjects have equal texts.
@@ -88,6 +91,7 @@ impl Labels {
             MIRROR_LABEL => self.mirror.as_deref(),
             PROTECTED_LABEL => self.protected.as_deref(),
             INTERNAL_LABEL => self.internal.as_deref(),
+            CLUSTER_LABEL => self.cluster.as_deref(),
             _ => None,
         }
     }

@@ -1,8 +1,8 @@
 //! The names of Atoll's objects on the host: labels, the finalizer, the prefix of mirrors, and the namespaces that every
 //! virtual cluster has.
 
-/// The label of a root namespace; its value is the virtual cluster.
-pub const ROOT_LABEL: &str = "atoll.dev/root";
+pub use rewrite::name::ROOT_LABEL;
+
 /// The label of mirrors. The agent excludes it from lists and deletions by clients.
 pub const MIRROR_LABEL: &str = "atoll.dev/mirror";
 /// The finalizer of mirrors. With it, they outlive everything else in a namespace that is being deleted.

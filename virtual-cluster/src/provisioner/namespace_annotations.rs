@@ -41,7 +41,7 @@ impl<A: HostApi> NamespaceAnnotations<A> {
     pub(super) async fn written(&self) {
         let mut events = self.namespaces.subscribe();
         self.namespaces.synced().await;
-        let is_right = |cluster: &ClusterName| self.namespaces.members(cluster).iter().all(|it| self.are_right(it));
+        let is_right = |cluster: &ClusterName| self.namespaces.members(cluster).iter().all(|it| self.are_of(it));
         while !self.by_cluster.load().keys().all(is_right) {
             if events.next().await.is_none() {
                 return;
@@ -49,13 +49,19 @@ impl<A: HostApi> NamespaceAnnotations<A> {
         }
     }
 
-    fn are_right(&self, member: &Member) -> bool {
-        self.of(&member.cluster).is_none_or(|wanted| wanted == member.annotations)
+    /// Whether a namespace of the cluster needs no other annotations.
+    pub(super) fn are_right(&self, cluster: &ClusterName, annotations: &Annotations) -> bool {
+        self.by_cluster.load().get(cluster).is_none_or(|wanted| wanted == annotations)
+    }
+
+    /// Whether this namespace needs no other annotations.
+    pub(super) fn are_of(&self, member: &Member) -> bool {
+        self.are_right(&member.cluster, &member.annotations)
     }
 
     /// Reconciles the annotations of one namespace of a cluster.
     pub(super) async fn reconcile(&self, member: &Member) -> Result<(), ReconcileError> {
-        if self.are_right(member) {
+        if self.are_of(member) {
             return Ok(());
         }
         match self.api.get(&paths::namespace(&member.host)).await {

@@ -8,6 +8,8 @@ use crate::namespaces;
 
 /// All RoleBindings of the host.
 pub(super) const ALL_BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/rolebindings";
+/// All Roles of the host.
+pub(super) const ALL_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/roles";
 /// SubjectAccessReviews.
 pub(super) const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 

@@ -12,7 +12,7 @@ use tracing::info;
 
 use super::paths;
 use super::reconcile_error::ReconcileError;
-use crate::namespaces::{Namespaces, Phase};
+use crate::namespaces::{Member, Namespaces, Phase};
 use crate::pod_security::correction;
 
 /// The maximum number of attempts if others change the object at the same time.
@@ -46,13 +46,18 @@ impl<A: HostApi> PodSecurity<A> {
         self.levels.load().get(cluster).copied()
     }
 
+    /// Whether the labels of a namespace need no change.
+    pub(super) fn is_right(&self, member: &Member) -> bool {
+        member.phase == Phase::Terminating || member.posture.is_right(self.level(&member.cluster))
+    }
+
     /// Sets the labels of one namespace.
     pub(super) async fn reconcile(&self, host: &HostNamespace) -> Result<(), ReconcileError> {
         let Some(member) = self.namespaces.member(host) else { return Ok(()) };
-        let level = self.level(&member.cluster);
-        if member.phase == Phase::Terminating || member.posture.is_right(level) {
+        if self.is_right(&member) {
             return Ok(());
         }
+        let level = self.level(&member.cluster);
         let path = paths::namespace(host);
         for _ in 0..MAX_ATTEMPTS {
             let mut found = match self.api.get(&path).await {

@@ -9,22 +9,20 @@ use std::time::Duration;
 use host_client::api::HostApi;
 use ops::backoff::Backoff;
 use rewrite::{ClusterName, HostNamespace};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 
-use super::binding::{Wanted, masters};
+use super::administrators;
+use super::binding::Wanted;
 use super::bindings::Bindings;
 use super::catalog::SharedCatalog;
-use super::paths;
 use crate::namespaces::Namespaces;
 
 /// The time to write the mirrors. After it, the client gets the response anyway.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time to wait until they are in force.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The pauses between reviews. In the first one, most caches catch up.
-const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
 /// The pauses between attempts to write one mirror.
 const WRITE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_secs(1));
 
@@ -63,7 +61,7 @@ impl<A: HostApi> NewNamespaces<A> {
         };
         let writing = self.write_all(&member.cluster, &member.host);
         let is_written = timeout(WRITE_TIMEOUT, writing).await.is_ok();
-        let reviewed = self.await_in_force(&member.cluster, &member.host);
+        let reviewed = administrators::in_force(self.bindings.api(), &member.cluster, &member.host);
         if is_written && timeout(IN_FORCE_TIMEOUT, reviewed).await.is_ok() {
             return NamespaceReadiness::InForce;
         }
@@ -93,31 +91,5 @@ impl<A: HostApi> NewNamespaces<A> {
     /// The current version of a mirror. A function, so that the lock is not held while the host answers.
     fn current(&self, cluster: &ClusterName, mirror: &Arc<Wanted>) -> Option<Arc<Wanted>> {
         self.catalog.lock().current(cluster, mirror)
-    }
-
-    async fn await_in_force(&self, cluster: &ClusterName, host: &HostNamespace) {
-        // No rule names this resource, so only the administrators' rule for all resources allows it.
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {
-                "user": format!("vc:{cluster}:atoll:canary"),
-                "groups": [masters(cluster)],
-                "resourceAttributes": {
-                    "namespace": host.as_str(), "verb": "get", "group": "atoll.dev", "resource": "canaries",
-                },
-            },
-        });
-        let mut backoff = REVIEW_BACKOFF;
-        loop {
-            match self.bindings.api().create(paths::REVIEWS, &review).await {
-                Ok(answer) if answer["status"]["allowed"] == true => return,
-                Ok(_) => {}
-                Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    warn!(error, namespace = %host, "cannot check whether the mirrors of a new namespace are in force");
-                }
-            }
-            sleep(backoff.fail()).await;
-        }
     }
 }

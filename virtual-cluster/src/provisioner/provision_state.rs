@@ -15,7 +15,7 @@ use super::reconcile_error::ReconcileError;
 pub enum ProvisionState {
     /// It has not been checked yet.
     Pending,
-    /// Its namespaces and its administrators' binding exist.
+    /// Its administrators can act: its namespaces exist, and the administrators' rights are in force in them.
     Provisioned,
     /// Provisioning failed, for this reason. The agent tries again.
     Failed(Arc<str>),

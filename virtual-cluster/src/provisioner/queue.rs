@@ -131,15 +131,21 @@ impl<K: Clone + Eq + Hash + Ord, O: Clone + Eq + Hash> Queue<K, O> {
         }
     }
 
+    /// Processing cannot succeed yet. The key becomes ready again when it is due, whatever happens until then.
+    pub(super) fn later(&mut self, key: K, due: Instant) {
+        self.failures.remove(&key);
+        self.again.remove(&key);
+        self.running.remove(&key);
+        self.states.insert(key.clone(), State::Later(due));
+        self.later.insert((due, key));
+    }
+
     /// Processing failed. The key becomes ready again after a back-off.
     pub(super) fn failed(&mut self, key: K, now: Instant) {
         // Half of it is random, because several agents process the same objects.
-        let pause = self.failures.entry(key.clone()).or_insert(RETRY_BACKOFF).fail_with_half_jitter();
-        self.again.remove(&key);
-        self.running.remove(&key);
-        let due = now + pause;
-        self.states.insert(key.clone(), State::Later(due));
-        self.later.insert((due, key));
+        let mut backoff = self.failures.remove(&key).unwrap_or(RETRY_BACKOFF);
+        self.later(key.clone(), now + backoff.fail_with_half_jitter());
+        self.failures.insert(key, backoff);
     }
 }
 

@@ -1,17 +1,22 @@
-//! The quota of mirrors of a virtual cluster on the host.
+//! The quota of namespaces and of mirrors of a virtual cluster on the host.
+//!
+//! For each namespace, the host and its controllers store further objects, such as a service account.
 //!
 //! Every namespace has a mirror of every ClusterRoleBinding, so a client that creates a thousand of each would fill the
 //! host's etcd with a million objects, instead of two thousand. So the mirrors are counted, and a namespace or binding
 //! that would exceed the limits is refused, as by a quota.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use rewrite::ClusterName;
 use serde_json::Value;
 
 use super::binding::Binding;
 use super::catalog::SharedCatalog;
 use super::found::Found;
+use crate::config::Shares;
 use crate::namespaces::Namespaces;
 
 /// The maximum number of mirrors of a virtual cluster: a hundred ClusterRoleBindings in a thousand namespaces.
@@ -27,6 +32,7 @@ const MAX_BINDING_BYTES: usize = 8 * 1024 * 1024;
 pub(super) struct Quota {
     namespaces: Arc<Namespaces>,
     catalog: SharedCatalog,
+    shares: ArcSwap<HashMap<ClusterName, Shares>>,
 }
 
 /// A write that adds mirrors.
@@ -41,6 +47,18 @@ pub enum Growth<'a> {
 /// The quota would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
+    /// That of namespaces, in the words of the admission plugin ResourceQuota (`checkRequest` in apiserver's
+    /// `pkg/admission/plugin/resourcequota`).
+    #[error(
+        "exceeded quota: atoll, requested: count/namespaces=1, used: count/namespaces={used}, \
+         limited: count/namespaces={limit}"
+    )]
+    Namespaces {
+        /// The number of namespaces without this one.
+        used: usize,
+        /// `shares.namespaces` in the configuration.
+        limit: usize,
+    },
     /// That of mirrors.
     #[error(
         "exceeded quota: every namespace has a copy of every ClusterRoleBinding, and a virtual cluster is limited to \
@@ -64,12 +82,21 @@ pub enum NoRoom {
 
 impl Quota {
     pub(super) fn new(namespaces: Arc<Namespaces>, catalog: SharedCatalog) -> Self {
-        Self { namespaces, catalog }
+        Self { namespaces, catalog, shares: ArcSwap::default() }
+    }
+
+    /// From now on, these limits apply.
+    pub(super) fn limit(&self, shares: HashMap<ClusterName, Shares>) {
+        self.shares.store(Arc::new(shares));
     }
 
     /// Whether the quota of this virtual cluster has room for the write. The known state may be slightly out of date.
     pub(super) fn has_room(&self, cluster: &ClusterName, growth: Growth<'_>) -> Result<(), NoRoom> {
-        let namespaces = self.namespaces.members(cluster).len();
+        let namespaces = self.namespaces.index().count(cluster);
+        let limit = self.shares.load().get(cluster).map_or_else(|| Shares::default().namespaces, |it| it.namespaces);
+        if matches!(growth, Growth::Namespace) && namespaces >= limit {
+            return Err(NoRoom::Namespaces { used: namespaces, limit });
+        }
         let (namespaces, binding) = match growth {
             Growth::Namespace => (namespaces + 1, None),
             Growth::Binding(binding) => (namespaces, Found::of(binding).as_ref().and_then(Binding::of)),
@@ -98,12 +125,15 @@ impl Quota {
 
 #[cfg(test)]
 mod tests {
+    use host_client::api::HostApi;
     use serde_json::json;
 
     use super::super::catalog::Event;
+    use super::super::testing::FakeHost;
     use super::*;
-    #[test]
-    fn copies_are_counted_and_weighed() {
+
+    #[tokio::test]
+    async fn copies_are_counted_and_weighed() {
         let cluster: ClusterName = "ke".parse().unwrap();
         let namespaces = Arc::new(Namespaces::new([cluster.clone()]));
         let catalog = SharedCatalog::new(std::slice::from_ref(&cluster));
@@ -113,6 +143,11 @@ mod tests {
             let labels = json!({"atoll.dev/virtual-cluster": "ke", "atoll.dev/namespace": name});
             let metadata = json!({"name": format!("{name}-ke"), "uid": name, "labels": labels});
             namespaces.learn(&json!({"metadata": metadata})).unwrap();
+        }
+        let following = FakeHost::new().follow::<Value>(crate::namespaces::PATH, "");
+        tokio::select! {
+            () = namespaces.follow(following) => {}
+            () = namespaces.synced() => {}
         }
         let object = |name: &str, subject: usize| {
             let subjects = json!([{"kind": "User", "name": "x".repeat(subject)}]);
@@ -135,6 +170,9 @@ mod tests {
         catalog.lock().tell(&cluster, Event::There(&last));
         assert!(quota.has_room(&cluster, Growth::Binding(&object("another", 8))).is_err());
         assert!(quota.has_room(&cluster, Growth::Namespace).is_err());
+        quota.limit(HashMap::from([(cluster.clone(), Shares { namespaces: 200, ..Shares::default() })]));
+        let no_room = quota.has_room(&cluster, Growth::Namespace).unwrap_err().to_string();
+        assert!(no_room.ends_with("used: count/namespaces=200, limited: count/namespaces=200"), "{no_room}");
         // A write that does not grow a binding is always allowed.
         assert_eq!(quota.has_room(&cluster, Growth::Binding(&object("last", 7))), Ok(()));
 

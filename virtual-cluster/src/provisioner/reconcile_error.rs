@@ -1,7 +1,7 @@
 //! Why a reconciliation failed.
 
 use kube_wire::status::Reason;
-use rewrite::HostNamespace;
+use rewrite::{ClusterName, HostNamespace};
 
 use host_client::api::ApiError;
 
@@ -28,9 +28,23 @@ pub enum ReconcileError {
         /// The label that it would have if it were ours.
         label: String,
     },
+    /// The host has a virtual cluster whose namespaces can have the same names. It may be one of another agent, or one that
+    /// has left the configuration.
+    #[error(
+        "the host has the virtual cluster {other}, and one of both names ends with the other: their namespaces can have the same \
+         names on the host. Choose another name, or remove {other} from the host with `atoll namespaces remove`"
+    )]
+    NameConflict {
+        /// That virtual cluster.
+        other: ClusterName,
+    },
     /// The namespace is being deleted. The agent creates it again afterwards.
     #[error("namespace {0} of the host is being deleted")]
     Ending(HostNamespace),
+    /// The host has not yet deleted an object that belongs to a former root namespace. The agent creates it again
+    /// afterwards.
+    #[error("{0} belongs to a former root namespace and is being deleted")]
+    Former(String),
     /// Others changed the object between each read and write.
     #[error("{0} was changed concurrently at each attempt to write it")]
     Contended(String),

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::catalog::SharedCatalog;
 use super::dirty::DirtyClusters;
 use super::followers::Followers;
 use super::mirrors::Progress;
@@ -30,7 +29,7 @@ pub(super) struct ControlLoop<A> {
     pub(super) api: A,
     pub(super) served: Arc<ServedClusters>,
     pub(super) namespaces: Arc<Namespaces>,
-    pub(super) catalog: SharedCatalog,
+    pub(super) queue: WorkQueue<A>,
     pub(super) dirty: Arc<DirtyClusters>,
     pub(super) reconciler: Arc<Reconciler<A>>,
 }
@@ -47,20 +46,25 @@ struct Leaving {
 impl<A: HostApi> ControlLoop<A> {
     /// Provisions the virtual clusters and reconciles them forever. Dropping the future cancels the current work.
     pub(super) async fn run(self) {
-        let mut namespace_events = self.namespaces.subscribe();
         self.namespaces.synced().await;
+        // What has changed before is in the index, which is read below.
+        let mut namespace_events = self.namespaces.subscribe();
 
         let (events, mut inbox) = mpsc::channel(INBOX);
         let mut followers = Followers::new(self.api, events);
         let mut configured = self.served.subscribe();
-        followers.follow(&configured.borrow_and_update());
+        let mut clusters = Arc::clone(&configured.borrow_and_update());
 
-        let mut queue = WorkQueue::new(self.served, self.namespaces, self.catalog);
+        let mut queue = self.queue;
+        self.reconciler.list().await;
         let mut running = HashMap::<Id, Work>::new();
         let mut working = JoinSet::new();
         let mut leaving = Vec::<Leaving>::new();
         queue.everything();
         loop {
+            if queue.has_listed_roots() {
+                followers.follow_mirrors();
+            }
             for left in leaving.extract_if(.., |leaving| leaving.awaited.is_empty()) {
                 queue.left(left.cluster);
             }
@@ -88,22 +92,24 @@ impl<A: HostApi> ControlLoop<A> {
                         leaving.awaited.remove(&id);
                     }
                     if let Some(work) = running.remove(&id) {
+                        queue.tried(&work);
                         match outcome {
                             Some(Ok(Progress::Done)) => queue.done(work),
                             Some(Ok(Progress::More)) => queue.unfinished(work),
+                            Some(Ok(Progress::Later(pause))) => queue.later(work, Instant::now() + pause),
                             Some(Err(_)) | None => queue.failed(work, Instant::now()),
                         }
                     }
                 }
-                clusters = self.dirty.next() => {
-                    for cluster in &clusters {
-                        queue.namespaces_of(cluster);
-                    }
+                dirty = self.dirty.next() => {
+                    dirty.roots.iter().for_each(|cluster| queue.root_of(cluster));
+                    dirty.mirrors.iter().for_each(|cluster| queue.namespaces_of(cluster));
                 }
                 Ok(()) = configured.changed() => {
-                    let clusters = Arc::clone(&configured.borrow_and_update());
-                    for cluster in followers.follow(&clusters) {
-                        leaving.push(Leaving { cluster, awaited: running.keys().copied().collect() });
+                    let before = std::mem::replace(&mut clusters, Arc::clone(&configured.borrow_and_update()));
+                    for cluster in before.iter().filter(|cluster| !clusters.contains(cluster)) {
+                        let awaited = running.keys().copied().collect();
+                        leaving.push(Leaving { cluster: cluster.clone(), awaited });
                     }
                     queue.everything();
                 }

@@ -30,7 +30,7 @@ pub(crate) struct State {
     /// All objects, by path.
     pub(crate) objects: BTreeMap<String, Value>,
     version: u64,
-    followers: Vec<(String, String, mpsc::UnboundedSender<Change>)>,
+    pub(super) followers: Vec<Follower>,
     /// The number of reviews that are denied before one uses the current objects.
     pub(crate) reviews_behind: u32,
     pub(crate) reviews: u32,
@@ -44,8 +44,20 @@ pub(crate) struct State {
     pub(crate) deaf: Option<String>,
     /// Whether a ResourceQuota for RoleBindings is used up.
     pub(crate) quota_is_full: bool,
+    /// Whether the agent may not create FlowSchemas and PriorityLevelConfigurations.
+    pub(crate) flows_are_forbidden: bool,
+    /// The requests, as method and path. Watches are not among them.
+    pub(crate) requests: Vec<String>,
     /// The number of updates before which another client changes the object.
     pub(crate) meddling: u32,
+}
+
+/// A watch.
+pub(super) struct Follower {
+    pub(super) path: String,
+    labels: String,
+    is_in: fn(&str) -> bool,
+    sender: mpsc::UnboundedSender<Change>,
 }
 
 pub(crate) struct FakeFollowing(mpsc::UnboundedReceiver<Change>);
@@ -114,6 +126,10 @@ impl FakeHost {
         self.changes.send_replace(());
     }
 
+    fn note(&self, method: &str, path: &str) {
+        self.lock().requests.push(format!("{method} {path}"));
+    }
+
     fn call<T>(&self, call: impl FnOnce(&mut State) -> Result<T, ApiError>) -> Result<T, ApiError> {
         let mut state = self.lock();
         let result = if state.failing > 0 {
@@ -132,6 +148,7 @@ impl HostApi for FakeHost {
     type Following<T: Object> = FakeFollowing;
 
     async fn get(&self, path: &str) -> Result<Value, ApiError> {
+        self.note("GET", path);
         self.call(|state| state.objects.get(path).cloned().ok_or_else(not_found))
     }
 
@@ -141,10 +158,14 @@ impl HostApi for FakeHost {
 
     /// Pages have two objects, so that lists have several pages.
     async fn page<T: Object>(&self, path: &str, selection: &Selection, from: &Position) -> Result<Page<T>, ApiError> {
+        self.note("LIST", path);
         self.call(|state| {
             let after = from.token();
             let listed = state.objects.iter().filter(|(at, object)| {
-                is_in(at, path) && has_label(object, &selection.labels) && after.is_none_or(|after| at.as_str() > after)
+                is_in(at, path)
+                    && has_label(object, &selection.labels)
+                    && has_field(object, &selection.fields)
+                    && after.is_none_or(|after| at.as_str() > after)
             });
             let mut listed = listed.peekable();
             let page: Vec<_> = listed.by_ref().take(2).collect();
@@ -155,6 +176,7 @@ impl HostApi for FakeHost {
     }
 
     async fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
+        self.note("POST", path);
         self.call(|state| {
             if path == paths::REVIEWS {
                 return Ok(state.review(object));
@@ -169,6 +191,9 @@ impl HostApi for FakeHost {
             state.check_namespace(path)?;
             // Admission comes first (`Create` in apiserver's `registry/generic/registry/store.go`).
             if state.quota_is_full && path.ends_with("/rolebindings") {
+                return Err(refused(403, Reason::Forbidden));
+            }
+            if state.flows_are_forbidden && path.contains("flowcontrol") {
                 return Err(refused(403, Reason::Forbidden));
             }
             if state.objects.contains_key(&at) {
@@ -186,6 +211,7 @@ impl HostApi for FakeHost {
 
     async fn update(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let path = path.split_once('?').map_or(path, |(path, _)| path);
+        self.note("PUT", path);
         self.call(|state| {
             if state.meddling > 0 {
                 state.meddling -= 1;
@@ -219,6 +245,7 @@ impl HostApi for FakeHost {
 
     async fn apply(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let (path, _query) = path.split_once('?').expect("a field manager");
+        self.note("PATCH", path);
         self.call(|state| {
             // The API server's fields stay, so that a repeated apply changes nothing.
             let mut stored = state.objects.get(path).cloned().unwrap_or_default();
@@ -236,19 +263,25 @@ impl HostApi for FakeHost {
     }
 
     async fn delete<T: Object>(&self, path: &str, _options: &Value) -> Result<T, ApiError> {
+        self.note("DELETE", path);
         self.call(|state| state.delete(path).map(|object| parsed(&object)).ok_or_else(not_found))
     }
 
     fn follow<T: Object>(&self, path: &str, labels: &str) -> FakeFollowing {
+        self.follow_in::<T>(path, labels, |_| true)
+    }
+
+    fn follow_in<T: Object>(&self, path: &str, labels: &str, is_in: fn(&str) -> bool) -> FakeFollowing {
         let (sender, receiver) = mpsc::unbounded_channel();
+        let follower = Follower { path: path.to_owned(), labels: labels.to_owned(), is_in, sender };
         let mut state = self.lock();
-        for (at, object) in &state.objects {
-            if is_in(at, path) && has_label(object, labels) {
-                sender.send(Change::Applied(object.clone())).unwrap();
+        for (_, object) in state.objects.iter().filter(|(at, _)| follower.is_about(at)) {
+            if has_label(object, labels) {
+                follower.sender.send(Change::Applied(object.clone())).unwrap();
             }
         }
-        sender.send(Change::Synced).unwrap();
-        state.followers.push((path.to_owned(), labels.to_owned(), sender));
+        follower.sender.send(Change::Synced).unwrap();
+        state.followers.push(follower);
         FakeFollowing(receiver)
     }
 }
@@ -264,6 +297,15 @@ impl<T: Object> Following<T> for FakeFollowing {
     }
 }
 
+// === impl Follower ===
+
+impl Follower {
+    fn is_about(&self, path: &str) -> bool {
+        let namespace = path.split_once("/namespaces/").and_then(|(_, rest)| rest.split('/').next());
+        is_in(path, &self.path) && (self.is_in)(namespace.unwrap_or_default())
+    }
+}
+
 // === impl State ===
 
 impl State {
@@ -274,13 +316,11 @@ impl State {
         object["metadata"]["uid"] = uid;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         self.objects.insert(path.to_owned(), object.clone());
-        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_delivered(path)) {
-            if is_in(path, collection) {
-                if has_label(&object, labels) {
-                    let _ = sender.send(Change::Applied(object.clone()));
-                } else if before.as_ref().is_some_and(|before| has_label(before, labels)) {
-                    let _ = sender.send(Change::Deleted(object.clone()));
-                }
+        for Follower { labels, sender, .. } in self.followers_of(path) {
+            if has_label(&object, labels) {
+                let _ = sender.send(Change::Applied(object.clone()));
+            } else if before.as_ref().is_some_and(|before| has_label(before, labels)) {
+                let _ = sender.send(Change::Deleted(object.clone()));
             }
         }
     }
@@ -309,16 +349,15 @@ impl State {
         Some(object)
     }
 
-    fn is_delivered(&self, path: &str) -> bool {
-        !self.deaf.as_ref().is_some_and(|namespace| path.contains(&format!("/namespaces/{namespace}/")))
+    fn followers_of(&self, path: &str) -> impl Iterator<Item = &Follower> {
+        let is_deaf = self.deaf.as_ref().is_some_and(|namespace| path.contains(&format!("/namespaces/{namespace}/")));
+        self.followers.iter().filter(move |follower| !is_deaf && follower.is_about(path))
     }
 
     fn tell(&self, path: &str, change: &Change) {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return };
-        for (collection, labels, sender) in self.followers.iter().filter(|_| self.is_delivered(path)) {
-            if is_in(path, collection) && has_label(object, labels) {
-                let _ = sender.send(change.clone());
-            }
+        for follower in self.followers_of(path).filter(|follower| has_label(object, &follower.labels)) {
+            let _ = follower.sender.send(change.clone());
         }
     }
 
@@ -431,8 +470,9 @@ fn paths_under(state: &State, namespace: &str) -> Vec<String> {
 }
 
 fn is_in(path: &str, collection: &str) -> bool {
-    if collection == paths::ALL_BINDINGS {
-        return path.contains("/rolebindings/");
+    if [paths::ALL_BINDINGS, paths::ALL_ROLES].contains(&collection) {
+        let (_, resource) = collection.rsplit_once('/').expect("a path");
+        return path.contains(&format!("/{resource}/"));
     }
     path.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).is_some_and(|name| !name.contains('/'))
 }
@@ -451,6 +491,11 @@ fn has_label(object: &Value, label: &str) -> bool {
             Some((key, value)) => labels[key] == value,
             None => !labels[label].is_null(),
         }
+}
+
+/// Nothing, or `metadata.name=NAME`.
+fn has_field(object: &Value, field: &str) -> bool {
+    field.split_once('=').is_none_or(|(_, name)| object["metadata"]["name"] == name)
 }
 
 fn has_finalizers(object: &Value) -> bool {

@@ -5,6 +5,8 @@ mod former;
 mod leaving;
 mod mirrors;
 mod post_create;
+mod roots;
+mod starting;
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use super::*;
 use crate::namespaces;
 
 /// Longer than any back-off.
-const TEST_TIMEOUT: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(1200);
 
 fn vc() -> ClusterName {
     ClusterName::new("vc").unwrap()
@@ -104,6 +106,24 @@ async fn a_namespace_of_another_owner_is_not_adopted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cluster_with_the_end_of_another_name_is_not_created() {
+    let host = FakeHost::new();
+    let root = json!({"metadata": {"name": "atoll-root-a-vc", "uid": "r", "labels": {ROOT_LABEL: "a-vc"}}});
+    host.put(&at("atoll-root-a-vc"), root);
+    let provisioner = agent(&host);
+    with(&provisioner, async {
+        provisioner.shared.states.wait_for(|all| matches!(all[&vc()], ProvisionState::Failed(_))).await;
+        let Some(ProvisionState::Failed(reason)) = provisioner.provision_state(&vc()) else { panic!("it has failed") };
+        assert!(reason.contains("the host has the virtual cluster a-vc"), "{reason}");
+        assert!(!host.lock().objects.contains_key(&at("atoll-root-vc")));
+        host.remove(&at("atoll-root-a-vc"));
+        host.empty("atoll-root-a-vc", &[]);
+        provisioner.provisioned().await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_host_is_tried_again() {
     let host = FakeHost::new();
     host.lock().failing = 8;
@@ -165,9 +185,10 @@ async fn end(host: &FakeHost, namespace: &str) {
     }
 }
 
+/// As the endpoint writes it.
 fn cluster_role_binding(name: &str) -> Value {
     json!({
-        "metadata": {"name": name, "namespace": "atoll-root-vc"},
+        "metadata": {"name": name, "namespace": "atoll-root-vc", "labels": {"atoll.dev/virtual-cluster": "vc"}},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "vc:vc:jane"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
     })

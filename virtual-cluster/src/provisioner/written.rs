@@ -6,19 +6,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use host_client::api::{ApiError, HostApi, Selection};
+use host_client::api::{ApiError, HostApi};
 use rewrite::{ClusterName, HostNamespace};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use super::binding::Binding;
 use super::catalog::{MAX_CONCURRENT, SharedCatalog};
 use super::dirty::DirtyClusters;
 use super::found::Found;
 use super::mirrors::{Mirrors, Progress};
 use super::paths;
 use super::reconcile_error::ReconcileError;
+use super::roots::{bindings, labelled_binding};
 use crate::namespaces::{Member, Namespaces};
 
 /// The time to write mirrors. After it, the client gets the response anyway.
@@ -64,51 +64,44 @@ impl<A: HostApi> WrittenBindings<A> {
             answer = self.api.read(&path).await;
         }
         let change = match answer {
-            Ok(found) => {
-                Binding::of(&found).map(|found| self.catalog.lock().read(cluster, &found));
-                Change::One(name.to_owned())
-            }
+            Ok(found) => match labelled_binding(&self.api, cluster, found).await {
+                Ok(binding) => {
+                    binding.map(|binding| self.catalog.lock().read(cluster, &binding));
+                    Change::One(name.to_owned())
+                }
+                Err(error) => return self.postpone(cluster, &error),
+            },
             Err(error) if error.is_not_found() => {
                 self.catalog.lock().missing(cluster, name, &known);
                 Change::Gone(name.to_owned())
             }
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                return warn!(error, %cluster, "the mirrors of a binding are updated later, by its watch");
-            }
+            Err(error) => return self.postpone(cluster, &error.into()),
         };
         self.everywhere(cluster, &change).await;
+    }
+
+    /// The control loop does the work. The watch may not show the change: the binding may have no label.
+    fn postpone(&self, cluster: &ClusterName, error: &ReconcileError) {
+        let error: &dyn std::error::Error = error;
+        warn!(error, %cluster, "the mirrors of bindings are updated later");
+        self.dirty.mark_all(cluster);
     }
 
     /// Lists ClusterRoleBindings and waits until they are mirrored. Call it after a request that wrote or deleted ones
     /// whose names only the host knows.
     pub(super) async fn all(&self, cluster: &ClusterName) {
-        let root = HostNamespace::root(cluster);
         let known = self.catalog.lock().versions(cluster);
         let Some(places) = self.catalog.lock().places(cluster) else { return };
         let listing = async {
             // Only one list of this cluster is in memory at a time.
             let _places = places.acquire_many(MAX_CONCURRENT).await;
-            self.bindings(&root).await
+            bindings(&self.api, cluster).await
         };
-        match timeout(WRITE_TIMEOUT, listing).await.unwrap_or(Err(ApiError::TimedOut)) {
-            Ok(bindings) => self.catalog.lock().listed(cluster, &bindings, &known),
-            Err(error) => {
-                warn!(error = &error as &dyn std::error::Error, %cluster, "bindings are mirrored later by their watch");
-                return;
-            }
+        match timeout(WRITE_TIMEOUT, listing).await.unwrap_or(Err(ApiError::TimedOut.into())) {
+            Ok(bindings) => _ = self.catalog.lock().listed(cluster, &bindings, &known),
+            Err(error) => return self.postpone(cluster, &error),
         }
         self.everywhere(cluster, &Change::All).await;
-    }
-
-    async fn bindings(&self, root: &HostNamespace) -> Result<Vec<Binding>, ApiError> {
-        let (path, everything) = (paths::bindings(root), Selection::default());
-        let mut pages = self.api.pages(&path, &everything);
-        let mut bindings = Vec::new();
-        while let Some(page) = pages.next::<Found>().await? {
-            bindings.extend(page.iter().filter_map(Binding::of));
-        }
-        Ok(bindings)
     }
 
     async fn everywhere(&self, cluster: &ClusterName, change: &Change) {

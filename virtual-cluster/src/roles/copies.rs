@@ -33,8 +33,11 @@ pub(super) async fn create(api: &impl HostApi, missing: &[Value]) -> Result<(), 
 /// The copies to create for this cluster.
 pub(super) fn missing(all: &AllRoles, cluster: &ClusterName) -> Vec<Value> {
     let has = |name: &String| all.own.get(cluster).is_some_and(|own| own.roles.contains_key(name));
-    let missing = all.copied.iter().filter(|(name, _)| !has(name));
-    let copies = missing.map(|(name, role)| {
+    let mut missing: Vec<_> = all.copied.iter().filter(|(name, _)| !has(name)).collect();
+    // A role has the rules of those that it aggregates. So they are created, and their events come, before it is
+    // aggregated, and its rules are complete.
+    missing.sort_by_key(|(_, role)| role.rules.len());
+    let copies = missing.into_iter().map(|(name, role)| {
         let mut labels: Map<_, _> = role.labels.iter().map(|(key, value)| (parked(key), json!(value))).collect();
         labels.insert(CLUSTER_LABEL.to_owned(), json!(cluster.as_str()));
         let mut annotations = json!({AGGREGATION_ANNOTATION: role.aggregation});
@@ -91,5 +94,22 @@ mod tests {
         assert_eq!(missing(&roles.lock(), &"hz".parse().unwrap()).len(), 1);
         roles.take(&Change::Deleted(host));
         assert!(missing(&roles.lock(), &"hz".parse().unwrap()).is_empty());
+    }
+
+    #[test]
+    fn a_copy_is_created_after_those_that_it_aggregates() {
+        let roles = Roles::default();
+        let rule = json!({"clusterRoleSelectors": [{"matchLabels": {"d": "e"}}]});
+        for (name, verbs) in
+            [("admin", &["get", "update", "delete"][..]), ("edit", &["get", "update"]), ("view", &["get"])]
+        {
+            let rules: Vec<_> = verbs.iter().map(|verb| json!({"verbs": [verb]})).collect();
+            let metadata = json!({"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}});
+            let role = json!({"metadata": metadata, "aggregationRule": rule, "rules": rules});
+            roles.take(&Change::Applied(role));
+        }
+        let missing = missing(&roles.lock(), &"ke".parse().unwrap());
+        let names: Vec<_> = missing.iter().map(|copy| copy["metadata"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["vc:ke:view", "vc:ke:edit", "vc:ke:admin"]);
     }
 }

@@ -68,12 +68,16 @@ impl Default for MaxInFlight {
 impl InFlight {
     /// Counts a request until the reservation is dropped. `None` if the cluster has too many.
     pub fn admit(&self, kind: Kind) -> Option<Reservation> {
-        let share = match kind {
+        self.of(kind).reserve(1)
+    }
+
+    /// The requests of a kind.
+    pub fn of(&self, kind: Kind) -> &Share {
+        match kind {
             Kind::Short => &self.short,
             Kind::LongRunning => &self.long_running,
             Kind::Session => &self.sessions,
-        };
-        share.reserve(1)
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use host_client::{QUEUE_WAIT, REQUEST_TIMEOUT};
 
 /// The number of seats that the responses of one virtual cluster may occupy. By default, an API server has 600 seats:
 /// 49 for all users that no FlowSchema selects, and 245 for all service accounts.
-const SEATS: usize = 30;
+pub const SEATS: usize = 30;
 
 /// The interval at which the agent checks whether the client reads a response that occupies seats. If the client has
 /// read nothing since the last check, the response ends.
@@ -84,6 +84,11 @@ impl Seats {
     pub async fn take(&self, load: Load) -> Option<Occupied> {
         let permit = timeout(QUEUE_WAIT, Arc::clone(&self.free).acquire_many_owned(load.seats())).await.ok()?.ok()?;
         Some(Occupied { _permit: permit, load, polled: AtomicUsize::new(0), is_waiting: AtomicBool::new(false) })
+    }
+
+    /// The number of seats that are occupied, of [`SEATS`].
+    pub fn occupied(&self) -> usize {
+        SEATS.saturating_sub(self.free.available_permits())
     }
 }
 
@@ -231,10 +236,10 @@ mod tests {
         source.send(Bytes::from("some")).unwrap();
         assert!(read(&mut list).await);
         listen(&mut list, REQUEST_TIMEOUT).await;
-        assert!(seats.free.available_permits() < SEATS);
+        assert_eq!(seats.occupied(), 10);
         drop(source);
         assert!(!read(&mut list).await);
-        assert_eq!(seats.free.available_permits(), SEATS);
+        assert_eq!(seats.occupied(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use super::tree::Tree;
 
 const CODE_MAP: &str = "ARCHITECTURE.md";
 /// Lines of the code map: more than this is not a map.
-const LONGEST_MAP: usize = 330;
+const LONGEST_MAP: usize = 350;
 
 const EXPECTED: &[(&str, &str)] = &[
     ("LICENSE", "put the text of the Apache License 2.0 there"),
@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn the_map_names_every_crate() {
         assert!(lines(&[("ARCHITECTURE.md", "proxy-server")])[0].contains("`proxy-server` is not on the map"));
-        assert!(lines(&[("ARCHITECTURE.md", &"`proxy-server`\n".repeat(331))])[0].contains(":331: 331 lines"));
+        let long = "`proxy-server`\n".repeat(LONGEST_MAP + 1);
+        assert!(lines(&[("ARCHITECTURE.md", &long)])[0].contains(&format!("{} lines", LONGEST_MAP + 1)));
     }
 
     #[test]

@@ -22,12 +22,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
     ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
+    ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
     ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
     (
         "proxy-agent",
         &[
             "caller",
+            "feeds",
             "host-client",
             "kube-wire",
             "ops",

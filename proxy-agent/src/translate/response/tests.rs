@@ -94,6 +94,7 @@ fn cluster(namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster> {
         pod_security: config::PodSecurity::default(),
         host_tokens: None,
         external_ips: Vec::new(),
+        shares: config::Shares::default(),
     };
     let clusters = VirtualClusters::new([&config], namespaces, Reserved::default()).unwrap();
     clusters.get(&config.name).unwrap()

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::vocabulary::{anywhere, everywhere, in_namespaces, through};
 use crate::admission_policies::policy::{cluster_rule, literal, rule, validation, variable};
+use crate::namespaces::FULL;
 use crate::namespaces::annotations::{self, KEYS};
 use crate::provisioner::ROOT_LABEL;
 
@@ -62,7 +63,7 @@ pub(super) fn members() -> Value {
 /// An annotation of the Namespace lists the protected keys, because agents of one host may have different
 /// configurations. The policy contains the keys that are always protected.
 fn kept(field: &str) -> String {
-    let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL];
+    let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL, FULL];
     let protected = ours.iter().chain(&KEYS).chain(&PROTECTED).map(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => format!("key.startsWith({})", literal(prefix)),
         None => format!("key == {}", literal(pattern)),

@@ -21,8 +21,10 @@ fn record(version: u64, uid: &str) -> Record {
         uid: uid.into(),
         phase: Phase::Active,
         claim,
+        root_of: None,
         posture: Posture::default(),
         annotations: Annotations::default(),
+        full: None,
     }
 }
 
@@ -70,6 +72,7 @@ fn a_namespace_of_another_owner_is_recognised() {
     assert_eq!(ledger.index().owner(b"edge-other"), Some(&Owner::Host));
     // Until it is one of ours.
     assert_eq!(ledger.serve([cluster(), other.clone()]), [theirs]);
+    assert_eq!(ledger.serve([cluster(), other.clone()]), [], "nothing changes");
     assert!(matches!(ledger.index().owner(b"edge-other"), Some(Owner::Virtual { cluster, .. }) if *cluster == other));
 }
 
@@ -195,4 +198,41 @@ proptest! {
         let known = ledger.member(&host()).map(|member| member.uid.to_string());
         prop_assert_eq!(known, exists.then(|| incarnation.to_string()));
     }
+}
+
+#[test]
+fn root_namespaces_change_with_their_clusters() {
+    let mut ledger = complete();
+    let root = |cluster: &ClusterName| HostNamespace::root(cluster);
+    let other = ClusterName::new("other").unwrap();
+    for cluster in [&cluster(), &other] {
+        ledger.learn(&root(cluster), Record { claim: None, ..record(1, "u") }, Source::Watch);
+    }
+    assert_eq!(ledger.cluster_of_root(root(&cluster()).as_str()), Some(cluster()));
+    assert_eq!(ledger.cluster_of_root(root(&other).as_str()), None);
+    assert_eq!(ledger.serve([cluster(), other.clone()]), [root(&other)]);
+    assert_eq!(ledger.cluster_of_root(root(&other).as_str()), Some(other));
+    assert_eq!(ledger.serve([]).len(), 2);
+}
+
+/// Namespace `edge` of `ke-vc` and namespace `edge-ke` of `vc` have the same host name.
+#[test]
+fn clusters_with_one_name_at_the_end_of_the_other_conflict() {
+    let named = |name: &str| ClusterName::new(name).unwrap();
+    let mut ledger = complete();
+    let root = |ledger: &mut Ledger, name: &str| {
+        let root_of = Some(named(name));
+        let record = Record { claim: None, root_of, ..record(1, "u") };
+        ledger.learn(&HostNamespace::root(&named(name)), record, Source::Watch);
+    };
+    root(&mut ledger, "ke-vc");
+    root(&mut ledger, "other");
+    for (cluster, other) in
+        [("vc", Some("ke-vc")), ("x-ke-vc", Some("ke-vc")), ("ke-vc", None), ("e-vc", None), ("vcx", None)]
+    {
+        assert_eq!(ledger.name_conflict(&named(cluster)), other.map(named), "{cluster}");
+    }
+    // Both exist already, from a time before this check.
+    root(&mut ledger, "vc");
+    assert_eq!(ledger.name_conflict(&named("vc")), None);
 }

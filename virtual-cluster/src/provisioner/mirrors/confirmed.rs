@@ -7,6 +7,7 @@ use crate::provisioner::binding::{Binding, Wanted};
 use crate::provisioner::names::{CLUSTER_ADMIN, MIRROR_PREFIX};
 use crate::provisioner::paths;
 use crate::provisioner::reconcile_error::ReconcileError;
+use crate::provisioner::roots::labelled_binding;
 
 /// The wanted mirror of this name; `None` if there is to be none. The catalog may be out of date, and another agent may
 /// already have applied a later change. Undoing that could restore a revoked right.
@@ -21,7 +22,7 @@ pub(super) async fn confirmed(
     }
     let Some(path) = paths::binding(&HostNamespace::root(cluster), name) else { return Ok(None) };
     match api.read(&path).await {
-        Ok(binding) => Ok(Binding::of(&binding).map(|binding| binding.mirror())),
+        Ok(found) => Ok(labelled_binding(api, cluster, found).await?.map(|binding| binding.mirror())),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -7,13 +7,15 @@ use tokio::time::Instant;
 /// After this time, the work on a namespace pauses for others.
 const AT_A_TIME: Duration = Duration::from_secs(2);
 
-/// How far the work on a namespace has come.
+/// How far the work on a namespace, or other work, has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::provisioner) enum Progress {
     /// All its bindings are as wanted.
     Done,
     /// Its time is over, and there is more to do.
     More,
+    /// The host refuses. It makes no sense to try again before this time has passed.
+    Later(Duration),
 }
 
 /// The work on one namespace.

@@ -44,6 +44,7 @@ async fn namespaces_are_kept_and_bindings_are_moved() {
         let moved = &state.objects[&binding_at(now.as_str(), "viewers")];
         assert_eq!(moved["metadata"]["annotations"]["someone"], "else's");
         assert_eq!(moved["metadata"]["namespace"], now.as_str());
+        assert_eq!(moved["metadata"]["labels"]["atoll.dev/virtual-cluster"], long().as_str());
         assert!(is_deleted(&state.objects[&at(former.as_str())]));
         let administrators = &state.objects[&binding_at(now.as_str(), "cluster-admin")];
         assert_eq!(administrators["metadata"]["labels"]["atoll.dev/protected"], "true");

@@ -1,0 +1,104 @@
+//! The limits for what a virtual cluster stores.
+
+use std::collections::BTreeMap;
+
+use rewrite::ClusterName;
+use rewrite::name::CLUSTER_LABEL;
+use serde_json::{Value, json};
+
+use super::vocabulary::{everywhere, in_members};
+use crate::admission_policies::policy::{literal, rule, validation_saying, variable};
+use crate::namespaces::Full;
+use crate::provisioner::MIRROR_LABEL;
+
+/// Groups whose objects are not stored.
+const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+/// Refuses creations in virtual clusters that have reached a limit, also by controllers: like a ResourceQuota, but for a
+/// whole virtual cluster, and without a write for each creation. Other virtual clusters are not selected, so their
+/// requests cost only a comparison of a label.
+///
+/// If the limit is that for bytes, the policy also refuses updates, because an object can grow. It does not know how
+/// large an object is. Host-wide identities only write statuses, and without updates, finalizers could not be removed.
+///
+/// Copies of ClusterRoleBindings have limits of their own. Only the agent can write their label.
+pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
+    let is_storage_full = full.values().any(|full| full.limits().any(|(name, _)| name == Full::STORAGE));
+    let mut rules = vec![rule("*", &["*"], &["CREATE"])];
+    if is_storage_full {
+        rules.push(rule("*", &["*", "*/status"], &["UPDATE"]));
+    }
+    let mut constraints = in_members(&rules);
+    // No label has the value of an empty list, which the host would refuse.
+    let clusters = if full.is_empty() { vec![""] } else { full.keys().map(ClusterName::as_str).collect() };
+    constraints["namespaceSelector"] =
+        json!({"matchExpressions": [{"key": CLUSTER_LABEL, "operator": "In", "values": clusters}]});
+    constraints["excludeResourceRules"] = REVIEWS.iter().map(|group| rule(group, &["*/*"], &["*"])).collect();
+    let limits = format!("{}[namespaceObject.metadata.labels[{}]]", map_of(full), literal(CLUSTER_LABEL));
+    // The host serves Events in two groups.
+    let name = "request.resource.group in ['', 'events.k8s.io'] ? request.resource.resource \
+        : request.resource.resource + '.' + request.resource.group";
+    let is_mirror = format!(
+        "request.resource.resource == 'rolebindings' && object.metadata.?labels[?{}].hasValue()",
+        literal(MIRROR_LABEL)
+    );
+    let storage = literal(Full::STORAGE);
+    json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": constraints,
+        "variables": [
+            variable("limits", &limits), variable("name", name), variable("mirror", &is_mirror), everywhere(),
+        ],
+        "validations": [
+            validation_saying(
+                "request.operation != 'CREATE' || !(variables.name in variables.limits) || variables.mirror",
+                "'exceeded quota: atoll, requested: count/' + variables.name + '=1, limited: count/' + variables.name \
+                 + '=' + variables.limits[variables.name]",
+                "exceeded quota: atoll",
+            ),
+            validation_saying(
+                &format!(
+                    "!({storage} in variables.limits) || variables.mirror || request.operation == 'UPDATE' \
+                     && (has(oldObject.metadata.deletionTimestamp) || variables.everywhere)"
+                ),
+                &format!("'exceeded quota: atoll, limited: storage=' + variables.limits[{storage}]"),
+                "exceeded quota: atoll",
+            ),
+        ],
+    })
+}
+
+/// The limits of each virtual cluster, as a map in CEL.
+fn map_of(full: &BTreeMap<ClusterName, Full>) -> String {
+    let entry = |(name, limit): (&str, u64)| format!("{}: '{limit}'", literal(name));
+    let map = |full: &Full| full.limits().map(entry).collect::<Vec<_>>().join(", ");
+    let maps = full.iter().map(|(cluster, full)| format!("{}: {{{}}}", literal(cluster.as_str()), map(full)));
+    let maps = maps.collect::<Vec<_>>().join(", ");
+    // An empty map has no type.
+    if maps.is_empty() { "{'': {'': ''}}".to_owned() } else { format!("{{{maps}}}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_full_clusters_are_selected() {
+        let select =
+            |spec: &Value| spec["matchConstraints"]["namespaceSelector"]["matchExpressions"][0]["values"].clone();
+        let rules = |spec: &Value| spec["matchConstraints"]["resourceRules"].as_array().unwrap().len();
+        let none = kept(&BTreeMap::new());
+        assert_eq!((select(&none), rules(&none)), (json!([""]), 1));
+
+        let cluster = |name: &str| ClusterName::new(name).unwrap();
+        let secrets: Full = [("secrets".into(), 5)].into_iter().collect();
+        let one = kept(&BTreeMap::from([(cluster("a"), secrets.clone())]));
+        assert_eq!((select(&one), rules(&one)), (json!(["a"]), 1));
+        let storage: Full = [(Full::STORAGE.into(), 7), ("things.example.com".into(), 1)].into_iter().collect();
+        let two = kept(&BTreeMap::from([(cluster("a"), secrets), (cluster("b"), storage)]));
+        assert_eq!((select(&two), rules(&two)), (json!(["a", "b"]), 2));
+        let limits = two["variables"][0]["expression"].as_str().unwrap();
+        let map = r#"{"a": {"secrets": '5'}, "b": {"storage": '7', "things.example.com": '1'}}["#;
+        assert!(limits.starts_with(map), "{limits}");
+    }
+}

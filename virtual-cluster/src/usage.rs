@@ -1,0 +1,26 @@
+//! What each virtual cluster stores on the host, and its limits: the number of objects of each resource, and bytes.
+//!
+//! The agent lists and watches each namespaced resource of the host once, for all virtual clusters, and counts. So it
+//! counts what exists, regardless of who has written it: clients, tokens that are used directly at the host, or
+//! controllers. It keeps no objects: for each one, it keeps a digest of its name, and its size.
+//!
+//! A ResourceQuota would cost the host a second write for each creation. It cannot count bytes, and it limits one
+//! namespace, not a virtual cluster.
+//!
+//! Reading order: [`Usage`], [`NoRoom`], [`Resource`] (what is counted), `accounts` (the sums), `meter` (one resource),
+//! [`keep`] (all resources), [`declare`] (for the admission policies).
+
+mod accounts;
+mod declare;
+mod follow;
+mod meter;
+mod no_room;
+mod resource;
+mod stored;
+
+pub use accounts::Held;
+pub use declare::declare;
+pub use follow::keep;
+pub use no_room::NoRoom;
+pub use resource::Resource;
+pub use stored::Usage;

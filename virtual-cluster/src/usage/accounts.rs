@@ -1,0 +1,209 @@
+//! How many objects each namespace holds, and the sums of each virtual cluster.
+//!
+//! The sums of a namespace do not depend on its owner, which comes from another watch and can change. If it changes, the
+//! sums move.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem;
+use std::ops::{AddAssign, SubAssign};
+use std::sync::Arc;
+
+use rewrite::ClusterName;
+
+/// A number of objects, and their size in bytes of JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The number.
+    pub objects: u64,
+    /// The size.
+    pub bytes: u64,
+}
+
+/// The sums.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    spaces: HashMap<Box<str>, Space>,
+    clusters: HashMap<ClusterName, Account>,
+    none: Account,
+    /// The resources whose first list is not complete; `None` if the resources are not known.
+    unlisted: Option<BTreeSet<Arc<str>>>,
+}
+
+/// What a virtual cluster holds.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) total: Held,
+    by_resource: BTreeMap<Arc<str>, Held>,
+}
+
+/// What a namespace holds.
+#[derive(Debug)]
+struct Space {
+    owner: Option<ClusterName>,
+    by_resource: BTreeMap<Arc<str>, Held>,
+}
+
+// === impl Accounts ===
+
+impl Accounts {
+    /// What a virtual cluster holds.
+    pub(super) fn of(&self, cluster: &ClusterName) -> &Account {
+        self.clusters.get(cluster).unwrap_or(&self.none)
+    }
+
+    /// A namespace now holds `after` instead of `before` of the objects of a resource. `owner` says to whom a namespace
+    /// belongs that has held nothing.
+    pub(super) fn change(
+        &mut self,
+        namespace: &str,
+        resource: &Arc<str>,
+        [before, after]: [Held; 2],
+        owner: impl FnOnce(&str) -> Option<ClusterName>,
+    ) {
+        if before == after {
+            return;
+        }
+        if !self.spaces.contains_key(namespace) {
+            let space = Space { owner: owner(namespace), by_resource: BTreeMap::new() };
+            self.spaces.insert(namespace.into(), space);
+        }
+        let Some(space) = self.spaces.get_mut(namespace) else { return };
+        exchange(&mut space.by_resource, resource, [before, after]);
+        let cluster = space.owner.clone();
+        if space.by_resource.is_empty() {
+            self.spaces.remove(namespace);
+        }
+        if let Some(cluster) = cluster {
+            self.charge(&cluster, resource, [before, after]);
+        }
+    }
+
+    /// All objects of a resource are these now.
+    pub(super) fn replace(
+        &mut self,
+        resource: &Arc<str>,
+        mut by_namespace: HashMap<Box<str>, Held>,
+        owner: impl Fn(&str) -> Option<ClusterName>,
+    ) {
+        let held = self.spaces.iter().filter_map(|(name, space)| Some((name, *space.by_resource.get(resource)?)));
+        let before: Vec<_> = held.map(|(name, held)| (name.clone(), held)).collect();
+        for (namespace, before) in before {
+            let after = by_namespace.remove(&namespace).unwrap_or_default();
+            self.change(&namespace, resource, [before, after], &owner);
+        }
+        for (namespace, after) in by_namespace {
+            self.change(&namespace, resource, [Held::default(), after], &owner);
+        }
+    }
+
+    /// Forgets all objects of the resources that `is_served` does not accept.
+    pub(super) fn retain(&mut self, is_served: impl Fn(&Arc<str>) -> bool) {
+        let all = self.spaces.values().flat_map(|space| space.by_resource.keys());
+        let gone: BTreeSet<_> = all.filter(|resource| !is_served(resource)).cloned().collect();
+        for resource in gone {
+            self.replace(&resource, HashMap::new(), |_| None);
+        }
+        if let Some(unlisted) = &mut self.unlisted {
+            unlisted.retain(is_served);
+        }
+    }
+
+    /// A namespace may belong to another virtual cluster.
+    pub(super) fn moved(&mut self, namespace: &str, owner: impl FnOnce(&str) -> Option<ClusterName>) {
+        let Some(space) = self.spaces.get_mut(namespace) else { return };
+        let owner = owner(namespace);
+        if owner == space.owner {
+            return;
+        }
+        let before = mem::replace(&mut space.owner, owner.clone());
+        for (resource, held) in space.by_resource.clone() {
+            if let Some(before) = &before {
+                self.charge(before, &resource, [held, Held::default()]);
+            }
+            if let Some(owner) = &owner {
+                self.charge(owner, &resource, [Held::default(), held]);
+            }
+        }
+    }
+
+    /// The first list of these resources begins.
+    pub(super) fn begin(&mut self, resources: impl IntoIterator<Item = Arc<str>>) {
+        self.unlisted.get_or_insert_default().extend(resources);
+    }
+
+    /// The first list of a resource has ended.
+    pub(super) fn listed(&mut self, resource: &str) {
+        if let Some(unlisted) = &mut self.unlisted {
+            unlisted.remove(resource);
+        }
+    }
+
+    /// Whether the first list of every resource has ended.
+    pub(super) fn is_complete(&self) -> bool {
+        self.unlisted.as_ref().is_some_and(BTreeSet::is_empty)
+    }
+
+    /// Any namespace may belong to another virtual cluster.
+    pub(super) fn all_moved(&mut self, owner: impl Fn(&str) -> Option<ClusterName>) {
+        let namespaces: Vec<_> = self.spaces.keys().cloned().collect();
+        for namespace in namespaces {
+            self.moved(&namespace, &owner);
+        }
+    }
+
+    fn charge(&mut self, cluster: &ClusterName, resource: &Arc<str>, [before, after]: [Held; 2]) {
+        let account = self.clusters.entry(cluster.clone()).or_default();
+        account.total -= before;
+        account.total += after;
+        exchange(&mut account.by_resource, resource, [before, after]);
+        if account.by_resource.is_empty() {
+            self.clusters.remove(cluster);
+        }
+    }
+}
+
+fn exchange(by_resource: &mut BTreeMap<Arc<str>, Held>, resource: &Arc<str>, [before, after]: [Held; 2]) {
+    let held = by_resource.entry(Arc::clone(resource)).or_default();
+    *held -= before;
+    *held += after;
+    if *held == Held::default() {
+        by_resource.remove(resource);
+    }
+}
+
+// === impl Account ===
+
+impl Account {
+    /// The number of objects of a resource.
+    pub(super) fn objects(&self, resource: &str) -> u64 {
+        self.by_resource.get(resource).map_or(0, |held| held.objects)
+    }
+
+    /// The objects of each resource.
+    pub(super) fn by_resource(&self) -> impl Iterator<Item = (&Arc<str>, Held)> {
+        self.by_resource.iter().map(|(resource, held)| (resource, *held))
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    /// One object of this size.
+    pub(super) fn one(bytes: u64) -> Self {
+        Self { objects: 1, bytes }
+    }
+}
+
+impl AddAssign for Held {
+    fn add_assign(&mut self, other: Self) {
+        self.objects = self.objects.saturating_add(other.objects);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+impl SubAssign for Held {
+    fn sub_assign(&mut self, other: Self) {
+        self.objects = self.objects.saturating_sub(other.objects);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+}

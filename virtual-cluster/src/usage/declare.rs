@@ -1,0 +1,90 @@
+//! Tells the admission policies which virtual clusters have reached a limit.
+//!
+//! The agent writes an annotation of the root Namespace. The agents of the host put what they read there into a policy.
+//! A restart writes nothing, unless something has changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use host_client::api::{ApiError, HostApi};
+use rewrite::{ClusterName, HostNamespace};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tracing::{info, warn};
+
+use super::stored::Usage;
+use crate::namespaces::{Full, PATH};
+
+/// The interval of comparisons.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The time for which a virtual cluster must have been below a limit. Otherwise, one that creates and deletes an object at
+/// its limit would change the policy each time.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// What an agent writes.
+struct Declaration<A> {
+    api: A,
+    usage: Arc<Usage>,
+    /// Since when virtual clusters are below limits that they had reached.
+    below: HashMap<ClusterName, Instant>,
+}
+
+/// Keeps the annotations up to date forever.
+pub async fn declare<A: HostApi>(usage: Arc<Usage>, api: A) {
+    usage.namespaces_known().await;
+    let mut declaration = Declaration { api, usage, below: HashMap::new() };
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        declaration.compare(Instant::now()).await;
+    }
+}
+
+// === impl Declaration ===
+
+impl<A: HostApi> Declaration<A> {
+    async fn compare(&mut self, now: Instant) {
+        let mut declared = self.usage.declared();
+        self.below.retain(|cluster, _| declared.contains_key(cluster));
+        for cluster in self.usage.clusters() {
+            let declared = declared.remove(&cluster).unwrap_or_default();
+            let reached = self.usage.reached(&cluster);
+            if reached == declared {
+                self.below.remove(&cluster);
+                continue;
+            }
+            if reached.is_within(&declared) {
+                let since = *self.below.entry(cluster.clone()).or_insert(now);
+                if now < since + SETTLED || !self.usage.is_complete() {
+                    continue;
+                }
+            }
+            self.write(&cluster, &reached).await;
+        }
+    }
+
+    async fn write(&mut self, cluster: &ClusterName, full: &Full) {
+        match self.try_write(cluster, full).await {
+            Ok(()) if full.is_empty() => info!(%cluster, "the virtual cluster is below its limits for stored objects"),
+            Ok(()) => info!(%cluster, %full, "the virtual cluster has reached limits for stored objects"),
+            // The first start is still creating it.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                warn!(error, %cluster, "cannot declare the limits that a virtual cluster has reached; trying again");
+            }
+        }
+    }
+
+    async fn try_write(&self, cluster: &ClusterName, full: &Full) -> Result<(), ApiError> {
+        let path = format!("{PATH}/{}", HostNamespace::root(cluster));
+        let found = self.api.get(&path).await?;
+        let stored = self.api.update(&path, &full.written_to(found)).await?;
+        self.usage.learn(&stored);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

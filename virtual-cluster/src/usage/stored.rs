@@ -1,0 +1,134 @@
+//! The limits of each virtual cluster, and how much of them it uses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use kube_wire::gvr::GroupResource;
+use rewrite::ClusterName;
+use rewrite::mapping::Owner;
+use serde_json::Value;
+
+use super::accounts::{Accounts, Held};
+use super::no_room::NoRoom;
+use super::resource;
+use crate::config::Shares;
+use crate::namespaces::{Full, NamespaceEvent, Namespaces, Subscription};
+
+/// What each virtual cluster stores on the host, and its limits.
+pub struct Usage {
+    namespaces: Arc<Namespaces>,
+    accounts: Mutex<Accounts>,
+    shares: ArcSwap<HashMap<ClusterName, Shares>>,
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// Nothing is counted until [`keep`](super::keep) runs.
+    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, accounts: Mutex::default(), shares: ArcSwap::default() }
+    }
+
+    /// From now on, these limits apply.
+    pub fn limit(&self, shares: HashMap<ClusterName, Shares>) {
+        self.shares.store(Arc::new(shares));
+    }
+
+    /// What this virtual cluster stores.
+    pub fn held(&self, cluster: &ClusterName) -> Held {
+        self.accounts().of(cluster).total
+    }
+
+    /// Whether this virtual cluster may create an object of this resource, whose JSON has this length. The known state may
+    /// be slightly out of date.
+    pub fn room(&self, cluster: &ClusterName, resource: GroupResource<'_>, bytes: u64) -> Result<(), NoRoom> {
+        let shares = self.shares.load();
+        let Some(shares) = shares.get(cluster) else { return Ok(()) };
+        let resource = resource::name(resource);
+        let accounts = self.accounts();
+        let account = accounts.of(cluster);
+        let (used, limit) = (account.objects(&resource), shares.objects_of(&resource));
+        if used >= limit {
+            return Err(NoRoom::Objects { resource: resource.into(), used, limit });
+        }
+        let (used, limit) = (account.total.bytes, shares.bytes());
+        if used.saturating_add(bytes) > limit {
+            return Err(NoRoom::Bytes { requested: bytes, used, limit });
+        }
+        Ok(())
+    }
+
+    /// The limits that this virtual cluster has reached.
+    pub fn reached(&self, cluster: &ClusterName) -> Full {
+        let shares = self.shares.load();
+        let Some(shares) = shares.get(cluster) else { return Full::default() };
+        let accounts = self.accounts();
+        let account = accounts.of(cluster);
+        let full = account.by_resource().filter_map(|(resource, held)| {
+            let limit = shares.objects_of(resource);
+            (held.objects >= limit).then(|| (Arc::clone(resource), limit))
+        });
+        let storage = (account.total.bytes >= shares.bytes()).then(|| (Full::STORAGE.into(), shares.bytes()));
+        full.chain(storage).collect()
+    }
+
+    /// The limits that virtual clusters have reached, as the host's admission policies know it.
+    pub(super) fn declared(&self) -> BTreeMap<ClusterName, Full> {
+        self.namespaces.full()
+    }
+
+    /// The virtual clusters that have limits.
+    pub(super) fn clusters(&self) -> Vec<ClusterName> {
+        self.shares.load().keys().cloned().collect()
+    }
+
+    /// Whether all resources have been listed.
+    pub(super) fn is_complete(&self) -> bool {
+        self.accounts().is_complete()
+    }
+
+    pub(super) fn subscribe(&self) -> Subscription {
+        self.namespaces.subscribe()
+    }
+
+    pub(super) async fn namespaces_known(&self) {
+        self.namespaces.synced().await;
+    }
+
+    /// A state of a Namespace, from a response of the host.
+    pub(super) fn learn(&self, namespace: &Value) {
+        // The host accepted the name, so this succeeds. If it does not, the watch reports the error.
+        let _ = self.namespaces.learn(namespace);
+    }
+
+    pub(super) fn moved(&self, event: &NamespaceEvent) {
+        let owner = |namespace: &str| self.owner(namespace);
+        match event {
+            NamespaceEvent::Changed(host) => self.accounts().moved(host.as_str(), owner),
+            NamespaceEvent::Everything => self.accounts().all_moved(owner),
+        }
+    }
+
+    /// The virtual cluster to which a namespace of the host belongs now.
+    pub(super) fn owner(&self, namespace: &str) -> Option<ClusterName> {
+        match self.namespaces.index().owner(namespace.as_bytes())? {
+            Owner::Virtual { cluster, .. } => Some(cluster.clone()),
+            Owner::Host => None,
+        }
+    }
+
+    pub(super) fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

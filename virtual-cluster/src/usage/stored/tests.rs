@@ -1,0 +1,189 @@
+use host_client::api::{HostApi as _, Read};
+use rewrite::HostNamespace;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use super::*;
+use crate::namespaces::PATH;
+use crate::provisioner::testing::FakeHost;
+use crate::usage::meter::{Meter, Step};
+
+const CONFIG_MAPS: GroupResource<'_> = GroupResource { group: "", resource: "configmaps" };
+
+fn cluster(name: &str) -> ClusterName {
+    ClusterName::new(name).unwrap()
+}
+
+fn namespace(name: &str, cluster: &str) -> Value {
+    let labels = json!({"atoll.dev/virtual-cluster": cluster, "atoll.dev/namespace": name});
+    json!({"metadata": {"name": format!("{name}-{cluster}"), "uid": name, "resourceVersion": "100", "labels": labels}})
+}
+
+/// Two virtual clusters `a` and `b` with the namespaces `x` and `y` each. All objects are ConfigMaps.
+struct Host {
+    usage: Usage,
+    meter: Meter,
+}
+
+impl Host {
+    async fn new(shares: &Shares) -> Self {
+        let names = ["a", "b"].map(cluster);
+        let namespaces = Arc::new(Namespaces::new(names.clone()));
+        let host = FakeHost::new();
+        for (name, cluster) in [("x", "a"), ("y", "a"), ("x", "b"), ("y", "b")] {
+            host.put(&format!("{PATH}/{name}-{cluster}"), namespace(name, cluster));
+        }
+        tokio::select! {
+            () = namespaces.follow(host.follow::<Value>(PATH, "")) => {}
+            () = namespaces.synced() => {}
+        }
+        let usage = Usage::new(namespaces);
+        usage.limit(names.into_iter().map(|name| (name, shares.clone())).collect());
+        let meter = Meter::new("configmaps".into());
+        Self { usage, meter }
+    }
+
+    fn read(&mut self, read: Read) -> Step {
+        self.meter.take(read, &mut self.usage.accounts(), |namespace| self.usage.owner(namespace)).unwrap()
+    }
+
+    fn event(&mut self, event: &str, namespace: &str, name: &str, length: usize) {
+        let frame = json!({"type": event, "object": object(namespace, name, length)}).to_string();
+        assert_eq!(self.read(Read::Frame(frame.into())), Step::Reached("7".to_owned()));
+    }
+
+    fn list(&mut self, objects: &[(&str, &str, usize)]) {
+        for (namespace, name, length) in objects {
+            let item = to_raw_value(&object(namespace, name, *length)).unwrap();
+            assert_eq!(self.read(Read::Item(item)), Step::Continue);
+        }
+        assert_eq!(self.read(Read::Listed("7".to_owned())), Step::Listed);
+    }
+
+    fn room(&self, cluster_name: &str, bytes: u64) -> Result<(), String> {
+        self.usage.room(&cluster(cluster_name), CONFIG_MAPS, bytes).map_err(|full| full.to_string())
+    }
+
+    fn held(&self, cluster_name: &str) -> (u64, u64) {
+        let held = self.usage.held(&cluster(cluster_name));
+        (held.objects, held.bytes)
+    }
+
+    fn reached(&self, cluster_name: &str) -> String {
+        self.usage.reached(&cluster(cluster_name)).to_string()
+    }
+}
+
+/// A ConfigMap whose JSON has this length.
+fn object(namespace: &str, name: &str, length: usize) -> Value {
+    let mut object = json!({"metadata": {"name": name, "namespace": namespace, "resourceVersion": "7"}, "data": ""});
+    object["data"] = "x".repeat(length - object.to_string().len()).into();
+    object
+}
+
+fn few(objects: u64) -> Shares {
+    Shares { objects, ..Shares::default() }
+}
+
+#[tokio::test]
+async fn objects_of_all_namespaces_count() {
+    let mut host = Host::new(&few(3)).await;
+    host.list(&[("x-a", "one", 200), ("y-a", "one", 200), ("x-b", "one", 200), ("default", "one", 200)]);
+    assert_eq!((host.held("a"), host.held("b")), ((2, 400), (1, 200)));
+    assert_eq!((host.room("a", 0), host.reached("a")), (Ok(()), String::new()));
+
+    host.event("ADDED", "x-a", "two", 300);
+    let refused = "exceeded quota: atoll, requested: count/configmaps=1, used: count/configmaps=3, \
+                   limited: count/configmaps=3";
+    assert_eq!((host.room("a", 0), host.reached("a")), (Err(refused.to_owned()), "configmaps=3".to_owned()));
+    assert_eq!((host.room("b", 0), host.reached("b")), (Ok(()), String::new()));
+    let secrets = GroupResource { group: "", resource: "secrets" };
+    assert_eq!(host.usage.room(&cluster("a"), secrets, 0), Ok(()));
+
+    // The same object twice, and one that grows.
+    host.event("ADDED", "x-a", "two", 300);
+    host.event("MODIFIED", "x-a", "two", 500);
+    assert_eq!(host.held("a"), (3, 900));
+    host.event("DELETED", "x-a", "two", 500);
+    host.event("DELETED", "x-a", "two", 500);
+    assert_eq!((host.held("a"), host.room("a", 0)), ((2, 400), Ok(())));
+}
+
+#[tokio::test]
+async fn bytes_of_all_namespaces_count() {
+    const MIB: usize = 1024 * 1024;
+    let mut host = Host::new(&Shares { storage_mib: 2, ..Shares::default() }).await;
+    host.list(&[("x-a", "one", MIB), ("x-b", "one", 200)]);
+    assert_eq!((host.room("a", 1024 * 1024), host.reached("a")), (Ok(()), String::new()));
+    let refused = "exceeded quota: atoll, requested: storage=1048577, used: storage=1048576, limited: storage=2097152";
+    assert_eq!(host.room("a", 1024 * 1024 + 1), Err(refused.to_owned()));
+
+    host.event("MODIFIED", "x-a", "one", 2 * MIB);
+    assert_eq!((host.reached("a"), host.reached("b")), ("storage=2097152".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn single_resources_have_other_limits() {
+    let exceptions = BTreeMap::from([("configmaps".to_owned(), 1), ("deployments.apps".to_owned(), 0)]);
+    let mut host = Host::new(&Shares { exceptions, ..Shares::default() }).await;
+    assert_eq!(host.room("a", 0), Ok(()));
+    host.list(&[("x-a", "one", 200)]);
+    assert!(host.room("a", 0).is_err());
+    let deployments = GroupResource { group: "apps", resource: "deployments" };
+    let refused = host.usage.room(&cluster("a"), deployments, 0).unwrap_err().to_string();
+    assert!(refused.ends_with("limited: count/deployments.apps=0"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_new_list_replaces_the_former_one() {
+    let mut host = Host::new(&Shares::default()).await;
+    host.list(&[("x-a", "one", 200), ("y-a", "two", 200)]);
+    host.read(Read::Restarted { is_expired: true });
+    let item = to_raw_value(&object("x-a", "incomplete", 200)).unwrap();
+    host.read(Read::Item(item));
+    host.read(Read::Restarted { is_expired: true });
+    // The same object can be in two pages.
+    host.list(&[("x-a", "one", 300), ("x-b", "three", 200), ("x-a", "one", 400)]);
+    assert_eq!((host.held("a"), host.held("b")), ((1, 400), (1, 200)));
+    host.event("DELETED", "x-a", "one", 400);
+    assert_eq!(host.held("a"), (0, 0));
+}
+
+#[tokio::test]
+async fn copies_of_bindings_do_not_count() {
+    let mut host = Host::new(&Shares::default()).await;
+    let mut mirror = object("x-a", "atoll:crb:view", 300);
+    mirror["metadata"]["labels"] = json!({"atoll.dev/mirror": "view"});
+    host.read(Read::Item(to_raw_value(&mirror).unwrap()));
+    host.list(&[]);
+    let frame = json!({"type": "ADDED", "object": mirror}).to_string();
+    host.read(Read::Frame(frame.into()));
+    assert_eq!(host.held("a"), (0, 0));
+}
+
+#[tokio::test]
+async fn the_sums_move_with_the_namespace() {
+    let mut host = Host::new(&Shares::default()).await;
+    // The watch of objects can be earlier than that of namespaces.
+    host.list(&[("x-a", "one", 200), ("new-a", "one", 300)]);
+    assert_eq!(host.held("a"), (1, 200));
+    host.usage.learn(&namespace("new", "a"));
+    host.usage.moved(&NamespaceEvent::Changed(HostNamespace::new("new-a").unwrap()));
+    assert_eq!(host.held("a"), (2, 500));
+    host.usage.namespaces.forget(&namespace("new", "a"));
+    host.usage.moved(&NamespaceEvent::Everything);
+    assert_eq!(host.held("a"), (1, 200));
+}
+
+#[tokio::test]
+async fn a_resource_that_is_not_served_does_not_count() {
+    let mut host = Host::new(&few(1)).await;
+    host.usage.accounts().begin(["configmaps".into(), "things.example.com".into()]);
+    host.list(&[("x-a", "one", 200)]);
+    host.usage.accounts().listed("configmaps");
+    assert!(!host.usage.is_complete());
+    host.usage.accounts().retain(|resource| &**resource == "configmaps");
+    assert!(host.usage.is_complete() && host.held("a") == (1, 200));
+    host.usage.accounts().retain(|_| false);
+    assert_eq!(host.held("a"), (0, 0));
+}
