@@ -159,8 +159,8 @@ impl Status {
 
     fn text(&self, wide: bool) -> String {
         match self {
-            Self::Server(status) => proxy_server::status::text(status, wide),
-            Self::Agent(status) => proxy_agent::status::text::text(status, wide),
+            Self::Server(status) => proxy_server::status::report(status, wide).to_string(),
+            Self::Agent(status) => proxy_agent::status::report::report(status, wide).to_string(),
         }
     }
 }
@@ -194,10 +194,14 @@ mod tests {
             "time": "2026-05-01T12:00:00Z", "ready": ready,
             "clusters": [
                 {"name": "ke-beijing", "mode": "virtual", "ready": ready, "tunnels": 0,
-                 "since": "2026-05-01T11:55:00Z", "message": "cluster ke-beijing has no agent connected for 300 s"},
+                 "since": "2026-05-01T11:55:00Z", "streams": {"used": 3, "limit": 2000},
+                 "lastErrors": [{"time": "2026-05-01T11:55:00Z", "count": 1, "code": 503, "fault": "tunnel",
+                     "message": "no agent"}],
+                 "message": "cluster ke-beijing has no agent connected for 300 s"},
             ],
             "tunnels": [{"agent": "site-a", "instance": "1", "version": "0.1.0", "protocol": "1.0",
                 "since": "2026-05-01T11:00:00Z", "clusters": [], "streams": 3, "roundTripMicros": 512}],
+            "refusedOffers": [{"cluster": "ke-x", "agent": "site-a", "reason": "NotGranted", "message": "add it"}],
             "certificates": [{"name": "servingCA", "notAfter": "2026-05-11T12:00:00Z"}],
         })
     }
@@ -211,6 +215,9 @@ proxy-server 0.1.0: 0 of 1 clusters have an agent connected
 CLUSTER      MODE      AGENT   TUNNELS   FOR
 ke-beijing   virtual   -       0         5m    cluster ke-beijing has no agent connected for 300 s
 
+REFUSED CLUSTER   OF AGENT   REASON
+ke-x              site-a     NotGranted   add it
+
 AGENT    UP FOR   STREAMS   VERSION   PROTOCOL
 site-a   60m      3         0.1.0     1.0
 
@@ -218,7 +225,15 @@ CERTIFICATE   EXPIRES                IN
 servingCA     2026-05-11T12:00:00Z   10d
 ";
         assert_eq!((status.text(false).as_str(), status.ready()), (expected, false));
-        assert!(status.text(true).contains("512 us"));
+        let wide = status.text(true);
+        for line in [
+            "CLUSTER      MODE      AGENT   TUNNELS   FOR   STREAMS   CONNECTIONS",
+            "ke-beijing   virtual   -       0         5m    3/2000    -             cluster ke-beijing has no agent connected for 300 s",
+            "ke-beijing       5m    1       503    tunnel   -        no agent",
+        ] {
+            assert!(wide.lines().any(|found| found == line), "{line}\n{wide}");
+        }
+        assert!(wide.contains("512 us"));
         assert!(Status::read(&server(true)).unwrap().ready());
     }
 
@@ -229,8 +244,15 @@ servingCA     2026-05-11T12:00:00Z   10d
             "time": "2026-05-01T12:00:00Z", "ready": false,
             "tunnels": [{"server": "proxy:8091", "address": "10.0.0.1:8091", "ready": false,
                 "since": "2026-05-01T11:59:00Z", "message": "cannot connect to 10.0.0.1:8091: refused"}],
+            "refusedClusters": [{"cluster": "ke-x", "server": "proxy:8091", "reason": "Conflict", "message": "taken"}],
             "virtualClusters": [{"name": "ke-beijing", "ready": true, "nodeSelector": "location=beijing", "nodes": 2,
-                "namespaces": 5}],
+                "nodeNames": ["beijing-1", "beijing-2"], "namespaces": 5,
+                "shares": {"requests": {"used": 3, "limit": 1000}, "watches": {"used": 12, "limit": 5000},
+                    "sessions": {"used": 0, "limit": 128}, "seats": {"used": 10, "limit": 30},
+                    "bodyBytes": {"used": 1, "limit": 16_777_216}, "namespaces": {"used": 5, "limit": 5000},
+                    "storedBytes": {"used": 7_000_000, "limit": 1_073_741_824}},
+                "lastErrors": [{"time": "2026-05-01T11:59:00Z", "count": 4, "code": 429, "fault": "client",
+                    "reason": "TooManyRequests", "message": "too many watches"}]}],
             "physicalClusters": [],
             "host": {"ready": true, "namespacesSynced": false, "inFlight": 4,
                 "servers": [{"address": "https://10.2.0.1:6443", "ready": true, "connections": 2, "streams": 4}]},
@@ -240,7 +262,10 @@ servingCA     2026-05-11T12:00:00Z   10d
         for line in [
             "proxy-agent 0.1.0 as site-a: 0 of 1 tunnels up, 1 of 1 virtual clusters ready",
             "proxy:8091   no   60s   10.0.0.1:8091   -         -          cannot connect to 10.0.0.1:8091: refused",
-            "ke-beijing        yes     2       5            location=beijing",
+            "ke-x              proxy:8091   Conflict   taken",
+            "ke-beijing        yes     2       5            0         0     location=beijing   beijing-1,beijing-2",
+            "ke-beijing   3/1000     12/5000   0/128      10/30   1/16         0/0         0/0          0/0         0/0         5/5000       7/1024",
+            "ke-beijing       60s   4       429    client   TooManyRequests   too many watches",
             "https://10.2.0.1:6443   yes       2             4",
             "The namespaces of the host are not known yet; no virtual cluster is served before.",
         ] {

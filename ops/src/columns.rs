@@ -1,4 +1,4 @@
-//! Tables for people at a terminal, as `kubectl get` writes them.
+//! Tables for people. [`fmt::Display`] writes them for a terminal, as `kubectl get` does.
 
 use std::fmt::{self, Write as _};
 
@@ -26,6 +26,16 @@ impl Columns {
             text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_CELL).collect()
         };
         self.rows.push(cells.into_iter().map(clean).collect());
+    }
+
+    /// The names of the columns. They can be empty.
+    pub fn heading(&self) -> &[String] {
+        self.rows.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// The rows below the heading.
+    pub fn rows(&self) -> impl Iterator<Item = &[String]> {
+        self.rows.iter().skip(1).map(Vec::as_slice)
     }
 
     /// Whether there are no rows.

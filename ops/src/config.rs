@@ -28,13 +28,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
-
 pub use api_version::API_VERSION;
 pub use duration::{Duration, InvalidDuration};
 pub use location::{Located, Location};
 pub use path::FilePath;
 pub use problem::{ConfigErrors, Problem, Problems};
+pub use strict::Unread;
 
 /// The exit code of a program that refuses its configuration: `EX_USAGE` of BSD's `sysexits.h`. So a supervisor can
 /// tell that a restart will fail again.
@@ -47,9 +46,18 @@ pub const MAX_BYTES: u64 = 1 << 20;
 ///
 /// The type lists its own keys only; `apiVersion` and `kind` are read by [`parse`]. It needs no
 /// `#[serde(deny_unknown_fields)]`, and must not use `#[serde(flatten)]`: serde then hides which keys are known.
-pub trait Document: DeserializeOwned {
+pub trait Document: Sized {
     /// The `kind` of the document, for example `ProxyServerConfiguration`.
     const KIND: &'static str;
+
+    /// Reads the document: [`Unread::read`].
+    ///
+    /// Serde's code for a configuration is large. In this method, it is compiled once, with the type. In [`load`], each
+    /// crate that loads a file would have a copy.
+    ///
+    /// # Errors
+    /// The document does not have this type.
+    fn read(document: Unread<'_>) -> Result<Self, Problems>;
 
     /// Reports mistakes that the types cannot exclude: contradictory values, duplicate names. Called once, after
     /// reading. A value has a location if its field is a [`Located`].
@@ -87,8 +95,8 @@ pub fn examine<T: Document>(path: &Path) -> (Option<T>, Problems) {
 fn examine_text<T: Document>(text: &str, origin: &Path) -> (Option<T>, Problems) {
     let mut problems = Problems::default();
     let directory = origin.parent().unwrap_or(Path::new(""));
-    let value =
-        documents::pick(text, T::KIND).and_then(|document| strict::read::<T>(&document, directory, &mut problems));
+    let value = documents::pick(text, T::KIND)
+        .and_then(|document| T::read(Unread { text: &document, directory, problems: &mut problems }));
     match value {
         Ok(value) => {
             value.check(&mut problems);

@@ -9,7 +9,7 @@
 //! `/metrics`, [`drain`] runs every task and ends them, and [`workers`] are the threads that serve requests, which
 //! [`heartbeat`] watches. Beside them: [`files`] reloads files that change, [`pki`] issues certificates, [`tls`] builds
 //! every rustls configuration, [`machine`] reports how much memory there is, [`backoff`] says how long to wait after a
-//! failure, and [`columns`] and [`date`] format text for people.
+//! failure, and [`columns`], [`report`], [`html`], [`date`] and [`used`] format text for people.
 
 pub mod backoff;
 pub mod columns;
@@ -18,12 +18,15 @@ pub mod date;
 pub mod drain;
 pub mod files;
 pub mod heartbeat;
+pub mod html;
 pub mod listen;
 pub mod log;
 pub mod machine;
 pub mod metrics;
 pub mod pki;
 pub mod probes;
+pub mod report;
 pub mod secret;
 pub mod tls;
+pub mod used;
 pub mod workers;

@@ -18,11 +18,11 @@ mod value;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::core::{Collector, Desc};
-use prometheus::{IntGauge, Opts, TextEncoder};
+use prometheus::{IntGauge, IntGaugeVec, Opts, TextEncoder};
 
 pub use family::{Family, Kind};
 pub use label::{LabelSet, LabelValue};
-use observed::Observed;
+use observed::{Observed, ObservedFamily};
 pub use value::{Counter, Gauge, GaugeGuard, Histogram};
 
 /// The media type of [`Registry::encode`].
@@ -93,6 +93,19 @@ impl Registry {
     pub fn observe(&self, name: &'static str, help: &'static str, read: impl Fn() -> i64 + Send + Sync + 'static) {
         let gauge = IntGauge::new(name, help).expect("metric names are literals in their form");
         self.register(Observed::new(gauge, read));
+    }
+
+    /// A gauge for each set of labels. All of them are read when metrics are encoded, so series that `read` no longer
+    /// returns disappear. `read` must be quick and must not block. At most 10,000 series are exported.
+    pub fn observe_each<L: LabelSet>(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> Vec<(L, i64)> + Send + Sync + 'static,
+    ) {
+        let gauges = IntGaugeVec::new(Opts::new(name, help), L::NAMES);
+        let gauges = gauges.expect("metric and label names are literals in their form");
+        self.register(ObservedFamily::new(gauges, read));
     }
 
     /// One histogram. `buckets` are upper bounds, ascending, such as [`SECONDS`].

@@ -26,5 +26,6 @@ pub use authority::Authority;
 pub use fault::{Fault, NotConnected};
 pub use identity::Identity;
 pub use name::{AgentId, ClusterName};
+pub use offers::{RefusedClusters, Verdict};
 pub use registration::{Acceptance, Offer, Refusal, RefusalReason, Registration};
 pub use version::ProtocolVersion;

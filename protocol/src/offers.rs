@@ -2,15 +2,24 @@
 //!
 //! The registration opens the connection and cannot be repeated. So if the agent has the [`CAPABILITY`], the proxy-server
 //! opens a stream for changes right after the registration ([`crate::stream::OFFERS`]). The agent writes an [`Offers`] to it at
-//! once, and another one after each change of its configuration. The proxy-server responds to each with a [`Verdict`]. Each of
-//! them is a line of JSON. The stream lasts as long as the tunnel. If it does not exist or ends, the offers of the
-//! registration, or the last ones, stay in force.
+//! once, and another one after each change of its configuration. The proxy-server responds to each with a [`Verdict`], and
+//! sends another one when the verdict changes. Each of them is a line of JSON. The stream lasts as long as the tunnel. If
+//! it does not exist or ends, the offers of the registration, or the last ones, stay in force.
+//!
+//! The proxy-server decides about each cluster separately: a cluster that it refuses does not affect the others. It
+//! refuses a whole registration only if it refuses all of its clusters. A proxy-server of protocol 1.0 accepted either all
+//! clusters or none, and [`Verdict::refused`] is empty in its verdicts.
+
+use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::registration::MAX_REGISTRATION;
-use crate::{Offer, Refusal};
+use crate::{ClusterName, Offer, Refusal};
+
+/// The maximum number of names in the text of [`RefusedClusters`].
+const MAX_NAMES: usize = 3;
 
 /// An agent that supports the stream announces this capability in its registration.
 pub const CAPABILITY: &str = "offers";
@@ -23,12 +32,26 @@ pub struct Offers {
 }
 
 /// The proxy-server's response to an [`Offers`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Why the previous offers stay in force. `None` if the new offers are in force. After a change of its own
-    /// configuration, the proxy-server may accept offers that it has refused, and sends another verdict.
+    /// Why not all of the offers are in force: the summary of `refused`. A proxy-server of protocol 1.0 sends it alone, and
+    /// then the previous offers stay in force as a whole. `None` if all offers are in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
+    /// The offers that are not in force. All others are. The proxy-server checks them again by itself, and sends another
+    /// verdict when the result changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedClusters>,
+}
+
+/// Clusters that are refused for the same reason. There are few reasons, so a verdict about a thousand clusters is not
+/// longer than their offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedClusters {
+    /// Their names, as in the offers.
+    pub clusters: Vec<ClusterName>,
+    /// The reason. The message does not name the clusters.
+    pub refusal: Refusal,
 }
 
 /// Assembles lines from the chunks of a stream.
@@ -54,6 +77,41 @@ pub fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("strings and enums always serialise");
     line.push(b'\n');
     line
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The verdict that refuses these clusters and accepts the others.
+    pub fn new(refused: Vec<RefusedClusters>) -> Self {
+        Self { refusal: RefusedClusters::summary(&refused), refused }
+    }
+}
+
+// === impl RefusedClusters ===
+
+impl RefusedClusters {
+    /// One refusal for all of them: the reason of the first, and all messages. `None` if nothing is refused.
+    pub fn summary(all: &[Self]) -> Option<Refusal> {
+        let first = all.first()?;
+        let messages: Vec<_> = all.iter().map(Self::to_string).collect();
+        Some(Refusal { message: messages.join("; "), ..first.refusal.clone() })
+    }
+}
+
+/// The first names, and the message.
+impl fmt::Display for RefusedClusters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.clusters.len() == 1 { "cluster " } else { "clusters " })?;
+        for (number, name) in self.clusters.iter().take(MAX_NAMES).enumerate() {
+            write!(f, "{}{name}", if number == 0 { "" } else { ", " })?;
+        }
+        match self.clusters.len().saturating_sub(MAX_NAMES) {
+            0 => {}
+            more => write!(f, " and {more} more")?,
+        }
+        write!(f, ": {}", self.refusal)
+    }
 }
 
 // === impl Lines ===
@@ -101,11 +159,61 @@ mod tests {
         assert!(matches!(lines.take::<Offers>(b" "), Err(BadLine::TooLong)));
     }
 
+    fn not_granted(names: &[&str]) -> RefusedClusters {
+        let clusters = names.iter().map(|name| name.parse().unwrap()).collect();
+        RefusedClusters { clusters, refusal: Refusal::new(RefusalReason::NotGranted, "not granted") }
+    }
+
     #[test]
     fn a_verdict_without_a_reason_accepts() {
-        assert_eq!(line(&Verdict { refusal: None }), b"{}\n");
-        let no = Verdict { refusal: Some(Refusal::new(RefusalReason::NotGranted, "no")) };
+        assert_eq!(line(&Verdict::new(Vec::new())), b"{}\n");
+        let no = Verdict::new(vec![not_granted(&["a", "b"])]);
         assert_eq!(Lines::default().take::<Verdict>(&line(&no)).unwrap(), [no]);
+    }
+
+    #[test]
+    fn a_summary_has_the_first_names_and_all_reasons() {
+        assert_eq!(RefusedClusters::summary(&[]), None);
+        let refusal = Refusal::new(RefusalReason::Conflict, "taken");
+        let taken = RefusedClusters { clusters: vec!["f".parse().unwrap()], refusal };
+        let all = [not_granted(&["a", "b", "c", "d", "e"]), taken];
+        let summary = RefusedClusters::summary(&all).unwrap();
+        assert_eq!(summary.reason, RefusalReason::NotGranted);
+        assert_eq!(summary.message, "clusters a, b, c and 2 more: not granted; cluster f: taken");
+    }
+
+    /// What an agent of protocol 1.0 reads, recorded from its source.
+    #[derive(Debug, PartialEq, Eq, Deserialize)]
+    struct Verdict10 {
+        #[serde(default)]
+        refusal: Option<Refusal>,
+    }
+
+    #[test]
+    fn an_agent_of_1_0_reads_the_summary_of_a_verdict() {
+        let verdict = Verdict::new(vec![not_granted(&["ke-beijing"])]);
+        let read = Lines::default().take::<Verdict10>(&line(&verdict)).unwrap().swap_remove(0);
+        let refusal = Refusal::new(RefusalReason::NotGranted, "cluster ke-beijing: not granted");
+        assert_eq!(read, Verdict10 { refusal: Some(refusal) });
+        let accepted = Lines::default().take::<Verdict10>(&line(&Verdict::default())).unwrap();
+        assert_eq!(accepted, [Verdict10 { refusal: None }]);
+    }
+
+    #[test]
+    fn the_verdict_of_a_server_of_1_0_names_no_clusters() {
+        let recorded = b"{\"refusal\":{\"reason\":\"NotGranted\",\"message\":\"no\"}}\n{}\n";
+        let refusal = Some(Refusal::new(RefusalReason::NotGranted, "no"));
+        let read = Lines::default().take::<Verdict>(recorded).unwrap();
+        assert_eq!(read, [Verdict { refusal, refused: Vec::new() }, Verdict::default()]);
+    }
+
+    #[test]
+    fn a_verdict_that_refuses_everything_is_not_longer_than_the_offers() {
+        let names: Vec<_> = (0..1000).map(|number| format!("c{number:03}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let longest = line(&offers(&names)).len();
+        let verdict = line(&Verdict::new(vec![not_granted(&names)])).len();
+        assert!(verdict < longest && longest < MAX_REGISTRATION, "{verdict} {longest}");
     }
 
     proptest! {

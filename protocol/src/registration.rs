@@ -75,15 +75,15 @@ pub struct Refusal {
     pub retry_after_seconds: Option<u64>,
 }
 
-/// Why a registration was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Why a registration or an offer was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RefusalReason {
     /// The request was not a registration.
     Malformed,
     /// The certificate is valid, but the registration names another agent.
     IdentityMismatch,
-    /// The agent offers a cluster that the proxy-server's configuration does not grant to this certificate, or not in
-    /// this mode.
+    /// The proxy-server's configuration does not grant the cluster to this certificate, or not in this mode. The reason of
+    /// a whole registration if none of its clusters is accepted.
     NotGranted,
     /// An agent with another identity serves that cluster.
     Conflict,
@@ -132,6 +132,23 @@ impl Acceptance {
     /// Parses the value of the header. `None` if it is not an acceptance.
     pub fn decode(value: &[u8]) -> Option<Self> {
         serde_json::from_slice(value).ok()
+    }
+}
+
+// === impl RefusalReason ===
+
+impl RefusalReason {
+    /// The word on the wire, for status and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "Malformed",
+            Self::IdentityMismatch => "IdentityMismatch",
+            Self::NotGranted => "NotGranted",
+            Self::Conflict => "Conflict",
+            Self::Incompatible => "Incompatible",
+            Self::Unavailable => "Unavailable",
+            Self::Unknown => "Unknown",
+        }
     }
 }
 
@@ -200,10 +217,28 @@ mod tests {
     }
 
     #[test]
+    fn the_registration_of_an_agent_of_1_0_is_read() {
+        let recorded = br#"{"protocol":"1.0","agent":"site-a","instance":"f00","version":"0.1.0",
+            "clusters":[{"name":"ke-beijing","mode":"virtual"},{"name":"branch-7","mode":"physical"}],
+            "capabilities":["offers"]}"#;
+        let read = Registration::decode(recorded).unwrap();
+        assert_eq!(ProtocolVersion::CURRENT.accepts(read.protocol), Ok(()));
+        assert_eq!((read.clusters, read.capabilities), (registration().clusters, vec!["offers".to_owned()]));
+    }
+
+    #[test]
     fn unknown_fields_of_a_newer_agent_are_ignored() {
         let mut value: serde_json::Value = serde_json::from_slice(&registration().encode()).unwrap();
         value["metered"] = true.into();
         assert_eq!(Registration::decode(value.to_string().as_bytes()), Ok(registration()));
+    }
+
+    #[test]
+    fn the_text_of_a_reason_is_the_word_on_the_wire() {
+        use RefusalReason as R;
+        for reason in [R::Malformed, R::IdentityMismatch, R::NotGranted, R::Conflict, R::Incompatible, R::Unavailable] {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! POST /atoll/tunnel HTTP/1.1            HTTP/1.1 101 Switching Protocols
 //! Connection: upgrade                    Connection: upgrade
 //! Upgrade: atoll-tunnel                  Upgrade: atoll-tunnel
-//! Content-Type: application/json         X-Atoll-Acceptance: {"protocol":"1.0", ...}
+//! Content-Type: application/json         X-Atoll-Acceptance: {"protocol":"1.1", ...}
 //!
-//! {"protocol":"1.0","agent":"site-a", ...}
+//! {"protocol":"1.1","agent":"site-a", ...}
 //! ```
 
 use http::HeaderName;

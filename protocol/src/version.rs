@@ -34,7 +34,10 @@ pub struct InvalidVersion;
 
 impl ProtocolVersion {
     /// The version of this build.
-    pub const CURRENT: Self = Self { major: 1, minor: 0 };
+    ///
+    /// - 1.0: the first.
+    /// - 1.1: the proxy-server accepts or refuses each cluster of an agent separately ([`crate::offers`]).
+    pub const CURRENT: Self = Self { major: 1, minor: 1 };
 
     /// Whether a proxy-server of version `self` serves an agent of version `agent`.
     ///
@@ -104,6 +107,13 @@ mod tests {
         assert!(refused.to_string().ends_with("upgrade the agent"));
         assert!(v(2, 0).accepts(v(1, 0)).is_err());
         assert!(v(1, 0).accepts(v(2, 0)).is_err());
+    }
+
+    #[test]
+    fn this_build_serves_the_agents_of_the_previous_version() {
+        let ProtocolVersion { major, minor } = ProtocolVersion::CURRENT;
+        assert_eq!(ProtocolVersion::CURRENT.accepts(v(major, minor - 1)), Ok(()));
+        assert_eq!(v(major, minor - 1).accepts(ProtocolVersion::CURRENT), Ok(()));
     }
 
     #[test]

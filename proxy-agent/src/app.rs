@@ -83,6 +83,8 @@ impl App {
         let metrics = observe::metrics(&tunnels);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
         let (exchange, cluster_services) = exchange::open(config, &reloader, &requests, &tasks)?.unzip();
+        observe::hub(&metrics, cluster_services.as_ref().and_then(|services| services.sharing.as_ref()));
+        observe::usage(&metrics, cluster_services.as_ref());
         let status = status::StatusSource {
             agent: agent.clone(),
             tunnels: Arc::clone(&tunnels),

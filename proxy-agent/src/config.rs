@@ -47,6 +47,9 @@ pub struct ProxyAgentConfiguration {
     /// How custom resources without namespaces are served.
     #[serde(default)]
     pub custom_resources: Vec<Located<CustomResource>>,
+    /// The hub, which shares watches of the host.
+    #[serde(default)]
+    pub hub: Hub,
     /// Other destinations that clients may reach: `NETWORK/PREFIX:PORT` or `HOST:PORT`.
     #[serde(default)]
     pub destinations: Vec<Located<String>>,
@@ -79,6 +82,17 @@ pub enum TakenNodePorts {
     Replace,
     /// Refuse it, as any API server does.
     Refuse,
+}
+
+/// One watch of the host for the watches of all virtual clusters.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Hub {
+    /// The memory limit, in MiB. Zero means that watches are not shared.
+    #[serde(rename = "memoryMiB")]
+    pub memory_mib: u32,
+    /// Resources whose watches are not shared, such as `secrets` or `deployments.apps`.
+    pub exclude: Vec<Located<String>>,
 }
 
 /// A physical cluster.

@@ -161,8 +161,8 @@ impl Dial {
         let established = tokio::time::timeout(CONNECT_TIMEOUT, established).await;
         let Established { io, acceptance } = established.map_err(|_| DialError::Silent)??;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
-        let _up = route.up(acceptance);
-        self.streams.clone().serve(io, stop).await.map_err(DialError::Tunnel)
+        let up = route.up(acceptance);
+        self.streams.clone().serve(io, stop, up.verdicts()).await.map_err(DialError::Tunnel)
     }
 
     fn registration(&self) -> protocol::Registration {

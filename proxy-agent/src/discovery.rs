@@ -15,7 +15,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use kube_wire::gvr::{GroupResource, GroupVersionResource};
 use rewrite::mapping::RenamedKinds;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::warn;
 
@@ -24,6 +24,7 @@ pub(crate) use read::DiscoveryError;
 pub(crate) use resources::{Resource, Resources};
 use virtual_cluster::policy::{Custom, Customs};
 use virtual_cluster::shared::Definitions;
+use virtual_cluster::usage;
 
 /// The interval of periodic reads.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
@@ -41,6 +42,8 @@ pub(crate) struct Discovery {
     definitions: Arc<Definitions>,
     known: ArcSwapOption<Discovered>,
     served: ArcSwapOption<Served>,
+    /// The namespaced resources whose objects the host stores; `None` before the first read.
+    stored: watch::Sender<Option<Arc<BTreeSet<usage::Resource>>>>,
     /// The last read for a look-up. The lock allows one at a time.
     reading: Mutex<Option<LastRead>>,
 }
@@ -79,6 +82,7 @@ impl Discovery {
             definitions,
             known: ArcSwapOption::empty(),
             served: ArcSwapOption::empty(),
+            stored: watch::Sender::new(None),
             reading: Mutex::default(),
         }
     }
@@ -121,8 +125,21 @@ impl Discovery {
 
     async fn read(&self) -> Result<(), DiscoveryError> {
         let resources = timeout(READ_TIMEOUT, read::read(&self.host)).await.map_err(|_| DiscoveryError::Timeout)??;
+        let stored = resources.stored();
         self.known.store(Some(Arc::new(Discovered { resources })));
+        self.stored.send_if_modified(|known| {
+            let is_news = known.as_deref() != Some(&stored);
+            if is_news {
+                *known = Some(Arc::new(stored));
+            }
+            is_news
+        });
         Ok(())
+    }
+
+    /// The namespaced resources whose objects the host stores; `None` before the first read.
+    pub(crate) fn stored(&self) -> watch::Receiver<Option<Arc<BTreeSet<usage::Resource>>>> {
+        self.stored.subscribe()
     }
 
     /// How a cluster-scoped custom resource is served, by the name of its definition; `None` if this agent does not

@@ -54,6 +54,8 @@ mod record;
 mod refusals;
 mod rights;
 mod services;
+mod shared_watch;
+mod sharing;
 mod stack;
 mod synced;
 mod turn;
@@ -72,17 +74,18 @@ use http::{HeaderValue, Method, Request, Response, header, request};
 use http_body::Body as _;
 use kube_wire::Status;
 use protocol::ClusterName;
-use request_metrics::{RequestMetrics, VerbClass};
+use request_metrics::{Failure, RequestMetrics, VerbClass};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::refusal::Refusal;
+use crate::refusal::{self, Refusal};
 use virtual_cluster::clusters::VirtualCluster;
 
 use commitment::Commitment;
 use incoming::Incoming;
 use record::Record;
 pub(crate) use services::Services;
+pub(crate) use sharing::Sharing;
 use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;
 
@@ -236,8 +239,11 @@ impl Stream {
     /// Sends a refusal of the agent to the client.
     fn refuse(mut self, refusal: Refusal) -> Result<(), h2::Error> {
         debug!(%refusal, "refused");
-        let fault = refusal.fault();
-        let (mut response, body) = refusal.into_response(self.accept.as_ref());
+        let (fault, operator_message) = (refusal.fault(), refusal.operator_message());
+        let status = refusal.into_status();
+        let message = operator_message.unwrap_or(&status.message);
+        self.record.failed(&Failure { code: status.code, fault, reason: status.reason.as_str(), message });
+        let (mut response, body) = refusal::response(&status, self.accept.as_ref());
         self.record.write_refusal(response.status(), response.headers_mut(), fault);
         let mut stream = self.respond.send_response(response, self.is_head)?;
         if self.is_head { Ok(()) } else { stream.send_data(body, true) }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ops::date::Moment;
 use ops::log::chain;
-use protocol::{Acceptance, Authority};
+use protocol::{Acceptance, Authority, Verdict};
+use tokio::sync::watch;
 
 /// The maximum length of an error message, in characters. The reason that a proxy-server gives can be longer.
 const MAX_WHY: usize = 300;
@@ -30,7 +31,13 @@ pub struct Route {
 
 /// A tunnel that is up. Dropping it marks the route as down.
 #[derive(Debug)]
-pub struct TunnelUp<'a>(&'a Route);
+pub struct TunnelUp<'a> {
+    route: &'a Route,
+    verdicts: Verdicts,
+}
+
+/// Gets each verdict of the proxy-server about the clusters that this agent offers.
+pub type Verdicts = watch::Sender<Verdict>;
 
 /// The state of a route.
 #[derive(Clone, Debug)]
@@ -41,8 +48,17 @@ pub struct RouteState {
     pub address: Option<SocketAddr>,
     /// The time of the last change of state.
     pub since: Moment,
-    /// The response of the proxy-server to the registration, or why there is no tunnel.
-    pub tunnel: Result<Acceptance, Arc<str>>,
+    /// The tunnel, or why there is none.
+    pub tunnel: Result<ConnectedTunnel, Arc<str>>,
+}
+
+/// What the proxy-server says.
+#[derive(Clone, Debug)]
+pub struct ConnectedTunnel {
+    /// About itself, in its response to the registration.
+    pub acceptance: Acceptance,
+    /// About the clusters that this agent offers.
+    pub verdict: watch::Receiver<Verdict>,
 }
 
 // === impl Tunnels ===
@@ -83,8 +99,9 @@ impl Tunnels {
 impl Route {
     /// Records that the tunnel is up.
     pub fn up(&self, acceptance: Acceptance) -> TunnelUp<'_> {
-        self.set(Ok(acceptance));
-        TunnelUp(self)
+        let (verdicts, verdict) = watch::channel(Verdict::default());
+        self.set(Ok(ConnectedTunnel { acceptance, verdict }));
+        TunnelUp { route: self, verdicts }
     }
 
     /// Records that there is no tunnel, and why.
@@ -93,7 +110,7 @@ impl Route {
         self.set(Err(why.into()));
     }
 
-    fn set(&self, tunnel: Result<Acceptance, Arc<str>>) {
+    fn set(&self, tunnel: Result<ConnectedTunnel, Arc<str>>) {
         if let Some(state) = self.tunnels.lock().by_number.get_mut(&self.number) {
             // A failed attempt does not change the time since which the tunnel has been down.
             if tunnel.is_ok() || state.tunnel.is_ok() {
@@ -112,9 +129,16 @@ impl Drop for Route {
 
 // === impl TunnelUp ===
 
+impl TunnelUp<'_> {
+    /// Reports the verdicts of the proxy-server.
+    pub fn verdicts(&self) -> Verdicts {
+        self.verdicts.clone()
+    }
+}
+
 impl Drop for TunnelUp<'_> {
     fn drop(&mut self) {
-        self.0.set(Err("the tunnel ended".into()));
+        self.route.set(Err("the tunnel ended".into()));
     }
 }
 
@@ -130,6 +154,10 @@ mod tests {
         let acceptance = Acceptance { protocol: protocol::ProtocolVersion::CURRENT, server: "s".into() };
         let up = route.up(acceptance);
         assert_eq!(tunnels.count(), 1);
+        let refusal = Some(protocol::Refusal::new(protocol::RefusalReason::NotGranted, "no"));
+        let verdict = Verdict { refusal, ..Verdict::default() };
+        up.verdicts().send_replace(verdict.clone());
+        assert!(tunnels.all()[0].tunnel.as_ref().is_ok_and(|tunnel| *tunnel.verdict.borrow() == verdict));
         drop(up);
         assert_eq!(tunnels.count(), 0);
         route.down(&std::io::Error::other("x".repeat(1000)));

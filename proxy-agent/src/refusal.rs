@@ -174,10 +174,14 @@ impl Refusal {
 
     /// The response in the media type that the client accepts, as kube-apiserver would send it.
     pub(crate) fn into_response(self, accept: Option<&HeaderValue>) -> (Response<()>, Bytes) {
-        let (mut head, body) = http_response(&self.into_status(), accept).into_parts();
-        // `h2` does not add it.
-        head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-        (Response::from_parts(head, ()), Bytes::from(body))
+        response(&self.into_status(), accept)
+    }
+
+    /// The message for the operator. Unlike that for the client, it quotes no response of the host, which can contain
+    /// anything.
+    pub(crate) fn operator_message(&self) -> Option<&'static str> {
+        matches!(self, Self::Unreadable(_))
+            .then_some("the host's response cannot be mapped; the log at level debug has the reason")
     }
 
     /// The Status that the client gets.
@@ -197,6 +201,14 @@ impl Refusal {
             Self::Unreadable(why) => Status::internal_error(&why),
         }
     }
+}
+
+/// The response with this Status, in the media type that the client accepts.
+pub(crate) fn response(status: &Status, accept: Option<&HeaderValue>) -> (Response<()>, Bytes) {
+    let (mut head, body) = http_response(status, accept).into_parts();
+    // `h2` does not add it.
+    head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    (Response::from_parts(head, ()), Bytes::from(body))
 }
 
 impl From<Status> for Refusal {

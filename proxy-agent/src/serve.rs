@@ -27,6 +27,7 @@ use tracing::{Instrument, debug, debug_span};
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
 use crate::offers::{self, Current};
+use crate::ready::Verdicts;
 use crate::refusal::Refusal;
 use placement::Placement;
 
@@ -53,14 +54,15 @@ struct Shared {
     streams: Streams,
     /// Cancelled when the tunnel is drained, for streams that do not end by themselves.
     draining: CancellationToken,
+    verdicts: Verdicts,
 }
 
 // === impl Streams ===
 
 impl Streams {
     /// Serves one tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more streams,
-    /// and ends with its last one.
-    pub async fn serve<S>(self, io: S, stop: &CancellationToken) -> Result<String, h2::Error>
+    /// and ends with its last one. `verdicts` gets those of the proxy-server about the offers.
+    pub async fn serve<S>(self, io: S, stop: &CancellationToken, verdicts: Verdicts) -> Result<String, h2::Error>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -70,8 +72,8 @@ impl Streams {
         let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
         let mut is_draining = false;
         let here = Handle::current();
-        let shared = Arc::new(Shared { streams: self, draining: CancellationToken::new() });
-        let Shared { streams: Self { main, tasks, .. }, draining } = &*shared;
+        let shared = Arc::new(Shared { streams: self, draining: CancellationToken::new(), verdicts });
+        let Shared { streams: Self { main, tasks, .. }, draining, .. } = &*shared;
         loop {
             tokio::select! {
                 accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
@@ -128,7 +130,7 @@ impl Shared {
     /// Serves a stream. The future of each kind is boxed, because that of a request has several kilobytes.
     async fn stream(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>, queued: QueuedAt) {
         queued.begun();
-        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining } = &*self;
+        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining, verdicts } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, unread));
@@ -142,7 +144,7 @@ impl Shared {
             (Ok(StreamKind::Physical(cluster)), _) => Box::pin(layer4.physical(&cluster, request, respond)).await,
             (Ok(StreamKind::Destination), _) => Box::pin(layer4.destination(request, respond)).await,
             (Ok(StreamKind::Offers), _) => {
-                offers::tell(offers.clone(), request.into_body(), respond, draining.clone()).await
+                offers::tell(offers.clone(), request.into_body(), respond, verdicts, draining.clone()).await
             }
             // A proxy-server opens no such streams, because the agent has not offered the cluster.
             (Ok(StreamKind::Api(cluster) | StreamKind::Upgrade(cluster)), None) => {

@@ -7,7 +7,7 @@ mod keys;
 
 use std::path::Path;
 
-use ops::config::{Document, parse};
+use ops::config::{Document, Problems, Unread, parse};
 use proxy_agent::ProxyAgentConfiguration;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +24,10 @@ struct Server {}
 
 impl Document for Server {
     const KIND: &'static str = "ProxyServerConfiguration";
+
+    fn read(document: Unread<'_>) -> Result<Self, Problems> {
+        document.read()
+    }
 }
 
 fn read(text: &str) -> ProxyAgentConfiguration {

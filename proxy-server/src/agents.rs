@@ -137,15 +137,9 @@ impl Agents {
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
         let tunnel = Tunnel::new(agent, instance, version, protocol, requests);
-        // Before `renew`, so that the task does not miss a configuration that is loaded now.
-        let offered = offers::Offered::new(&self.registry, &tunnel, &clusters);
-        if let Err(refusal) = self.registry.renew(&tunnel, &clusters) {
-            // Since the registration, another agent has registered them, or the configuration has changed.
-            warn!(%refusal, "agent not registered");
-            return Ok(());
-        }
+        let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();
-        let clusters: Vec<_> = clusters.iter().map(|offer| offer.name.as_str()).collect();
+        let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();
         info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");
         let reason = tokio::select! {
             ended = poll_fn(|cx| turns.poll(cx, |cx| Pin::new(&mut connection).poll(cx))) => match ended {

@@ -146,9 +146,13 @@ impl App {
             desired,
             left_sender,
         );
-        let status = status::StatusSource::new(&registry, &files, reconciler.memberships());
-        let followers =
-            reload::Followers { registry: Arc::clone(&registry), client_cas, requests, karmada: desired_sender };
+        let status = status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests));
+        let followers = reload::Followers {
+            registry: Arc::clone(&registry),
+            client_cas,
+            requests: Arc::clone(&requests),
+            karmada: desired_sender,
+        };
         let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         let agents = Agents {
             registry: Arc::clone(&registry),
@@ -161,6 +165,7 @@ impl App {
             registry: Arc::clone(&registry),
             endpoint: endpoint.clone(),
             limits: Arc::clone(&limits),
+            requests: Arc::clone(&requests),
             domain,
             workers: workers.clone(),
             tasks: tasks.child(),

@@ -23,6 +23,7 @@ use ops::drain::Tasks;
 use ops::tls::ReadAhead;
 use protocol::NotConnected;
 use protocol::stream::write_cluster;
+use request_metrics::{Failure, RequestMetrics};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,8 @@ pub struct Connect {
     pub endpoint: Endpoint,
     /// Limits of clients.
     pub limits: Arc<Limits>,
+    /// Records the last errors of clusters.
+    pub requests: Arc<RequestMetrics>,
     /// The domain in `<cluster>.<domain>`.
     pub domain: Arc<str>,
     /// The threads of connections after the response to CONNECT.
@@ -128,8 +131,11 @@ impl Connect {
                 self.spawn_at(worker, "endpoint", serve.instrument(span));
             }
             Route::Physical(cluster) => {
-                let (passthrough, worker) = self.dial(&cluster).await?;
-                permit.mark_passthrough().map_err(|limit| self.too_many(&cluster, limit))?;
+                let dialled = self.dial(&cluster).await.and_then(|dialled| {
+                    permit.mark_passthrough().map_err(|limit| self.too_many(&cluster, limit))?;
+                    Ok(dialled)
+                });
+                let (passthrough, worker) = dialled.inspect_err(|refusal| self.failed(&cluster, refusal))?;
                 let upgrade = hyper::upgrade::on(request);
                 let span = info_span!("passthrough", cluster = %cluster.name);
                 let forward = async move {
@@ -178,6 +184,12 @@ impl Connect {
         }
         let passthrough = Passthrough { inbound: response.into_body(), outbound, end, _lease: lease, _permit: permit };
         Ok((passthrough, worker))
+    }
+
+    /// Records a refusal, for the operator.
+    fn failed(&self, cluster: &Cluster, refusal: &ConnectRefusal) {
+        let (code, fault, message) = (refusal.status().as_u16(), refusal.fault(), refusal.to_string());
+        self.requests.failed(&cluster.name, &Failure { code, fault, reason: "", message: &message });
     }
 
     fn too_many(&self, cluster: &Cluster, limit: Limit) -> ConnectRefusal {

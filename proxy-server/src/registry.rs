@@ -1,11 +1,13 @@
 //! The clusters of the configuration, and the tunnels that serve them.
 //!
 //! The configuration determines which agent identities may serve a cluster, and how. Registrations can only choose from
-//! that. One identity at a time serves a cluster. Several tunnels of that identity (replicas, or several connections of
-//! one process) share the load.
+//! that. Each cluster is decided separately, so a refused one does not affect the others. One identity at a time serves a
+//! cluster. Several tunnels of that identity (replicas, or several connections of one process) share the load.
 //!
 //! Both may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`] other
 //! offers. Clusters that do not change are not affected.
+
+mod connected;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +16,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use protocol::registration::Mode;
-use protocol::{AgentId, ClusterName, Offer, Refusal, RefusalReason};
+use protocol::{AgentId, ClusterName, Offer, Refusal, RefusalReason, RefusedClusters};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -22,6 +24,8 @@ use tracing::debug;
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
 use crate::workers::{self, WorkerId};
+use connected::Connected;
+pub use connected::RefusedOffer;
 use protocol::Authority;
 
 /// The cost of a tunnel on another worker, as a number of streams: a request through it wakes two threads, which costs
@@ -33,6 +37,7 @@ const OTHER_WORKER_COST: usize = 32;
 pub struct Registry {
     clusters: ArcSwap<Clusters>,
     served: Mutex<HashMap<ClusterName, Served>>,
+    connected: Connected,
     /// The number of choices among tunnels so far.
     turn: AtomicUsize,
     /// The number of configurations so far.
@@ -60,6 +65,20 @@ enum Served {
     Nobody {
         since: SystemTime,
     },
+}
+
+/// Why an offer is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    NotGranted,
+    Mode {
+        ours: Mode,
+        theirs: Mode,
+    },
+    /// Another agent serves the cluster.
+    Taken,
+    /// The agent offers the cluster more than once.
+    Repeated,
 }
 
 /// No stream was opened to a cluster.
@@ -91,13 +110,14 @@ impl Registry {
         Self {
             clusters: ArcSwap::from_pointee(clusters),
             served: Mutex::default(),
+            connected: Connected::default(),
             turn: AtomicUsize::new(0),
             reloads: watch::Sender::new(0),
         }
     }
 
     /// Replaces the clusters by those of a new configuration. Requests end if their cluster is removed, or if its agent may no
-    /// longer serve it. Returns the tunnels that now serve nothing: their agents must register again.
+    /// longer serve it. Returns the tunnels that have lost their last cluster: their agents must register again.
     pub fn reload(&self, clusters: Clusters) -> Vec<Arc<Tunnel>> {
         // Held throughout, so that no offer is checked against the old configuration and entered after the new one.
         let mut served = self.served();
@@ -118,13 +138,21 @@ impl Registry {
         });
         let (clusters, ended) = clusters.after(&before, &interrupted);
         self.clusters.store(Arc::new(clusters));
-        lost.retain(|tunnel| !served.values().any(|served| served.is_by(tunnel)));
+        lost.retain(|tunnel| !served.values().any(|served| served.is_by(tunnel)) && !self.may_serve_other(tunnel));
         drop(served);
         for end in ended {
             end.cancel();
         }
         self.reloads.send_modify(|reloads| *reloads += 1);
         lost
+    }
+
+    /// Whether the current configuration grants a cluster that a tunnel has offered in vain. Its offers are checked again.
+    fn may_serve_other(&self, tunnel: &Arc<Tunnel>) -> bool {
+        let clusters = self.clusters.load();
+        let may_serve = |name| clusters.get(name).is_some_and(|cluster| cluster.agents.contains(&tunnel.agent));
+        let refused = self.connected.refused_of(tunnel);
+        refused.iter().flat_map(|refused| &refused.clusters).any(|name| may_serve(name.as_str()))
     }
 
     /// Reports each configuration from now on.
@@ -142,26 +170,30 @@ impl Registry {
         self.clusters.load_full()
     }
 
-    /// Whether an agent may serve these offers now.
+    /// Whether an agent may serve any of these offers now. If not, an agent that offers something is refused.
     pub fn check(&self, agent: &AgentId, offers: &[Offer]) -> Result<(), Refusal> {
-        check(&self.clusters.load(), &self.served(), agent, offers)
+        let (granted, refused) = check(&self.clusters.load(), &self.served(), agent, offers);
+        match RefusedClusters::summary(&refused) {
+            Some(refusal) if granted.is_empty() => Err(refusal),
+            _ => Ok(()),
+        }
     }
 
-    /// Makes a tunnel serve exactly the offers of its agent. If one of them is refused, nothing changes. Does nothing for a
-    /// closing tunnel.
-    pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Result<(), Refusal> {
+    /// Makes a tunnel serve exactly those offers of its agent that the agent may serve. Returns the others. Nothing changes
+    /// for a closing tunnel.
+    pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Vec<RefusedClusters> {
         let mut served = self.served();
-        check(&self.clusters.load(), &served, &tunnel.agent, offers)?;
+        let (granted, refused) = check(&self.clusters.load(), &served, &tunnel.agent, offers);
         if tunnel.is_closing() {
-            return Ok(());
+            return refused;
         }
-        let offered: HashSet<&ClusterName> = offers.iter().map(|offer| &offer.name).collect();
+        let names: HashSet<&ClusterName> = granted.iter().map(|offer| &offer.name).collect();
         for (name, served) in served.iter_mut() {
-            if !offered.contains(name) {
+            if !names.contains(name) {
                 served.remove(tunnel);
             }
         }
-        for offer in offers {
+        for offer in granted {
             let entry = served.entry(offer.name.clone());
             let entry = entry.or_insert(Served::Nobody { since: SystemTime::UNIX_EPOCH });
             match entry {
@@ -172,7 +204,19 @@ impl Registry {
                 }
             }
         }
-        Ok(())
+        self.connected.set(tunnel, &refused);
+        refused
+    }
+
+    /// The offers of connected agents that are refused now, sorted by cluster: at most `limit` of each agent, and the number
+    /// of all others.
+    pub fn refused(&self, limit: usize) -> (Vec<RefusedOffer>, usize) {
+        self.connected.refused(limit)
+    }
+
+    /// The number of clusters that are refused now, by agent and reason.
+    pub fn refused_counts(&self) -> Vec<(AgentId, RefusalReason, usize)> {
+        self.connected.counts()
     }
 
     /// Removes a tunnel that accepts no more streams. Its open streams may continue.
@@ -183,6 +227,7 @@ impl Registry {
         for served in served.values_mut() {
             served.remove(tunnel);
         }
+        self.connected.remove(tunnel);
     }
 
     /// Reserves a stream to a cluster. If a tunnel turns out to be closing, removes it and tries the next one: a closing
@@ -227,18 +272,9 @@ impl Registry {
         }
     }
 
-    /// All tunnels, for status and drain.
+    /// All tunnels, for status and drain. They may serve no cluster.
     pub fn tunnels(&self) -> Vec<Arc<Tunnel>> {
-        let mut all: Vec<Arc<Tunnel>> = Vec::new();
-        for served in self.served().values() {
-            if let Served::By { tunnels, .. } = served {
-                all.extend(tunnels.iter().cloned());
-            }
-        }
-        // Requests wait for the lock, so the rest is done without it.
-        let mut seen = HashSet::new();
-        all.retain(|tunnel| seen.insert(Arc::as_ptr(tunnel)));
-        all
+        self.connected.tunnels()
     }
 
     /// The tunnel of a cluster that costs the least. Tunnels of equal cost take turns, so that the requests of clients that
@@ -336,42 +372,75 @@ impl Clusters {
         (self, ended)
     }
 
-    fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Refusal> {
-        let refuse = |why: String| Err(Refusal::new(RefusalReason::NotGranted, why));
-        let Offer { name, mode } = offer;
-        // The same message for "unknown" and "not yours": an agent learns nothing about other sites.
-        let Some(cluster) = self.by_name.get(name).filter(|cluster| cluster.agents.contains(agent)) else {
-            return refuse(format!(
-                "agent {agent} may not serve cluster {name}; add it to that cluster's agents in the proxy-server's \
-                 configuration, or remove the cluster from the agent's"
-            ));
-        };
-        if cluster.mode != *mode {
-            let (theirs, ours) = (mode_word(*mode), mode_word(cluster.mode));
-            return refuse(format!("cluster {name} is {ours} at the proxy-server, but {theirs} at agent {agent}"));
-        }
-        Ok(())
+    fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Why> {
+        // The same reason for "unknown" and "not yours": an agent learns nothing about other sites.
+        let cluster = self.by_name.get(&offer.name).filter(|cluster| cluster.agents.contains(agent));
+        let mode = cluster.ok_or(Why::NotGranted)?.mode;
+        if mode == offer.mode { Ok(()) } else { Err(Why::Mode { ours: mode, theirs: offer.mode }) }
     }
 }
 
-fn check(
+// === impl Why ===
+
+impl Why {
+    fn refusal(self, agent: &AgentId) -> Refusal {
+        match self {
+            Self::NotGranted => Refusal::new(
+                RefusalReason::NotGranted,
+                format!(
+                    "not granted to agent {agent}: add the agent to `agents` in the proxy-server's configuration, or \
+                     remove the cluster from the agent's configuration"
+                ),
+            ),
+            Self::Mode { ours, theirs } => Refusal::new(
+                RefusalReason::NotGranted,
+                format!("{} at the proxy-server, but {} at agent {agent}", mode_word(ours), mode_word(theirs)),
+            ),
+            Self::Taken => Refusal::new(RefusalReason::Conflict, "served by another agent; stop that one first"),
+            Self::Repeated => Refusal::new(RefusalReason::NotGranted, format!("agent {agent} has offered it twice")),
+        }
+    }
+}
+
+/// The offers that an agent may serve now, and the others. The messages are built once for each reason, because an agent may
+/// offer thousands of names, and requests wait meanwhile.
+fn check<'a>(
     clusters: &Clusters,
     served: &HashMap<ClusterName, Served>,
     agent: &AgentId,
-    offers: &[Offer],
-) -> Result<(), Refusal> {
+    offers: &'a [Offer],
+) -> (Vec<&'a Offer>, Vec<RefusedClusters>) {
+    let mut seen = HashSet::new();
+    let repeated: HashSet<_> = offers.iter().map(|offer| &offer.name).filter(|name| !seen.insert(*name)).collect();
+    let mut reported = HashSet::new();
+    let mut granted = Vec::new();
+    let mut refused: Vec<(Why, Vec<ClusterName>)> = Vec::new();
     for offer in offers {
-        clusters.grant(agent, offer)?;
-        if let Some(Served::By { agent: owner, .. }) = served.get(&offer.name)
-            && owner != agent
-        {
-            return Err(Refusal::new(
-                RefusalReason::Conflict,
-                format!("cluster {} is served by another agent; stop that one first", offer.name),
-            ));
+        let is_taken = match served.get(&offer.name) {
+            Some(Served::By { agent: owner, .. }) => owner != agent,
+            Some(Served::Nobody { .. }) | None => false,
+        };
+        let why = match clusters.grant(agent, offer) {
+            _ if repeated.contains(&offer.name) => {
+                if !reported.insert(&offer.name) {
+                    continue;
+                }
+                Why::Repeated
+            }
+            Ok(()) if is_taken => Why::Taken,
+            Ok(()) => {
+                granted.push(offer);
+                continue;
+            }
+            Err(why) => why,
+        };
+        match refused.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, names)) => names.push(offer.name.clone()),
+            None => refused.push((why, vec![offer.name.clone()])),
         }
     }
-    Ok(())
+    let refused = refused.into_iter().map(|(why, clusters)| RefusedClusters { clusters, refusal: why.refusal(agent) });
+    (granted, refused.collect())
 }
 
 fn mode_word(mode: Mode) -> &'static str {

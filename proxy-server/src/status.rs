@@ -1,11 +1,11 @@
 //! The status of a proxy-server for its operator: the document behind `/status` and `atoll status`.
 //!
-//! [`ServerStatus`] is for machines, and has a version like configurations. [`text`] is the same
-//! for people. What is *not* here: where the figures come from (`app::standing`), and secrets: the document has only
+//! [`ServerStatus`] is for machines, and has a version like configurations. [`report`] is the
+//! same for people. What is *not* here: where the figures come from (`app::standing`), and secrets: the document has only
 //! names, counts and dates.
 
 mod document;
-mod text;
+mod report;
 
-pub use document::{CertificateStatus, ClusterStatus, KIND, ServerStatus, TunnelStatus};
-pub use text::text;
+pub use document::{CertificateStatus, ClusterStatus, KIND, RefusedOfferStatus, ServerStatus, TunnelStatus};
+pub use report::report;

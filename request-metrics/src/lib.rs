@@ -1,12 +1,15 @@
-//! The metrics of requests: how many of each cluster ended with which code, and how long they took.
+//! The metrics of requests: how many of each cluster ended with which code, and how long they took. And the last errors
+//! of each cluster, for its operator.
 //!
 //! Only the clusters of the configuration have series, so clients cannot add any: a request that names no cluster, or an
 //! unknown one, is not counted. The handles of a cluster are found once and kept, because the counters are cheaper than
 //! their labels.
 //!
-//! Reading order: [`Names`] (of both halves), [`RequestMetrics`] (all clusters), [`OfCluster`] (one), [`Measured`] (one request).
+//! Reading order: [`Names`] (of both halves), [`RequestMetrics`] (all clusters), [`OfCluster`] (one), [`Measured`] (one
+//! request), `last_errors`.
 
 mod code;
+mod last_errors;
 mod verb;
 
 use std::collections::HashMap;
@@ -19,6 +22,8 @@ use protocol::ClusterName;
 use tokio::time::Instant;
 
 use code::Code;
+use last_errors::LastErrors;
+pub use last_errors::{Failure, LastError};
 pub use verb::VerbClass;
 
 /// The names of the metrics of one half.
@@ -44,6 +49,7 @@ pub struct OfCluster {
     /// The cluster has left the configuration. Requests that are still running must not add its series again, so this
     /// is locked while a series is added, and while all are removed.
     is_gone: Mutex<bool>,
+    errors: LastErrors,
 }
 
 /// The handles of one class of verbs, made when they are first needed.
@@ -134,6 +140,18 @@ impl RequestMetrics {
         let cluster = Arc::clone(self.clusters.load().get(cluster)?);
         Some(Measured { cluster, verb, began, code: None })
     }
+
+    /// Records an error of Atoll that belongs to no measured request.
+    pub fn failed(&self, cluster: &ClusterName, failure: &Failure<'_>) {
+        if let Some(cluster) = self.clusters.load().get(cluster) {
+            cluster.errors.add(failure);
+        }
+    }
+
+    /// The last errors of a cluster, the newest first.
+    pub fn last_errors(&self, cluster: &ClusterName) -> Vec<LastError> {
+        self.clusters.load().get(cluster).map(|cluster| cluster.errors.all()).unwrap_or_default()
+    }
 }
 
 // === impl OfCluster ===
@@ -141,7 +159,7 @@ impl RequestMetrics {
 impl OfCluster {
     fn new(name: &ClusterName, families: Families) -> Self {
         let (name, series) = (name.as_str().into(), std::array::from_fn(|_| OfVerb::default()));
-        Self { name, families, series, is_gone: Mutex::new(false) }
+        Self { name, families, series, is_gone: Mutex::new(false), errors: LastErrors::default() }
     }
 
     fn count(&self, verb: VerbClass, code: Code, began: Instant) {
@@ -207,6 +225,11 @@ impl Measured {
     /// The status of the response. A request without one is not counted: its client left before.
     pub fn answered(&mut self, status: StatusCode) {
         self.code = Some(Code::of(status));
+    }
+
+    /// Records that the response is an error of Atoll.
+    pub fn failed(&self, failure: &Failure<'_>) {
+        self.cluster.errors.add(failure);
     }
 }
 

@@ -117,3 +117,21 @@ fn a_request_without_a_response_is_not_counted() {
     drop(requests.measure(&name("a"), VerbClass::Get, Instant::now()));
     assert!(lines(&metrics).is_empty());
 }
+
+#[test]
+fn only_clusters_of_the_configuration_have_errors() {
+    let (_, requests) = requests();
+    requests.exchange([name("a"), name("b")].iter());
+    let failure = Failure { code: 503, fault: protocol::Fault::Tunnel, reason: "", message: "no agent" };
+    let running = requests.measure(&name("a"), VerbClass::Get, Instant::now()).unwrap();
+    running.failed(&failure);
+    requests.failed(&name("b"), &failure);
+    requests.failed(&name("c"), &failure);
+    let count = |cluster| requests.last_errors(&name(cluster)).len();
+    assert_eq!([count("a"), count("b"), count("c")], [1, 1, 0]);
+    // A cluster that is removed loses its errors.
+    requests.exchange([name("b"), name("c")].iter());
+    requests.exchange([name("a"), name("b")].iter());
+    running.failed(&failure);
+    assert_eq!([count("a"), count("b")], [0, 1]);
+}

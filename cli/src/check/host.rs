@@ -41,6 +41,7 @@ use virtual_cluster::provisioner::MIRROR_LABEL;
 use super::report::Report;
 use super::weakness::{Check, Weakness};
 use namespaces::Namespaces;
+use rights::Need;
 
 /// The time limit for all checks.
 const CHECKS_TIMEOUT: Duration = Duration::from_secs(300);
@@ -153,16 +154,7 @@ impl HostCheck<'_> {
     /// Checks whether the agent has the rights that it needs.
     async fn rights(&mut self) {
         match slow("the agent's rights", rights::missing(&self.api)).await {
-            Ok(missing) if missing.is_empty() => {}
-            Ok(missing) => {
-                let (count, missing) = (missing.len(), missing.join(", "));
-                self.report.mistake(
-                    self.host,
-                    format_args!(
-                        "host: the agent lacks {count} rights; apply configs/kubernetes/agent-rbac.yaml: {missing}"
-                    ),
-                );
-            }
+            Ok(missing) => self.lacking(&missing),
             Err(error) => {
                 self.report.mistake(self.host, format_args!("host: cannot check the agent's rights: {error:#}"));
             }
@@ -176,6 +168,36 @@ impl HostCheck<'_> {
                  write cluster-scoped custom resources; apply configs/kubernetes/agent-rbac.yaml",
             ),
             Err(error) => self.not_checked("ClusterRoles", &error),
+        }
+    }
+
+    fn lacking(&mut self, missing: &[(String, Need)]) {
+        let rights = |need: Need| -> Vec<&str> {
+            missing.iter().filter(|(_, of)| *of == need).map(|(right, _)| right.as_str()).collect()
+        };
+        let apply = "apply configs/kubernetes/agent-rbac.yaml";
+        let required = rights(Need::Always);
+        if !required.is_empty() {
+            let (count, rights) = (required.len(), required.join(", "));
+            self.report.mistake(self.host, format_args!("host: the agent lacks {count} rights; {apply}: {rights}"));
+        }
+        for (need, consequence) in [
+            (Need::Flows, "virtual clusters have no flows of their own at the host"),
+            (
+                Need::SharedObjects,
+                "virtual clusters cannot write these objects, even if `sharedObjects.writable` lists them",
+            ),
+        ] {
+            let rights = rights(need);
+            if !rights.is_empty() {
+                let rights = rights.join(", ");
+                self.report.warn(
+                    self.host,
+                    format_args!(
+                        "host: the agent lacks rights, so {consequence}; if that is not intended, {apply}: {rights}"
+                    ),
+                );
+            }
         }
     }
 

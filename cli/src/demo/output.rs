@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use virtual_cluster::admission_policies;
+use virtual_cluster::provisioner::PRIORITY_LEVEL;
 
 use super::clusters::{CLUSTERS, DemoCluster};
 use super::files::{Files, Route};
@@ -117,9 +118,9 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
         Host::Given { .. } => {
             writeln!(
                 out,
-                "stopped. The objects of the virtual clusters and the admission policies stay on the host; the next demo \
-                 with --dir {dir} reuses them. To remove them, run these commands. Remove the policies only if no other \
-                 proxy-agent serves this host."
+                "stopped. The objects of the virtual clusters, the admission policies and a PriorityLevelConfiguration stay \
+                 on the host; the next demo with --dir {dir} reuses them. To remove them, run these commands. Remove the \
+                 policies and the PriorityLevelConfiguration only if no other proxy-agent serves this host."
             )?;
             let host = files.host_kubeconfig().display().to_string();
             for cluster in &CLUSTERS {
@@ -130,6 +131,7 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
                 let label = admission_policies::LABEL;
                 writeln!(out, "  kubectl --kubeconfig {host} delete {kind}ies,{kind}ybindings -l {label}")?;
             }
+            writeln!(out, "  kubectl --kubeconfig {host} delete prioritylevelconfiguration {PRIORITY_LEVEL}")?;
         }
         Host::Dev(_) => {
             writeln!(

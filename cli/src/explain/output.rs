@@ -68,6 +68,13 @@ fn sent(
     if let Some(otherwise) = &sent.otherwise {
         line(out, "on 404", &format!("sends {otherwise}, an object that {cluster} can read on the host"))?;
     }
+    match sent.hub {
+        Some(Ok(())) => {
+            line(out, "hub", "serves this watch instead of the host if another virtual cluster needs it, too")?;
+        }
+        Some(Err(bypass)) => line(out, "hub", &format!("does not serve this watch: {bypass}"))?,
+        None => {}
+    }
     if sent.is_namespace_creation {
         line(out, "then", &format!("creates the bindings that every namespace of {cluster} has"))?;
     }

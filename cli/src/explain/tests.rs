@@ -16,6 +16,7 @@ kind: ProxyAgentConfiguration
 servers: [proxy:8091]
 identity: {certificate: a.crt, key: a.key, serverCA: s.crt}
 host: {kubeconfig: h}
+hub: {memoryMiB: 64}
 virtualClusters:
 - name: ke-beijing
   nodeSelector: {location: beijing}
@@ -71,6 +72,24 @@ ke-beijing?
   response:     the list, with names of ke-beijing: objects in its namespaces
 ";
     assert_eq!((text.as_str(), sent), (expected, true));
+}
+
+#[test]
+fn a_watch_says_whether_the_hub_serves_it() {
+    for (url, expected) in [
+        ("/api/v1/pods?watch=1", "serves this watch instead of the host if another virtual cluster needs it, too"),
+        ("/api/v1/namespaces/edge/pods?watch=1", "serves this watch instead of the host"),
+        (
+            "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Da",
+            "does not serve this watch: the hub does not support the selector",
+        ),
+        ("/api/v1/nodes?watch=1", "serves this watch instead of the host"),
+        ("/api/v1/events?watch=1", "does not serve this watch"),
+    ] {
+        let (text, _) = explain(&["--cluster", "ke-beijing", "GET", url]).unwrap();
+        let line = text.lines().find(|line| line.trim_start().starts_with("hub:")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains(expected), "{url}: {line}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::yaml;
 const MAX_DOCUMENTS: usize = 32;
 
 /// One document, after as many empty lines as the file has lines before it, so that line numbers are those of the file.
+#[derive(Debug)]
 pub(super) struct Text(pub(super) String);
 
 /// A document and its kind.

@@ -28,15 +28,28 @@ use super::problem::Problems;
 use super::yaml;
 use wrapper::{Expected, Reading, Strict};
 
-/// Reads `T`, and adds unknown keys to `problems`. Fails if `T` cannot be read.
-pub(super) fn read<'de, T: Deserialize<'de>>(
-    text: &'de Text,
-    directory: &Path,
-    problems: &mut Problems,
-) -> Result<T, Problems> {
-    let reading = Reading { directory, problems: RefCell::new(problems) };
-    serde_saphyr::with_deserializer_from_str_with_options(&text.0, yaml::options(), |inner| {
-        T::deserialize(Strict { inner, reading: &reading, expected: Expected::Document })
-    })
-    .map_err(|error| yaml::problem(&error).into())
+/// A document that has been found in a file and not been read yet.
+#[derive(Debug)]
+pub struct Unread<'a> {
+    pub(super) text: &'a Text,
+    /// The directory of the file.
+    pub(super) directory: &'a Path,
+    pub(super) problems: &'a mut Problems,
+}
+
+// === impl Unread ===
+
+impl<'a> Unread<'a> {
+    /// Reads `T`, and reports unknown keys.
+    ///
+    /// # Errors
+    /// The document is not a `T`.
+    pub fn read<T: Deserialize<'a>>(self) -> Result<T, Problems> {
+        let Self { text, directory, problems } = self;
+        let reading = Reading { directory, problems: RefCell::new(problems) };
+        serde_saphyr::with_deserializer_from_str_with_options(&text.0, yaml::options(), |inner| {
+            T::deserialize(Strict { inner, reading: &reading, expected: Expected::Document })
+        })
+        .map_err(|error| yaml::problem(&error).into())
+    }
 }

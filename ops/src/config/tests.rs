@@ -42,6 +42,10 @@ enum Mode {
 impl Document for Lagoon {
     const KIND: &'static str = "Lagoon";
 
+    fn read(document: Unread<'_>) -> Result<Self, Problems> {
+        document.read()
+    }
+
     fn check(&self, problems: &mut Problems) {
         for (n, island) in self.islands.iter().enumerate() {
             if self.islands[..n].iter().any(|other| other.name == island.name) {

@@ -130,3 +130,19 @@ fn a_name_is_used_once() {
     registry.counters::<()>("atoll_seen_total", "Seen.").with(&());
     registry.gauges::<()>("atoll_seen_total", "Seen again.").with(&());
 }
+
+#[test]
+fn observed_series_disappear_with_their_value() {
+    let registry = registry();
+    let seen = Arc::new(AtomicI64::new(2));
+    let read = Arc::clone(&seen);
+    registry.observe_each::<Fish>("atoll_school", "School.", move || {
+        let count = read.load(Ordering::Relaxed);
+        (0..count).map(|number| (fish(&format!("reef-{number}"), true), number)).collect()
+    });
+    let line = |number| format!("atoll_school{{reef=\"reef-{number}\",shy=\"true\"}} {number}");
+    assert_eq!(lines(&registry, "atoll_school"), [line(0), line(1)]);
+    seen.store(1, Ordering::Relaxed);
+    assert_eq!(lines(&registry, "atoll_school"), [line(0)]);
+    assert!(registry.descriptions().iter().any(|one| one.name == "atoll_school" && one.labels == ["reef", "shy"]));
+}

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::ALLOW;
-use http::{HeaderValue, Method, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use http_body_util::Full;
 
 use super::check::Checks;
-use super::page_response::{PageResponse, Query};
+use super::page_response::{Form, PageResponse, Query};
+use crate::html;
 use crate::metrics::{self, Registry};
+use crate::report::Report;
 
-type Reply = dyn Fn(Query) -> Pin<Box<dyn Future<Output = PageResponse> + Send>> + Send + Sync;
+type Reply = dyn Fn(Query, Form) -> Pin<Box<dyn Future<Output = PageResponse> + Send>> + Send + Sync;
 
 /// Pages by their exact path, and `/`, which lists them. Clones share the list.
 #[derive(Clone)]
@@ -63,11 +65,29 @@ impl Pages {
         F: Fn(Query) -> A + Send + Sync + 'static,
         A: Future<Output = PageResponse> + Send + 'static,
     {
-        self.push(path.to_owned(), Some(about), reply)
+        self.push(path.to_owned(), Some(about), move |query, _| reply(query))
+    }
+
+    /// Adds a page for people: HTML for browsers, and text for all others. The text has all columns with `?wide`, and the
+    /// HTML always.
+    #[must_use]
+    pub fn with_report<F>(self, path: &'static str, about: &'static str, report: F) -> Self
+    where
+        F: Fn(bool) -> Report + Send + Sync + 'static,
+    {
+        let title = self.title;
+        self.push(path.to_owned(), Some(about), move |query, form| {
+            let body = match form {
+                Form::Text => report(query.has("wide")).to_string(),
+                Form::Html => html::report(title, &report(true)),
+            };
+            std::future::ready(PageResponse::in_form(form, body))
+        })
     }
 
     /// Answers one request.
-    pub(super) async fn answer(&self, method: &Method, uri: &Uri) -> Response<Full<Bytes>> {
+    pub(super) async fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let form = Form::of(headers);
         if method != Method::GET && method != Method::HEAD {
             let refusal = PageResponse::text("only GET and HEAD are supported\n");
             let mut res = refusal.with_status(StatusCode::METHOD_NOT_ALLOWED).into_response();
@@ -76,31 +96,34 @@ impl Pages {
             return res;
         }
         let answer = if uri.path() == "/" {
-            self.index()
+            self.index(form)
         } else {
             match self.list.iter().find(|page| page.path == uri.path()) {
-                Some(page) => (page.reply)(Query::new(uri.query().unwrap_or(""))).await,
+                Some(page) => (page.reply)(Query::new(uri.query().unwrap_or("")), form).await,
                 None => PageResponse::text("not found; / lists all pages\n").with_status(StatusCode::NOT_FOUND),
             }
         };
         answer.into_response()
     }
 
-    fn index(&self) -> PageResponse {
-        let listed = || self.list.iter().filter_map(|page| Some((&page.path, page.about?)));
+    fn index(&self, form: Form) -> PageResponse {
+        let listed = || self.list.iter().filter_map(|page| Some((page.path.as_str(), page.about?)));
+        if form == Form::Html {
+            return PageResponse::in_form(form, html::index(self.title, listed()));
+        }
         let width = listed().map(|(path, _)| path.len()).max().unwrap_or(0);
         let mut text = format!("{}\n\n", self.title);
         for (path, about) in listed() {
             writeln!(text, "{path:width$}  {about}").expect("writing to a String cannot fail");
         }
-        PageResponse::text(text)
+        PageResponse::in_form(form, text)
     }
 
     fn with_probe(mut self, probe: &'static str, about: &'static str, checks: &Checks) -> Self {
         let all = std::iter::once((format!("/{probe}"), Some(about), checks.clone()));
         let each = checks.each().map(|(name, check)| (format!("/{probe}/{name}"), None, check));
         for (path, about, checks) in all.chain(each) {
-            self = self.push(path, about, move |query| {
+            self = self.push(path, about, move |query, _| {
                 let checks = checks.clone();
                 async move { checks.answer(probe, &query).await }
             });
@@ -110,11 +133,12 @@ impl Pages {
 
     fn push<F, A>(mut self, path: String, about: Option<&'static str>, reply: F) -> Self
     where
-        F: Fn(Query) -> A + Send + Sync + 'static,
+        F: Fn(Query, Form) -> A + Send + Sync + 'static,
         A: Future<Output = PageResponse> + Send + 'static,
     {
-        let reply =
-            Arc::new(move |query| -> Pin<Box<dyn Future<Output = PageResponse> + Send>> { Box::pin(reply(query)) });
+        let reply = Arc::new(move |query, form| -> Pin<Box<dyn Future<Output = PageResponse> + Send>> {
+            Box::pin(reply(query, form))
+        });
         self.list.push(Page { path, about, reply });
         self
     }

@@ -56,7 +56,7 @@ where
 {
     let Connection { stream, slot: _slot, .. } = connection;
     let service = service_fn(|req: http::Request<Incoming>| async move {
-        Ok::<_, Infallible>(pages.answer(req.method(), req.uri()).await)
+        Ok::<_, Infallible>(pages.answer(req.method(), req.uri(), req.headers()).await)
     });
     let mut conversation = pin!(
         http1::Builder::new()

@@ -11,7 +11,7 @@ use rewrite::view::Certificate;
 use tokio::time::timeout;
 
 use crate::config::ProxyAgentConfiguration;
-use crate::exchange::{Exchange, Services};
+use crate::exchange::{Exchange, Services, Sharing};
 use host_client::Host;
 use host_client::api::{Api, Reflector, Selection, Shape};
 use virtual_cluster::admission_policies::AdmissionPolicies;
@@ -21,6 +21,7 @@ use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::roles;
 use virtual_cluster::shared::overlays::orphans;
 use virtual_cluster::shared::{Rules, handover};
+use virtual_cluster::usage::{self, Usage};
 
 /// The maximum time for which the installation of the admission policies waits for the annotations of namespaces.
 const ANNOTATION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,10 +32,12 @@ pub(super) struct ClusterServices {
     pub(super) clusters: Arc<VirtualClusters>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) provisioner: Provisioner<Api>,
+    pub(super) usage: Arc<Usage>,
     pub(super) host: Host,
     pub(super) admission_policies: AdmissionPolicies<Api>,
     pub(super) shared: Rules,
     pub(super) requests: Arc<RequestMetrics>,
+    pub(super) sharing: Option<Arc<Sharing>>,
 }
 
 /// Builds the services, and starts their loops. `None` if the configuration has no host.
@@ -50,7 +53,7 @@ pub(super) fn open(
     let endpoint_ca = reloader
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
     let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
-    let services = Services::new(config, host, endpoint_ca)?;
+    let services = Services::new(config, host, endpoint_ca, tasks)?;
     requests.exchange(config.virtual_clusters.iter().map(|cluster| &cluster.name));
     start(&services, &api, tasks);
     let cluster_services = ClusterServices {
@@ -58,9 +61,11 @@ pub(super) fn open(
         clusters: Arc::clone(&services.clusters),
         namespaces: Arc::clone(&services.namespaces),
         provisioner: services.provisioner.clone(),
+        usage: Arc::clone(&services.usage),
         admission_policies: services.admission_policies.clone(),
         host: services.host.clone(),
         requests: Arc::clone(requests),
+        sharing: services.sharing.clone(),
     };
     Ok(Some((Exchange::new(services, Arc::clone(requests)), cluster_services)))
 }
@@ -92,8 +97,15 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
         move || clusters.names()
     };
     tasks.spawn_until_cancelled("aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), names));
+    if let Some(sharing) = services.sharing.clone() {
+        let through = api.clone();
+        tasks.spawn_until_cancelled("rights", async move { sharing.keep_rights(&through).await });
+    }
     let kept = Arc::clone(&services.discovery);
     tasks.spawn_until_cancelled("discovery", async move { kept.keep().await });
+    let stored = services.discovery.stored();
+    tasks.spawn_until_cancelled("usage", usage::keep(Arc::clone(&services.usage), api.clone(), stored));
+    tasks.spawn_until_cancelled("limits", usage::declare(Arc::clone(&services.usage), api.clone()));
     tasks.spawn_until_cancelled("provisioner", provisioner.clone().run());
     let (annotating, kept) = (provisioner.clone(), services.admission_policies.clone());
     tasks.spawn_until_cancelled("admission policies", async move {
@@ -119,6 +131,8 @@ impl ClusterServices {
         self.clusters.exchange(clusters);
         self.namespaces.serve(self.clusters.names());
         self.provisioner.enforce(self.clusters.levels());
+        self.provisioner.limit(self.clusters.shares());
+        self.usage.limit(self.clusters.shares());
         self.provisioner.serve(self.clusters.annotations());
     }
 }

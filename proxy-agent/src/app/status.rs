@@ -1,28 +1,39 @@
 //! Collects the figures of [`AgentStatus`] from the parts of the agent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ops::config::API_VERSION;
 use ops::date::Moment;
 use ops::files::Watched;
 use ops::tls::{Identity, ServerCa};
-use protocol::AgentId;
+use ops::used::Used;
+use protocol::{AgentId, RefusedClusters};
+use request_metrics::LastError;
+use tunnel::Share;
 
 use super::exchange::ClusterServices;
 use crate::config::PhysicalCluster;
+use crate::exchange::Sharing;
 use crate::ready::{RouteState, Tunnels};
 use crate::status::{
-    AgentStatus, CertificateStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus, TunnelStatus,
-    VirtualClusterStatus,
+    AgentStatus, CertificateStatus, FeedStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus,
+    RefusedClusterStatus, SharesStatus, TunnelStatus, VirtualClusterStatus,
 };
 use virtual_cluster::admission_policies;
+use virtual_cluster::clusters::{LastingState, VirtualCluster};
 use virtual_cluster::provisioner::ProvisionState;
+use virtual_cluster::share::in_flight::Kind;
+use virtual_cluster::share::seats::SEATS;
 
 /// The status of a cluster whose host has no admission policies.
 const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";
 
 /// The status of a cluster if the agent cannot verify that the host enforces the admission policies.
 const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
+
+/// The maximum number of nodes of a cluster that the status names.
+const MAX_NODE_NAMES: usize = 10;
 
 /// The sources of the figures.
 pub(super) struct StatusSource {
@@ -53,6 +64,7 @@ impl StatusSource {
         let ends = [("identity", identity), ("identity.serverCA", self.server_ca.borrow().not_after())];
         let known = ends.into_iter().filter_map(|(name, end)| Some((name.to_owned(), end?)));
         let certificates = known.map(|(name, end)| CertificateStatus { name, not_after: end.into() });
+        let routes = self.tunnels.all();
         let mut status = AgentStatus {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -60,10 +72,17 @@ impl StatusSource {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             time: Moment::now(),
             ready: false,
-            tunnels: self.tunnels.all().into_iter().map(tunnel).collect(),
+            refused_clusters: refused_clusters(&routes).into_iter().collect(),
+            tunnels: routes.into_iter().map(tunnel).collect(),
             virtual_clusters: self.services.as_ref().map(virtual_clusters).unwrap_or_default(),
             physical_clusters,
             host: self.services.as_ref().map(host),
+            feeds: self
+                .services
+                .as_ref()
+                .and_then(|services| services.sharing.as_deref())
+                .map(feeds)
+                .unwrap_or_default(),
             certificates: certificates.collect(),
         };
         status.ready = status.is_all_ready();
@@ -73,7 +92,12 @@ impl StatusSource {
 
 fn tunnel(route: RouteState) -> TunnelStatus {
     let (acceptance, message) = match route.tunnel {
-        Ok(acceptance) => (Some(acceptance), None),
+        Ok(tunnel) => {
+            let verdict = tunnel.verdict.borrow();
+            // The status names refused clusters one by one.
+            let refusal = verdict.refusal.as_ref().filter(|_| verdict.refused.is_empty());
+            (Some(tunnel.acceptance), refusal.map(|refusal| format!("the list of clusters is refused: {refusal}")))
+        }
         Err(why) => (None, Some(why.to_string())),
     };
     TunnelStatus {
@@ -85,6 +109,23 @@ fn tunnel(route: RouteState) -> TunnelStatus {
         proxy_server: acceptance.map(|acceptance| acceptance.server),
         message,
     }
+}
+
+/// The clusters that are refused. Several tunnels to one proxy-server refuse the same ones.
+fn refused_clusters(routes: &[RouteState]) -> BTreeSet<RefusedClusterStatus> {
+    let mut all = BTreeSet::new();
+    for route in routes {
+        let Ok(tunnel) = &route.tunnel else { continue };
+        for RefusedClusters { clusters, refusal } in &tunnel.verdict.borrow().refused {
+            all.extend(clusters.iter().map(|cluster| RefusedClusterStatus {
+                cluster: cluster.to_string(),
+                server: route.server.to_string(),
+                reason: refusal.reason.as_str().to_owned(),
+                message: refusal.message.clone(),
+            }));
+        }
+    }
+    all
 }
 
 /// The status of each virtual cluster.
@@ -105,18 +146,83 @@ fn virtual_clusters(services: &ClusterServices) -> Vec<VirtualClusterStatus> {
                 }
                 (ProvisionState::Provisioned, policies) => policies.admits().err().map(str::to_owned),
             };
+            let held = services.usage.held(&cluster.name);
+            let namespaces = services.namespaces.members(&cluster.name).len();
+            let reached = services.usage.reached(&cluster.name);
             VirtualClusterStatus {
                 name: cluster.name.to_string(),
                 ready: state == ProvisionState::Provisioned && policies.admits().is_ok(),
                 node_selector: cluster.node_selector.text.to_string(),
                 nodes: cluster.count_nodes(),
-                namespaces: services.namespaces.members(&cluster.name).len(),
+                node_names: node_names(cluster),
+                namespaces,
+                objects: held.objects,
+                bytes: held.bytes,
+                reached_limits: reached.limits().map(|(name, limit)| format!("{name}={limit}")).collect(),
+                shares: Some(shares(cluster, namespaces, held.bytes)),
+                last_errors: last_errors(services, cluster),
                 message,
             }
         })
         .collect();
     clusters.sort_by(|one, other| one.name.cmp(&other.name));
     clusters
+}
+
+/// The names of the first nodes.
+fn node_names(cluster: &VirtualCluster) -> Vec<String> {
+    let names = cluster.nodes.names();
+    let mut names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    names.sort_unstable();
+    names.truncate(MAX_NODE_NAMES);
+    names
+}
+
+fn last_errors(services: &ClusterServices, cluster: &VirtualCluster) -> Vec<LastError> {
+    // Both types of a name have the same rule.
+    let name = cluster.name.as_str().parse();
+    name.map(|name| services.requests.last_errors(&name)).unwrap_or_default()
+}
+
+/// What a virtual cluster uses. `stored` is the size of its objects.
+fn shares(cluster: &VirtualCluster, namespaces: usize, stored: u64) -> SharesStatus {
+    let LastingState { in_flight, memory, send_queue, seats, .. } = &cluster.lasting;
+    let used = |share: &Share| Used::new(share.held(), share.limit());
+    SharesStatus {
+        requests: used(in_flight.of(Kind::Short)),
+        watches: used(in_flight.of(Kind::LongRunning)),
+        sessions: used(in_flight.of(Kind::Session)),
+        seats: Used::new(seats.occupied(), SEATS),
+        body_bytes: used(&memory.bodies),
+        list_bytes: used(&memory.lists),
+        event_bytes: used(&memory.watches),
+        head_bytes: used(&memory.heads),
+        queued_bytes: used(send_queue),
+        namespaces: Used::new(namespaces, cluster.shares.namespaces),
+        stored_bytes: Used { used: stored, limit: cluster.shares.bytes() },
+    }
+}
+
+/// The status of the hub.
+fn feeds(sharing: &Sharing) -> Vec<FeedStatus> {
+    let feeds = sharing.feeds();
+    let mut feeds: Vec<_> = feeds
+        .iter()
+        .map(|feed| {
+            let statistics = feed.statistics();
+            FeedStatus {
+                path: feed.collection().path.clone(),
+                watches: statistics.watchers,
+                objects: statistics.objects,
+                events: statistics.events,
+                window_seconds: statistics.window.as_secs(),
+                bytes: feed.bytes(),
+                closed: sharing.names(feed.closed()),
+            }
+        })
+        .collect();
+    feeds.sort_by(|one, other| one.path.cmp(&other.path));
+    feeds
 }
 
 /// The status of the host.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ops::config::{Document, Located, Problems};
+use ops::config::{Document, Located, Problems, Unread};
 use rewrite::name::endings;
 use rewrite::request::KeyPattern;
 
@@ -15,6 +15,10 @@ use virtual_cluster::shared::Kind;
 
 impl Document for ProxyAgentConfiguration {
     const KIND: &'static str = "ProxyAgentConfiguration";
+
+    fn read(document: Unread<'_>) -> Result<Self, Problems> {
+        document.read()
+    }
 
     fn check(&self, problems: &mut Problems) {
         check(self, problems);
@@ -51,6 +55,7 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {
         check_nodes(cluster, problems);
+        check_shares(cluster, problems);
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
         }
@@ -113,6 +118,20 @@ fn check_shared(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         if !shared.contains(kind.as_str()) {
             problems.take(kind, kind.parse::<Kind>());
         }
+    }
+}
+
+/// A mistake in a name would leave the resource with the limit of all others.
+fn check_shares(cluster: &Located<VirtualCluster>, problems: &mut Problems) {
+    let is_name = |name: &str| {
+        let mut labels = name.split('.');
+        !name.is_empty() && labels.all(|label| rewrite::ClusterName::new(label).is_ok())
+    };
+    for name in cluster.shares.exceptions.keys().filter(|name| !is_name(name)) {
+        problems.at(
+            cluster,
+            format_args!("shares.objectsOf: `{name}` is not a resource, such as `secrets` or `deployments.apps`"),
+        );
     }
 }
 

@@ -26,7 +26,7 @@ virtualClusters:
 - {name: b, nodeGroup: ''}
 - {name: c, nodeGroup: x, nodeSelector: {apps.kubeedge.io/belonging-to: y}}
 - {name: b-c, nodeSelector: {location: x}}
-- {name: xc, nodeSelector: {location: x}}
+- {name: xc, nodeSelector: {location: x}, shares: {objectsOf: {secrets: 1, deployments.apps: 1, Secrets: 1}}}
 physicalClusters: [{name: d-c, apiServer: 10.2.0.1:6443}]
 destinations: [everything]
 customResources:
@@ -43,6 +43,7 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
         ":8:3: virtual cluster b has an empty nodeGroup",
         ":9:3: virtual cluster c has nodeGroup x and",
         ":10:3: the name of virtual cluster b-c ends with `-c`",
+        ":11:3: shares.objectsOf: `Secrets` is not a resource",
         ":13:16: not a destination",
         ":15:3: `widgets` is not the name of a CustomResourceDefinition",
         ":16:3: widgets is listed twice",

@@ -74,6 +74,8 @@ struct Discovered {
     scope: String,
     #[serde(default)]
     response_kind: Option<Kind>,
+    #[serde(default)]
+    verbs: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -112,6 +114,8 @@ struct LegacyResource {
     name: String,
     namespaced: bool,
     kind: String,
+    #[serde(default)]
+    verbs: Vec<String>,
 }
 
 /// Reads everything that the host serves.
@@ -140,7 +144,8 @@ pub(super) async fn read(host: &Host) -> Result<Resources, DiscoveryError> {
             let list: LegacyResources = parse(&body)?;
             for found in list.resources.into_iter().filter(|found| !found.name.contains('/')) {
                 let custom = is_custom(&custom, &group, &found.name);
-                let resource = Resource { kind: found.kind, namespaced: found.namespaced, custom };
+                let stored = is_stored(&found.verbs);
+                let resource = Resource { kind: found.kind, namespaced: found.namespaced, custom, stored };
                 resources.insert(&group, &version, &found.name, resource);
             }
         }
@@ -164,12 +169,18 @@ fn is_custom(definitions: &HashSet<String>, group: &str, resource: &str) -> bool
     !group.is_empty() && definitions.contains(&format!("{resource}.{group}"))
 }
 
+/// Reviews cannot be listed, and metrics cannot be created.
+fn is_stored(verbs: &[String]) -> bool {
+    ["create", "list", "watch"].iter().all(|verb| verbs.iter().any(|it| it == verb))
+}
+
 fn add(resources: &mut Resources, group: &Group, definitions: &HashSet<String>) {
     for version in &group.versions {
         for found in &version.resources {
             let kind = found.response_kind.as_ref().map(|kind| kind.kind.clone()).unwrap_or_default();
             let custom = is_custom(definitions, &group.metadata.name, &found.resource);
-            let resource = Resource { kind, namespaced: found.scope == "Namespaced", custom };
+            let stored = is_stored(&found.verbs);
+            let resource = Resource { kind, namespaced: found.scope == "Namespaced", custom, stored };
             resources.insert(&group.metadata.name, &version.version, &found.resource, resource);
         }
     }

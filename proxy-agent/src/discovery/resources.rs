@@ -1,8 +1,9 @@
 //! The resources that discovery lists.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kube_wire::gvr::GroupVersionResource;
+use kube_wire::gvr::{GroupResource, GroupVersionResource};
+use virtual_cluster::usage;
 
 /// The known facts about one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(crate) struct Resource {
     pub(crate) namespaced: bool,
     /// Whether a CustomResourceDefinition defines it. Resources of aggregated APIs are neither custom nor built in.
     pub(crate) custom: bool,
+    /// Whether clients can create, list and watch its objects, so that the host stores them.
+    pub(crate) stored: bool,
 }
 
 /// Resources by group, version and plural.
@@ -21,6 +24,8 @@ pub(crate) struct Resources {
     by_name: HashMap<(String, String, String), Resource>,
     /// The kinds of cluster-scoped custom resources, by group and resource.
     pub(super) scopeless: HashMap<(String, String), String>,
+    /// The namespaced resources whose objects the host stores, in the version that discovery lists first.
+    stored: BTreeMap<(String, String), usage::Resource>,
 }
 
 // === impl Resources ===
@@ -30,7 +35,18 @@ impl Resources {
         if found.custom && !found.namespaced {
             self.scopeless.insert((group.to_owned(), resource.to_owned()), found.kind.clone());
         }
+        if found.namespaced && found.stored {
+            let counted = usage::Resource::new(GroupResource { group, resource }, version);
+            if let Some(counted) = counted {
+                self.stored.entry((group.to_owned(), resource.to_owned())).or_insert(counted);
+            }
+        }
         self.by_name.insert((group.to_owned(), version.to_owned(), resource.to_owned()), found);
+    }
+
+    /// The namespaced resources whose objects the host stores.
+    pub(super) fn stored(&self) -> BTreeSet<usage::Resource> {
+        self.stored.values().cloned().collect()
     }
 
     pub(super) fn get(&self, resource: GroupVersionResource<'_>) -> Option<&Resource> {

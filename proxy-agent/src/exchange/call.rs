@@ -22,6 +22,7 @@ use crate::translate::{Collector, warnings};
 use host_client::api::Api;
 use host_client::{HostBody, HostError, RequestBody};
 use virtual_cluster::share::large_objects::Size;
+use virtual_cluster::share::seats::Occupied;
 
 /// The time for the host to respond to a request that is not long-running. An API server responds to such a request within
 /// [`REQUEST_TIMEOUT`](host_client::REQUEST_TIMEOUT), so this longer time ends only lost requests.
@@ -40,6 +41,8 @@ pub(crate) struct Call<'a> {
     pub(super) counted_weight: AtomicUsize,
     /// The weight of what was read from the host for a write, in bytes.
     pub(super) read_weight: AtomicUsize,
+    /// The seats of a response that occupies the host while it streams.
+    pub(super) occupied: Option<Occupied>,
 }
 
 // === impl Call ===
@@ -53,6 +56,7 @@ impl<'a> Call<'a> {
             turn: Turn::default(),
             counted_weight: AtomicUsize::new(0),
             read_weight: AtomicUsize::new(0),
+            occupied: None,
         }
     }
 

@@ -13,13 +13,14 @@ use crate::exchange::classes::shared::stored::{overlaid, settle_overlay};
 use crate::exchange::commitment::Commitment;
 use crate::exchange::complete::complete;
 use crate::exchange::cost::{
-    admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal,
+    admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal, take_seats,
 };
 use crate::exchange::decide::decide;
 use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Plan, Replan};
+use crate::exchange::shared_watch::{shareable, shared_watch};
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody};
@@ -104,8 +105,16 @@ fn check_sent(call: &Call<'_>, request: &Request<RequestBody>, received: usize) 
     call.hold(sent.len().saturating_sub(received))
 }
 
-/// Sends the request of a plan. If the host responds with 404, the other plan takes its place, if there is one.
-async fn send_plan(call: &Call<'_>, plan: &mut Plan) -> Result<Response<HostBody>, Refusal> {
+/// Sends the request of a plan, unless a feed answers it. If the host responds with 404, the other plan takes its place, if there is one.
+async fn send_plan(call: &mut Call<'_>, plan: &mut Plan) -> Result<Response<HostBody>, Refusal> {
+    if let Some(query) = shareable(call, plan) {
+        let planned = plan.request.uri().clone();
+        if let Some(response) = Box::pin(shared_watch(call, &planned, query)).await? {
+            call.turn.end();
+            return Ok(response);
+        }
+    }
+    take_seats(call).await?;
     let mut response = send_in_turn(call, plan.take_request()).await?;
     if response.status() == StatusCode::NOT_FOUND
         && let Some(other) = plan.otherwise.take()

@@ -97,6 +97,15 @@ fn field_error(field: &str, defect: Defect) -> FieldError {
     }
 }
 
+/// Waits for the seats of the response, unless the request has them.
+pub(crate) async fn take_seats(call: &mut Call<'_>) -> Result<(), Refusal> {
+    if let Some(load) = load_of(&call.api).filter(|_| call.occupied.is_none()) {
+        let seats = &call.api.cluster.lasting.seats;
+        call.occupied = Some(call.outside(seats.take(load)).await.ok_or(Exhausted::Seats)?);
+    }
+    Ok(())
+}
+
 /// The kind of response, if it occupies seats at the host while it streams.
 pub(crate) fn load_of(api: &ApiRequest<'_>) -> Option<Load> {
     match api.info.target() {

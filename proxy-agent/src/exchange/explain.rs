@@ -29,7 +29,10 @@ use crate::exchange::body::Body;
 use crate::exchange::decide::decide;
 use crate::exchange::plan::{After, Plan};
 use crate::exchange::services::{Services, ServicesError};
+use crate::exchange::shared_watch::watch_query;
+use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
+use feeds::Bypass;
 use host_client::api::{Change, Following};
 use host_client::in_memory::answered_by;
 use virtual_cluster::clusters::ClusterError;
@@ -72,6 +75,9 @@ pub struct Sent {
     pub shown: Shown,
     /// The request that is sent if the host responds with 404.
     pub otherwise: Option<String>,
+    /// Whether the hub can serve the watch instead of the host, or why not. `None` if it is not a watch, or if the
+    /// configuration shares no watches.
+    pub hub: Option<Result<(), Bypass>>,
     /// Whether the request creates a Namespace, so that the agent then writes the bindings of every namespace.
     pub is_namespace_creation: bool,
 }
@@ -180,7 +186,9 @@ pub async fn explain(
             BodyUse::Passed => Body::Stream(Mutex::new(None)),
             BodyUse::Ignored => Body::Whole(Bytes::new()),
         };
-        decide(&call, &body).await.plan
+        let plan = decide(&call, &body).await.plan?;
+        let hub = watch_query(&call, &plan).map(|asked| asked.map(|_| ()));
+        Ok((plan, hub))
     };
     let planned = tokio::select! {
         biased;
@@ -192,8 +200,8 @@ pub async fn explain(
     };
     let questions = agent.questions.lock().map(|mut questions| std::mem::take(&mut *questions)).unwrap_or_default();
     Ok(match planned {
-        Ok(plan) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(*plan).await)) },
-        Err(refusal) => Explanation::refused(questions, refusal.into_status()),
+        Ok((plan, hub)) => Explanation { questions, outcome: Outcome::Sent(Box::new(Sent::of(*plan, hub).await)) },
+        Err::<_, Refusal>(refusal) => Explanation::refused(questions, refusal.into_status()),
     })
 }
 
@@ -213,7 +221,7 @@ impl Explanation {
 // === impl Sent ===
 
 impl Sent {
-    async fn of(plan: Plan) -> Self {
+    async fn of(plan: Plan, hub: Option<Result<(), Bypass>>) -> Self {
         let (head, body) = plan.request.into_parts();
         // Only requests to the server of a pod have a streamed body, and here it is empty.
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -224,6 +232,7 @@ impl Sent {
             body,
             shown: Shown::of(&plan.transform),
             otherwise: plan.otherwise.map(|other| other.request.uri().to_string()),
+            hub,
             is_namespace_creation: plan.after == After::PostCreate,
         }
     }
@@ -267,8 +276,9 @@ impl Passing {
 impl Agent {
     fn new(config: &ProxyAgentConfiguration, dry_run_host: DryRunHost) -> Result<Self, ExplainError> {
         let questions = dry_run_host.questions();
-        let host = answered_by(Arc::new(move |request| dry_run_host.answer(request)), &Tasks::new());
-        let services = Services::new(config, host, Watched::fixed(Certificate::new("")))?;
+        let tasks = Tasks::new();
+        let host = answered_by(Arc::new(move |request| dry_run_host.answer(request)), &tasks);
+        let services = Services::new(config, host, Watched::fixed(Certificate::new("")), &tasks)?;
         let namespaces = Arc::clone(&services.namespaces);
         Ok(Self { services, namespaces, questions })
     }

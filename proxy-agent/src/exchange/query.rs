@@ -17,6 +17,7 @@ use crate::exchange::kinds::RBAC;
 use crate::refusal::Refusal;
 use crate::seal::Unopened;
 use crate::translate::{Arrivals, ListNamespaces, ResponseTransform, beginning};
+use virtual_cluster::namespaces::NOBODYS;
 use virtual_cluster::policy::{self, Class};
 
 /// The label with the name of the Namespace, which every Namespace has.
@@ -178,9 +179,6 @@ fn names_in(call: &Call<'_>, selector: FieldSelector, field: &str) -> FieldSelec
     let mapped = selector.map_values(field, |name| Ok::<_, Infallible>(host_name(&call.api.mapping, name)));
     mapped.unwrap_or_else(|never| match never {})
 }
-
-/// A name that no namespace has: DNS labels contain no dots.
-pub(crate) const NOBODYS: &str = "taken.by.somebody.else";
 
 /// The host name of a namespace in a selector. A namespace of another owner, or an invalid name, selects nothing.
 fn host_name(mapping: &Mapping, name: &str) -> String {

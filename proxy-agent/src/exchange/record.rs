@@ -9,7 +9,7 @@ use kube_wire::RequestInfo;
 use protocol::Fault;
 use protocol::identity::name_caller;
 use protocol::stream::FAULT;
-use request_metrics::{Measured, VerbClass};
+use request_metrics::{Failure, Measured, VerbClass};
 
 use caller::Caller;
 
@@ -46,6 +46,13 @@ impl Record {
     /// Records the warnings for a request that the agent refuses.
     pub(crate) fn warned(&mut self, warnings: Vec<HeaderValue>) {
         self.warnings = warnings;
+    }
+
+    /// Records a refusal of the agent, for its operator.
+    pub(crate) fn failed(&self, failure: &Failure<'_>) {
+        if let Some(measured) = &self.measured {
+            measured.failed(failure);
+        }
     }
 
     /// Records the status of a response, and adds the headers.

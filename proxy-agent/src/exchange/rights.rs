@@ -45,6 +45,13 @@ pub(crate) async fn may_create(call: &Call<'_>, request: &ResourceRequest<'_>) -
     Ok(call.outside(call.services.authz.demand(&call.api.mapping, &call.api.caller, &attributes)).await?)
 }
 
+/// Whether the virtual cluster may store another object of this resource, whose JSON has this length.
+pub(crate) fn may_store(call: &Call<'_>, request: &ResourceRequest<'_>, length: usize) -> Result<(), Refusal> {
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    let room = call.services.usage.room(&call.api.cluster.name, request.group_resource(), length);
+    room.map_err(|full| forbidden(request, &full.to_string()))
+}
+
 /// Whether the quota has room for more mirrors.
 pub(crate) fn has_room(call: &Call<'_>, request: &ResourceRequest<'_>, growth: Growth<'_>) -> Result<(), Refusal> {
     let room = call.services.provisioner.has_room(&call.api.cluster.name, growth);

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_wire::Status;
+use ops::drain::Tasks;
 use ops::files::Watched;
 use rewrite::view::Certificate;
 use tokio::time::timeout;
 
 use crate::config::{ProxyAgentConfiguration, TakenNodePorts};
 use crate::discovery::Discovery;
+use crate::exchange::sharing::Sharing;
 use crate::nodes::Nodes;
 use crate::refusal::Refusal;
 use crate::seal::Seal;
@@ -22,6 +24,7 @@ use virtual_cluster::namespaces::Namespaces;
 use virtual_cluster::own_rights::OwnRights;
 use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::shared::{Definitions, Overlays, Rules};
+use virtual_cluster::usage::Usage;
 
 /// The time that a request waits until the agent knows the host's namespaces.
 const NAMESPACES_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,8 +36,10 @@ pub(crate) struct Services {
     /// The owners of the host's namespaces.
     pub(crate) namespaces: Arc<Namespaces>,
     pub(crate) authn: Authenticator,
-    pub(crate) authz: Authorizer,
+    pub(crate) authz: Arc<Authorizer>,
     pub(crate) provisioner: Provisioner<Api>,
+    /// What each virtual cluster stores on the host.
+    pub(crate) usage: Arc<Usage>,
     pub(crate) admission_policies: AdmissionPolicies<Api>,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) nodes: Nodes,
@@ -45,6 +50,8 @@ pub(crate) struct Services {
     /// The authority that clients of the endpoints trust. It replaces that of the host where the host publishes it.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
+    /// Shares watches of the host. `None` if the configuration does not.
+    pub(crate) sharing: Option<Arc<Sharing>>,
     /// Whether a Service gets another node port if the requested one belongs to another virtual cluster.
     pub(crate) replaces_node_ports: bool,
 }
@@ -69,6 +76,7 @@ impl Services {
         config: &ProxyAgentConfiguration,
         host: Host,
         endpoint_ca: Watched<Certificate>,
+        tasks: &Tasks,
     ) -> Result<Self, ServicesError> {
         let api = Api::new(host.clone());
         let listed = || config.virtual_clusters.iter().map(|cluster| &**cluster);
@@ -79,8 +87,11 @@ impl Services {
             unsafe_direct_access: host.unsafe_direct_access,
             unverified_policies: host.unverified_policies,
         });
+        let usage = Usage::new(Arc::clone(&namespaces));
+        usage.limit(clusters.shares());
+        let authz = Arc::new(Authorizer::new(host.clone()));
         Ok(Self {
-            authz: Authorizer::new(host.clone()),
+            usage: Arc::new(usage),
             authn: Authenticator::new(host.clone()),
             provisioner: Provisioner::new(api.clone(), Arc::clone(&namespaces), &clusters),
             admission_policies: AdmissionPolicies::new(
@@ -93,6 +104,8 @@ impl Services {
             shared: Rules::new(&config.shared_objects),
             own_rights: Arc::new(OwnRights::new(api, config.customs(), Arc::clone(&definitions))),
             definitions,
+            sharing: Sharing::new(&config.hub, &Api::new(host.clone()), &namespaces, &authz, tasks).map(Arc::new),
+            authz,
             overlays: Arc::default(),
             endpoint_ca,
             seal: Arc::new(Seal::new().map_err(|_| ServicesError::Randomness)?),

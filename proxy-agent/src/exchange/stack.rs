@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use ::tunnel::{Inbound, Reservation};
 use http::Response;
-use kube_wire::RequestInfo;
+use kube_wire::{RequestInfo, Verb};
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 use crate::exchange::authenticate::authenticate;
@@ -17,10 +17,10 @@ use crate::exchange::findings::Findings;
 use crate::exchange::incoming::{Admitted, Incoming, RequestGuards};
 use crate::exchange::phase::phase;
 use crate::exchange::upgrade::{self, Handshake};
-use crate::refusal::{Exhausted, Refusal};
+use crate::refusal::Refusal;
 use crate::translate::ShownBody;
 use virtual_cluster::share::in_flight::Kind;
-use virtual_cluster::share::seats::{Occupied, Seated};
+use virtual_cluster::share::seats::Seated;
 
 /// The response for the client.
 pub(super) struct ExchangeResponse {
@@ -34,12 +34,6 @@ struct Limited<'a> {
     incoming: Incoming<'a>,
     info: RequestInfo<'a>,
     held: RequestGuards,
-}
-
-/// A request that holds the permits for its response.
-struct WithSeats<'a> {
-    admitted: Admitted<'a, Box<Call<'a>>, Body>,
-    occupied: Option<Occupied>,
 }
 
 /// A request that passes through phases to a response.
@@ -135,15 +129,20 @@ async fn receive_body<'a>(
     Ok(Admitted { call, body, commitment, record, held })
 }
 
-/// Waits for the seats of a response that occupies the host while it streams.
-async fn take_seats<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<WithSeats<'a>, Refusal> {
-    let Some(load) = cost::load_of(&admitted.call.api) else { return Ok(WithSeats { admitted, occupied: None }) };
-    let occupied = admitted.call.api.cluster.lasting.seats.take(load).await.ok_or(Exhausted::Seats)?;
-    Ok(WithSeats { admitted, occupied: Some(occupied) })
+/// Waits for the seats of a response that occupies the host while it streams. A watch that a feed may serve takes them
+/// later, when the feed is ready.
+async fn take_seats<'a>(
+    mut admitted: Admitted<'a, Box<Call<'a>>, Body>,
+) -> Result<Admitted<'a, Box<Call<'a>>, Body>, Refusal> {
+    let call = &mut admitted.call;
+    let is_watch = call.api.info.resource().is_some_and(|request| request.verb() == Verb::Watch);
+    if !is_watch || call.services.sharing.is_none() {
+        cost::take_seats(call).await?;
+    }
+    Ok(admitted)
 }
 
-async fn respond(ready: WithSeats<'_>) -> Result<ExchangeResponse, Refusal> {
-    let WithSeats { admitted, occupied } = ready;
+async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<ExchangeResponse, Refusal> {
     let Admitted { mut call, body, commitment, record, held } = admitted;
     let mut findings = Findings::default();
     let response = carry_out(&mut call, &body, commitment, &mut findings).await;
@@ -151,7 +150,7 @@ async fn respond(ready: WithSeats<'_>) -> Result<ExchangeResponse, Refusal> {
     let response = response.map(|body| match body.read_timeout() {
         // The host has sent all of it, so it occupies no seats.
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
-        None => Seated::new(body, occupied),
+        None => Seated::new(body, call.occupied.take()),
     });
     Ok(ExchangeResponse { response, in_flight: held.in_flight })
 }

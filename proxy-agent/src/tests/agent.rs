@@ -13,7 +13,7 @@ use ops::metrics::{Build, Registry};
 use protocol::identity::Identity;
 use protocol::settings::STREAM_WINDOW;
 use protocol::stream::{CLUSTER, METHOD};
-use request_metrics::{Names, RequestMetrics};
+use request_metrics::{LastError, Names, RequestMetrics};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -34,6 +34,7 @@ const UNREAD: usize = 2 * STREAM_WINDOW as usize;
 pub(super) struct Agent {
     tunnel: SendRequest<Bytes>,
     metrics: Registry,
+    requests: Arc<RequestMetrics>,
     streams: Streams,
 }
 
@@ -87,26 +88,31 @@ impl Agent {
     pub(super) async fn serve(services: Services) -> Self {
         let tasks = Tasks::new();
         let metrics = Registry::new(Build { component: "test", version: "0" });
-        let requests = RequestMetrics::new(&metrics, Names::AGENT);
+        let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
         let clusters = services.clusters.all();
         let names: Vec<_> = clusters.iter().map(|cluster| cluster.name.as_str().parse().unwrap()).collect();
         requests.exchange(names.iter());
         let unread = Budget::new(UNREAD);
         let streams = Streams {
             layer4: Arc::new(Layer4::new([], [])),
-            exchange: Some(Exchange::new(services, Arc::new(requests))),
+            exchange: Some(Exchange::new(services, Arc::clone(&requests))),
             offers: watch::Sender::new(Arc::from([])).subscribe(),
             unread: Arc::clone(&unread),
             tasks: tasks.clone(),
             main: Handle::current(),
         };
         tasks.spawn("unread", async move { unread.keep(|_| ()).await });
-        Self { tunnel: connect(&streams).await, metrics, streams }
+        Self { tunnel: connect(&streams).await, metrics, requests, streams }
     }
 
     /// The same agent with another tunnel.
     pub(super) async fn on_another_tunnel(&self) -> Self {
         Self { tunnel: connect(&self.streams).await, ..self.clone() }
+    }
+
+    /// The last errors of a cluster.
+    pub(super) fn last_errors(&self, cluster: &str) -> Vec<LastError> {
+        self.requests.last_errors(&cluster.parse().unwrap())
     }
 
     /// The lines of this metric.
@@ -173,7 +179,7 @@ async fn connect(streams: &Streams) -> SendRequest<Bytes> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let served = streams.clone();
     streams.tasks.spawn("agent", async move {
-        let _ = served.serve(theirs, &CancellationToken::new()).await;
+        let _ = served.serve(theirs, &CancellationToken::new(), watch::Sender::default()).await;
     });
     let (tunnel, connection) = ::tunnel::settings::client().handshake(ours).await.unwrap();
     streams.tasks.spawn("tunnel", async move {

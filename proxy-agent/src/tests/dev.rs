@@ -4,9 +4,12 @@ mod identities;
 mod objects;
 mod rbac;
 mod shared;
+mod shared_watches;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use ops::drain::Tasks;
 use ops::files::Watched;
@@ -16,8 +19,9 @@ use test_host::DevHost;
 
 use super::agent::{Agent, ClientRequest, ClientResponse};
 use crate::config::ProxyAgentConfiguration;
-use crate::exchange::Services;
+use crate::exchange::{Services, Sharing};
 use host_client::api::{Api, Change, Reflector, Selection};
+use virtual_cluster::usage::Usage;
 
 const CONFIG: &str = "\
 apiVersion: atoll.dev/v1alpha1
@@ -36,6 +40,8 @@ struct Dev {
     agent: Agent,
     /// A client of the host's operator.
     operator: Api,
+    sharing: Option<Arc<Sharing>>,
+    usage: Arc<Usage>,
     _host: DevHost,
     _tasks: Tasks,
 }
@@ -44,20 +50,47 @@ struct Dev {
 
 impl Dev {
     async fn new() -> Self {
-        let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
+        Self::configured("").await
+    }
+
+    /// The same with further keys in the configuration.
+    async fn configured(more: &str) -> Self {
+        Self::of(&format!("{CONFIG}{more}")).await
+    }
+
+    /// The same with these limits for what the cluster `ke` stores.
+    async fn limited(shares: &str) -> Self {
+        let entry = "{name: ke, nodeSelector: {location: beijing}}";
+        Self::of(&CONFIG.replace(entry, &entry.replace("}}", &format!("}}, shares: {shares}}}")))).await
+    }
+
+    async fn of(config: &str) -> Self {
+        let config: ProxyAgentConfiguration = ops::config::parse(config, Path::new("c.yaml")).unwrap();
         let (dev, tasks) = (DevHost::new(), Tasks::new());
         let host = dev.host("agent", &["system:masters"]);
-        let services = Services::new(&config, host.clone(), Watched::fixed(Certificate::new("ca"))).unwrap();
+        let services = Services::new(&config, host.clone(), Watched::fixed(Certificate::new("ca")), &tasks).unwrap();
         crate::app::exchange::start(&services, &Api::new(host), &tasks);
         services.provisioner.provisioned().await;
+        let (sharing, usage) = (services.sharing.clone(), Arc::clone(&services.usage));
         let agent = Agent::serve(services).await;
         let operator = Api::new(dev.host("operator", &["system:masters"]));
         until_administered(&operator).await;
-        Self { agent, operator, _host: dev, _tasks: tasks }
+        Self { agent, operator, sharing, usage, _host: dev, _tasks: tasks }
     }
 
     async fn send(&self, request: ClientRequest) -> ClientResponse {
         self.agent.send(request).await
+    }
+
+    /// Waits until the loops of the agent have seen something. The clock must be paused.
+    async fn until(&self, is_so: impl Fn() -> bool) {
+        for _ in 0..1000 {
+            if is_so() {
+                return;
+            }
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        panic!("the agent does not see it");
     }
 
     /// The object at a path of the host.

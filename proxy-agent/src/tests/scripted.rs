@@ -90,7 +90,7 @@ impl Scripted {
         host.always(standing::reviews(|_| true))
             .always(standing::paths(&["*"]))
             .always(standing::discovery(&known::RESOURCES));
-        let services = Services::new(&config, host.host(), Watched::fixed(Certificate::new("ca"))).unwrap();
+        let services = Services::new(&config, host.host(), Watched::fixed(Certificate::new("ca")), &tasks).unwrap();
         let (nodes, roles) = (services.clusters.nodes(), services.clusters.roles());
         let (namespaces, definitions) = (services.namespaces.clone(), services.definitions.clone());
         let watch = |of: Unknown, objects: Vec<Value>| Known::all(if of == unknown { None } else { Some(objects) });

@@ -1,9 +1,11 @@
 //! The offers of an agent while its tunnel is up, and which of them the configuration allows.
 //!
 //! The operator can edit the configurations of agent and proxy-server in any order: the proxy-server keeps the last
-//! offers, and checks them again when its configuration has changed. If an offer is refused, the clusters that are served
-//! do not change, and their streams continue.
+//! offers, and checks them again when its configuration has changed. A cluster that is refused does not affect the others,
+//! whose streams continue. While another agent serves an offered cluster, the proxy-server checks the offers again from time
+//! to time.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
@@ -14,11 +16,12 @@ use ::tunnel::outbound::send_bytes;
 use bytes::Bytes;
 use h2::SendStream;
 use http::{HeaderValue, Request};
+use ops::backoff::Backoff;
 use protocol::offers::{Lines, Offers, Verdict, line};
 use protocol::stream::OFFERS;
-use protocol::{Offer, Refusal};
+use protocol::{ClusterName, Offer, RefusalReason, RefusedClusters};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use crate::registry::Registry;
@@ -28,15 +31,21 @@ use crate::tunnel::Tunnel;
 /// any rate.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The time for the agent to accept the stream of offers.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The pauses between checks of offers of clusters that another agent serves.
+const CONFLICT_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+
 /// The offers of one tunnel.
 pub(super) struct Offered<'a> {
     registry: &'a Registry,
     tunnel: &'a Arc<Tunnel>,
     /// The last offers of the agent.
     last: Vec<Offer>,
-    /// The last offers that were accepted.
-    in_force: Vec<Offer>,
-    refused: Option<Refusal>,
+    /// Those of them that are not in force.
+    refused: Vec<RefusedClusters>,
+    backoff: Backoff,
     reloads: watch::Receiver<u64>,
 }
 
@@ -50,25 +59,42 @@ struct OffersStream {
 // === impl Offered ===
 
 impl<'a> Offered<'a> {
-    /// The offers of the registration.
-    pub(super) fn new(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
-        let (last, in_force) = (registered.to_vec(), registered.to_vec());
-        Self { registry, tunnel, last, in_force, refused: None, reloads: registry.reloads() }
+    /// Puts the offers of the registration into force.
+    pub(super) fn register(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
+        // First, so that no configuration is missed that is loaded now.
+        let reloads = registry.reloads();
+        let refused = registry.renew(tunnel, registered);
+        log(tunnel, &refused);
+        Self { registry, tunnel, last: registered.to_vec(), refused, backoff: CONFLICT_BACKOFF, reloads }
+    }
+
+    /// The clusters that are in force.
+    pub(super) fn in_force(&self) -> Vec<&ClusterName> {
+        let refused: HashSet<_> = self.refused.iter().flat_map(|refused| &refused.clusters).collect();
+        self.last.iter().map(|offer| &offer.name).filter(|name| !refused.contains(name)).collect()
     }
 
     /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers.
     pub(super) async fn follow(mut self, has_stream: bool) {
-        let mut stream = if has_stream { self.open_stream().await } else { None };
+        // The clusters may have been refused since the registration was accepted.
+        self.end_if_useless();
+        let opened = async { if has_stream { self.open_stream().await } else { None } };
+        let mut stream = timeout(OPEN_TIMEOUT, opened).await.unwrap_or_default();
         let mut not_before = Instant::now();
         loop {
             let received = async {
                 sleep_until(not_before).await;
                 next(&mut stream).await
             };
+            // A closing tunnel gets no more clusters, and may exist for hours.
+            let is_conflict = self.has_conflict() && !self.tunnel.is_closing();
+            let pause = { self.backoff }.fail_with_half_jitter();
             tokio::select! {
                 received = received => if let Some(offers) = received {
                     self.last = offers.clusters;
-                    self.check(&mut stream).await;
+                    let verdict = self.check();
+                    send(&mut stream, verdict).await;
+                    self.end_if_useless();
                     not_before = Instant::now() + MIN_INTERVAL;
                 } else {
                     debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
@@ -78,7 +104,11 @@ impl<'a> Offered<'a> {
                     if reloaded.is_err() {
                         pending::<()>().await;
                     }
-                    self.check(&mut stream).await;
+                    self.check_again(&mut stream).await;
+                }
+                () = sleep(pause), if is_conflict => {
+                    self.backoff.fail();
+                    self.check_again(&mut stream).await;
                 }
             }
         }
@@ -110,27 +140,70 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// Checks the last offers, and sends the agent the verdict.
-    async fn check(&mut self, stream: &mut Option<OffersStream>) {
-        let refused = self.registry.renew(self.tunnel, &self.last).err();
-        match &refused {
-            None if self.in_force == self.last => {}
-            None => {
-                let clusters: Vec<_> = self.last.iter().map(|offer| offer.name.as_str()).collect();
-                info!(agent = %self.tunnel.agent, ?clusters, "the agent's offers are in force");
-                self.in_force.clone_from(&self.last);
-            }
-            Some(refusal) if self.refused.as_ref() != Some(refusal) => {
-                warn!(agent = %self.tunnel.agent, reason = ?refusal.reason, %refusal, "new offers refused; the previous offers stay in force");
-            }
-            Some(_) => return,
+    /// Checks the last offers without a request of the agent, and sends it the verdict if it is another one.
+    async fn check_again(&mut self, stream: &mut Option<OffersStream>) {
+        if self.tunnel.is_closing() {
+            return;
         }
+        let before = self.refused.clone();
+        let verdict = self.check();
+        if self.refused != before {
+            send(stream, verdict).await;
+        }
+        self.end_if_useless();
+    }
+
+    /// Ends a tunnel that serves nothing, and will not without another configuration or other offers. Its agent gets the
+    /// reason when it registers again.
+    fn end_if_useless(&self) {
+        if !self.last.is_empty() && self.in_force().is_empty() && !self.has_conflict() {
+            warn!(agent = %self.tunnel.agent, "closing the tunnel: the agent may not serve any cluster that it offers");
+            self.tunnel.end.cancel();
+        }
+    }
+
+    /// Checks the last offers.
+    fn check(&mut self) -> Verdict {
+        let before: HashSet<_> = self.in_force().into_iter().cloned().collect();
+        let refused = self.registry.renew(self.tunnel, &self.last);
+        let new: Vec<_> = refused.iter().filter(|refused| !self.refused.contains(refused)).cloned().collect();
         self.refused.clone_from(&refused);
-        if let Some(OffersStream { outbound, .. }) = stream {
-            let verdict = line(&Verdict { refusal: refused });
-            // It fails when the tunnel ends, which other tasks handle.
-            let _ = send_bytes(outbound, Bytes::from(verdict), false).await;
+        let clusters = self.in_force();
+        if self.tunnel.is_closing() {
+            return Verdict::new(refused);
         }
+        if clusters.len() != before.len() || !clusters.iter().all(|name| before.contains(*name)) {
+            info!(agent = %self.tunnel.agent, clusters = ?names(clusters), "the agent's offers are in force");
+        }
+        log(self.tunnel, &new);
+        if !self.has_conflict() {
+            self.backoff.reset();
+        }
+        Verdict::new(refused)
+    }
+
+    fn has_conflict(&self) -> bool {
+        self.refused.iter().any(|refused| refused.refusal.reason == RefusalReason::Conflict)
+    }
+}
+
+fn log(tunnel: &Tunnel, refused: &[RefusedClusters]) {
+    for refused in refused {
+        let (agent, reason) = (&tunnel.agent, refused.refusal.reason);
+        // Only the first names, because an agent may offer thousands at any time.
+        warn!(%agent, ?reason, %refused, "offers refused; other clusters of the agent are not affected");
+        debug!(%agent, ?reason, clusters = ?names(&refused.clusters), "all refused clusters");
+    }
+}
+
+fn names<'a>(clusters: impl IntoIterator<Item = &'a ClusterName>) -> Vec<&'a str> {
+    clusters.into_iter().map(ClusterName::as_str).collect()
+}
+
+async fn send(stream: &mut Option<OffersStream>, verdict: Verdict) {
+    if let Some(OffersStream { outbound, .. }) = stream {
+        // It fails when the tunnel ends, which other tasks handle.
+        let _ = send_bytes(outbound, Bytes::from(line(&verdict)), false).await;
     }
 }
 
@@ -153,3 +226,6 @@ async fn next(stream: &mut Option<OffersStream>) -> Option<Offers> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

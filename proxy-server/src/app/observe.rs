@@ -21,6 +21,14 @@ pub(super) struct Observe {
     heartbeat: Heartbeat,
 }
 
+ops::label_set! {
+    /// Labels of refused offers. Not the cluster: an agent may offer any name.
+    struct RefusedOffers {
+        agent: Arc<str>,
+        reason: &'static str,
+    }
+}
+
 /// The metrics of tunnels. Other parts register their own.
 pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
     let metrics = Metrics::new(Build { component: "proxy-server", version: env!("CARGO_PKG_VERSION") });
@@ -33,7 +41,18 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
         let streams: usize = streams.tunnels().iter().map(|tunnel| tunnel.streams()).sum();
         i64::try_from(streams).unwrap_or(i64::MAX)
     });
+    let refused = Arc::clone(registry);
+    let help = "Clusters that connected agents offer and that are refused.";
+    metrics.observe_each("atoll_refused_offers", help, move || refused_offers(&refused));
     metrics
+}
+
+fn refused_offers(registry: &Registry) -> Vec<(RefusedOffers, i64)> {
+    let counts = registry.refused_counts().into_iter().map(|(agent, reason, count)| {
+        let labels = RefusedOffers { agent: agent.as_str().into(), reason: reason.as_str() };
+        (labels, i64::try_from(count).unwrap_or(i64::MAX))
+    });
+    counts.collect()
 }
 
 // === impl Observe ===
@@ -58,7 +77,7 @@ impl Observe {
         });
         let probe_pages = Pages::new("proxy-server").with_probes(&livez, &readyz);
         let source = Arc::new(self.source);
-        let source_of_text = Arc::clone(&source);
+        let source_of_report = Arc::clone(&source);
         let pages = Pages::new("proxy-server")
             .with_probes(&livez, &readyz)
             .with_metrics(&self.metrics)
@@ -66,8 +85,8 @@ impl Observe {
                 let status = serde_json::to_vec(&source.status()).expect("strings and numbers always serialise");
                 std::future::ready(PageResponse::json(status))
             })
-            .with("/statusz", "the same for people; ?wide", move |query| {
-                std::future::ready(PageResponse::text(crate::status::text(&source_of_text.status(), query.has("wide"))))
+            .with_report("/statusz", "the same for people, as a page for browsers, or as text; ?wide", move |wide| {
+                crate::status::report(&source_of_report.status(), wide)
             });
         tasks.spawn("heartbeats", self.heartbeat.run(tasks.clone()));
         tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));

@@ -8,15 +8,19 @@ use ops::date::Moment;
 use ops::files::Watched;
 use ops::pki::Authority;
 use ops::tls::ClientCa;
+use request_metrics::RequestMetrics;
 
 use super::files::Files;
 use crate::client_cas::ClientCas;
 use crate::karmada::Memberships;
+use crate::limits::Limits;
 use crate::registry::Registry;
-use crate::status::{CertificateStatus, ClusterStatus, KIND, ServerStatus, TunnelStatus};
+use crate::status::{CertificateStatus, ClusterStatus, KIND, RefusedOfferStatus, ServerStatus, TunnelStatus};
 
 /// The maximum length in characters. An agent states its version and instance, and nothing else checks them.
 const MAX_TEXT: usize = 64;
+/// The maximum number of refused clusters of one agent. An agent can offer two thousand names.
+const MAX_REFUSED: usize = 100;
 
 /// The sources of the figures.
 pub(super) struct StatusSource {
@@ -25,18 +29,27 @@ pub(super) struct StatusSource {
     agent_ca: Watched<ClientCa>,
     client_cas: Arc<ClientCas>,
     memberships: Memberships,
+    limits: Arc<Limits>,
+    requests: Arc<RequestMetrics>,
 }
 
 // === impl StatusSource ===
 
 impl StatusSource {
-    pub(super) fn new(registry: &Arc<Registry>, files: &Files, memberships: Memberships) -> Self {
+    pub(super) fn new(
+        registry: &Arc<Registry>,
+        files: &Files,
+        memberships: Memberships,
+        (limits, requests): (&Arc<Limits>, &Arc<RequestMetrics>),
+    ) -> Self {
         Self {
             registry: Arc::clone(registry),
             serving_ca: files.serving_ca.clone(),
             agent_ca: files.agent_ca.clone(),
             client_cas: Arc::clone(&files.client_cas),
             memberships,
+            limits: Arc::clone(limits),
+            requests: Arc::clone(requests),
         }
     }
 
@@ -52,6 +65,9 @@ impl StatusSource {
                 agent: None,
                 tunnels: 0,
                 since: None,
+                streams: Some(self.limits.streams.used(&cluster.name)),
+                connections: Some(self.limits.connections.used(&cluster.name)),
+                last_errors: self.requests.last_errors(&cluster.name),
                 message: None,
             };
             match self.registry.tunnels_of(&cluster.name) {
@@ -90,6 +106,7 @@ impl StatusSource {
         for tunnel in &mut tunnels {
             tunnel.clusters.sort();
         }
+        let (refused_offers, other_refused_offers) = self.refused_offers();
         ServerStatus {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -98,9 +115,22 @@ impl StatusSource {
             ready: clusters.iter().all(|cluster| cluster.ready),
             clusters,
             tunnels,
+            refused_offers,
+            other_refused_offers,
             memberships: self.memberships.all(),
             certificates: self.certificates(),
         }
+    }
+
+    fn refused_offers(&self) -> (Vec<RefusedOfferStatus>, usize) {
+        let (refused, others) = self.registry.refused(MAX_REFUSED);
+        let refused = refused.into_iter().map(|offer| RefusedOfferStatus {
+            cluster: offer.cluster.to_string(),
+            agent: offer.agent.to_string(),
+            reason: offer.reason.as_str().to_owned(),
+            message: offer.message,
+        });
+        (refused.collect(), others)
     }
 
     fn certificates(&self) -> Vec<CertificateStatus> {

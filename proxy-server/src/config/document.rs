@@ -1,6 +1,6 @@
 //! The keys at the top of the file.
 
-use ops::config::{Document, Duration, FilePath, Located, Problems};
+use ops::config::{Document, Duration, FilePath, Located, Problems, Unread};
 use rustls_pki_types::{DnsName, ServerName};
 use serde::Deserialize;
 
@@ -73,6 +73,10 @@ fn default_drain() -> Duration {
 
 impl Document for ProxyServerConfiguration {
     const KIND: &'static str = "ProxyServerConfiguration";
+
+    fn read(document: Unread<'_>) -> Result<Self, Problems> {
+        document.read()
+    }
 
     fn check(&self, problems: &mut Problems) {
         if DnsName::try_from(self.domain.as_str()).is_err() || self.domain.ends_with('.') {

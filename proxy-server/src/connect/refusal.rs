@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
-use protocol::{ClusterName, NotConnected};
+use protocol::{ClusterName, Fault, NotConnected};
 
 use crate::registry::NoAgent;
 use crate::tunnel::TunnelError;
@@ -69,6 +69,22 @@ impl ConnectRefusal {
             Self::NoAgent(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Dial { .. } | Self::Silent(_) | Self::Tunnel(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+
+    /// Whose fault it is.
+    pub(super) fn fault(&self) -> Fault {
+        match self {
+            Self::NotConnect
+            | Self::BadAuthority
+            | Self::HostDiffers
+            | Self::NoCluster(_)
+            | Self::NotAllowed(_)
+            | Self::Port(_)
+            | Self::TooMany(_) => Fault::Client,
+            Self::NoAgent(_) | Self::Tunnel(_) => Fault::Tunnel,
+            Self::Dial { reason, .. } => reason.map_or(Fault::Host, NotConnected::fault),
+            Self::Silent(_) => Fault::Host,
         }
     }
 

@@ -1,4 +1,5 @@
-//! The last phase: the body of the response, which tells the record of its request how it ended.
+//! The last phase: the body of the response, which tells the record of its request how it ended. A watch ends normally if it
+//! breaks between two events.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,6 +13,8 @@ use tracing::debug;
 use super::access_log::ResponseEnd;
 use super::body::{BodyError, ResponseBody};
 use super::record::{Accepted, Record, Refused, Responded};
+use super::refusal::Refusal;
+use super::watch_frames::WatchFrames;
 
 /// A body that completes the record of its request.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(super) struct Logged {
     record: Record,
     /// The remaining bytes, if the length is known.
     left: Option<u64>,
+    /// `None` unless this is a watch.
+    frames: Option<WatchFrames>,
 }
 
 /// Turns a refusal into a response, and attaches the record to the response.
@@ -31,8 +36,9 @@ pub(super) fn end(accepted: Accepted, result: Result<Responded, Box<Refused>>) -
         Err(refused) => {
             let Refused { refusal, mut record } = *refused;
             debug!(%refusal, "refused");
-            record.refused(&refusal);
-            (refusal.into_response(accepted.as_ref()), record)
+            let status = refusal.status();
+            record.refused(&refusal, &status);
+            (Refusal::response(&status, accepted.as_ref()), record)
         }
     };
     Ok(Logged::response(response, record))
@@ -44,9 +50,10 @@ impl Logged {
     /// Attaches the record to the response.
     fn response(response: Response<ResponseBody>, mut record: Record) -> Response<Self> {
         record.answered(response.status());
+        let frames = if record.is_watch { WatchFrames::of(&response) } else { None };
         response.map(|body| {
             let left = body.size_hint().exact();
-            Self { body, record, left }
+            Self { body, record, left, frames }
         })
     }
 }
@@ -67,6 +74,13 @@ impl Body for Logged {
                 }
                 Some(Err(error)) => entry.broke(error),
                 None => entry.end = ResponseEnd::Whole,
+            }
+        }
+        if let Some(frames) = &mut this.frames {
+            match &frame {
+                Some(Ok(frame)) => frames.push(frame.data_ref().map_or(&[], |bytes| bytes)),
+                Some(Err(_)) if frames.is_between() => return Poll::Ready(None),
+                Some(Err(_)) | None => {}
             }
         }
         Poll::Ready(frame)

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use kube_wire::RequestInfo;
-use protocol::ClusterName;
-use request_metrics::{Measured, RequestMetrics, VerbClass};
+use kube_wire::{RequestInfo, Status};
+use protocol::{ClusterName, Fault};
+use request_metrics::{Failure, Measured, RequestMetrics, VerbClass};
 use tokio::time::Instant;
 
 use super::access_log::Entry;
@@ -20,6 +20,9 @@ use super::idle::Running;
 use super::refusal::Refusal;
 use super::upload::Upload;
 
+/// The message of an error that the agent made.
+const BY_AGENT: &str = "refused by the agent; the status of the agent has the reason";
+
 /// The record of one request. The log line and the metrics are written when it is dropped.
 #[derive(Debug)]
 pub(super) struct Record {
@@ -28,6 +31,8 @@ pub(super) struct Record {
     /// `None` until the cluster is known.
     measured: Option<Measured>,
     began: Instant,
+    /// Whether the request is for a watch.
+    pub(super) is_watch: bool,
     _running: Running,
 }
 
@@ -72,11 +77,12 @@ impl Record {
     /// Begins with the head of the request.
     pub(super) fn begin<B>(request: &Request<B>, running: Running) -> Self {
         let began = Instant::now();
-        Self { entry: Entry::begin(request, began), measured: None, began, _running: running }
+        Self { entry: Entry::begin(request, began), measured: None, began, is_watch: false, _running: running }
     }
 
     /// Adds the cluster and the resource.
     pub(super) fn routed(&mut self, metrics: &RequestMetrics, cluster: &ClusterName, info: Option<&RequestInfo<'_>>) {
+        self.is_watch = info.is_some_and(|info| info.verb() == "watch");
         self.measured = metrics.measure(cluster, VerbClass::of(info), self.began);
         if let Some(entry) = &mut self.entry {
             entry.routed(cluster, info);
@@ -91,16 +97,29 @@ impl Record {
     }
 
     /// Adds the user and the fault that the agent's response names.
-    pub(super) fn responded(&mut self, headers: &HeaderMap) {
+    pub(super) fn responded(&mut self, status: StatusCode, headers: &HeaderMap) {
         if let Some(entry) = &mut self.entry {
             entry.responded(headers);
         }
+        // Only the agent names a fault. The reason is in the body, which is not parsed here.
+        if let Some(measured) = &self.measured
+            && (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS)
+            && let Some(fault) = Fault::read(headers)
+        {
+            measured.failed(&Failure { code: status.as_u16(), fault, reason: "", message: BY_AGENT });
+        }
     }
 
-    /// The request was not forwarded, or there was no response.
-    pub(super) fn refused(&mut self, refusal: &Refusal) {
+    /// The request was not forwarded, or there was no response. `status` is what the client gets.
+    pub(super) fn refused(&mut self, refusal: &Refusal, status: &Status) {
         if let Some(entry) = &mut self.entry {
             entry.refused(refusal);
+        }
+        if let Some(measured) = &self.measured {
+            let message = refusal.operator_message();
+            let message = message.as_deref().unwrap_or(&status.message);
+            let (code, fault, reason) = (status.code, refusal.fault(), status.reason.as_str());
+            measured.failed(&Failure { code, fault, reason, message });
         }
     }
 

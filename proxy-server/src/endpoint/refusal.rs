@@ -66,8 +66,16 @@ impl Refusal {
     }
 
     /// In the media type that the client accepts, like a response of kube-apiserver.
-    pub(super) fn into_response(self, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
-        http_response(&self.status(), accept).map(|body| ResponseBody::Whole(Some(Bytes::from(body))))
+    pub(super) fn response(status: &Status, accept: Option<&HeaderValue>) -> Response<ResponseBody> {
+        http_response(status, accept).map(|body| ResponseBody::Whole(Some(Bytes::from(body))))
+    }
+
+    /// The message for the operator, if it says more than that for the client.
+    pub(super) fn operator_message(&self) -> Option<String> {
+        match self {
+            Self::TooMany(limit) => Some(limit.message()),
+            _ => None,
+        }
     }
 
     /// Whose fault it is, for the log.
@@ -86,7 +94,8 @@ impl Refusal {
         }
     }
 
-    fn status(&self) -> Status {
+    /// The Status that the client gets.
+    pub(super) fn status(&self) -> Status {
         let message = self.to_string();
         match self {
             Self::BadTarget | Self::BadConnectionHeader | Self::HostDiffers => Status::bad_request(message),
@@ -116,7 +125,7 @@ mod tests {
     #[test]
     fn a_refusal_by_a_limit_has_a_retry_after() {
         let accept = HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
-        let response = Refusal::TooMany(Limit::User).into_response(Some(&accept));
+        let response = Refusal::response(&Refusal::TooMany(Limit::User).status(), Some(&accept));
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
         let ResponseBody::Whole(Some(body)) = response.into_body() else { panic!("a refusal is whole") };
@@ -129,7 +138,7 @@ mod tests {
     fn a_failed_health_check_has_no_retry_after() {
         let absent = NoAgent { cluster: "ke-beijing".parse().unwrap(), since: None };
         for (path, again) in [("/api/v1/pods", true), ("/readyz", false), ("/livez/ping", false), ("/readyzz", true)] {
-            let response = Refusal::no_agent(absent.clone(), path).into_response(None);
+            let response = Refusal::response(&Refusal::no_agent(absent.clone(), path).status(), None);
             assert_eq!(response.status(), 503, "{path}");
             assert_eq!(response.headers().contains_key(header::RETRY_AFTER), again, "{path}");
         }

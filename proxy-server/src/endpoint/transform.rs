@@ -82,7 +82,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         Ok(AgentResponse { response, lease, sending }) => (response, lease, sending),
         Err(refusal) => return Err(Box::new(Refused { refusal, record })),
     };
-    record.responded(response.headers());
+    record.responded(response.status(), response.headers());
     charge.learn(&connection, &cluster.name, &response, &mut lease);
     let length = content_length(response.headers());
     let is_switched = response.status() == StatusCode::OK;

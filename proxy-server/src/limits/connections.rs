@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ops::used::Used;
 use protocol::ClusterName;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -100,6 +101,11 @@ impl Connections {
         drop(state);
         let peer = Mutex::new(Peer::Unproven);
         Some(ConnectionPermit(Arc::new(Permit { connections: Arc::clone(self), network, number, evicted, peer })))
+    }
+
+    /// The proven connections of a cluster. Those to physical clusters are never proven.
+    pub fn used(&self, cluster: &ClusterName) -> Used {
+        Used::new(self.state().clusters.get(cluster), self.limits.per_cluster)
     }
 
     /// The current number of connections.
@@ -342,6 +348,8 @@ mod tests {
         assert!(crowd.iter().all(|(proven, _)| proven.is_ok()));
         let (fifth, other) = (prove("ke-beijing", "e"), prove("ke-hangzhou", "a"));
         assert_eq!((fifth.0, other.0), (Err(Limit::Connections), Ok(())));
+        let used = |cluster: &str| connections.used(&cluster.parse().unwrap()).to_string();
+        assert_eq!([used("ke-beijing"), used("ke-hangzhou"), used("unknown")], ["4/4", "1/4", "0/4"]);
         drop((crowd, fifth.1, other.1));
         assert_eq!((connections.count(), counts(&connections)), (0, [0; 4]));
     }

@@ -23,6 +23,13 @@ pub enum Limit {
 
 // === impl Limit ===
 
+impl Limit {
+    /// The limit, for the operator. The word is that of the metric, which the documentation explains.
+    pub fn message(self) -> String {
+        format!("the limit {:?} is exceeded", self.label())
+    }
+}
+
 impl LabelValue for Limit {
     fn label(&self) -> &str {
         match self {

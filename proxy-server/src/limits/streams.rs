@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ops::used::Used;
 use protocol::ClusterName;
 
 use super::counts::Counts;
@@ -85,6 +86,12 @@ impl Streams {
         of_cluster.add(&client, addresses);
         drop(state);
         Ok(StreamPermit { streams: Arc::clone(self), cluster: cluster.clone(), client })
+    }
+
+    /// The streams of a cluster.
+    pub fn used(&self, cluster: &ClusterName) -> Used {
+        let streams = self.state().clusters.get(cluster).map_or(0, |of_cluster| of_cluster.all);
+        Used::new(streams, self.per_cluster)
     }
 
     /// The current number of streams.
@@ -193,6 +200,7 @@ mod tests {
         let (joe, limit) = fill(&streams, &beijing, &Client::User("joe".into()));
         assert_eq!((joe.len(), limit), (40, Limit::Cluster));
         assert_eq!(streams.enter(&beijing, Client::Passthrough).unwrap_err(), Limit::Cluster);
+        assert_eq!([&beijing, &hangzhou].map(|cluster| streams.used(cluster).to_string()), ["100/100", "0/100"]);
         assert!(streams.enter(&hangzhou, Client::User("jane".into())).is_ok());
         drop((first, more, jane, joe));
         let state = streams.state();

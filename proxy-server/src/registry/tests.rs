@@ -28,8 +28,11 @@ async fn tunnel(agent: &str) -> Arc<Tunnel> {
     Tunnel::new(agent.parse().unwrap(), "1".into(), "0".into(), protocol::ProtocolVersion::CURRENT, requests)
 }
 
-fn reason(result: Result<(), Refusal>) -> RefusalReason {
-    result.unwrap_err().reason
+/// The names that are refused for one reason.
+fn refused(reason: RefusalReason, names: &[&str], all: &[RefusedClusters]) {
+    let clusters: Vec<_> = all.iter().map(|refused| (refused.refusal.reason, &*refused.clusters)).collect();
+    let names: Vec<_> = names.iter().map(|name| name.parse().unwrap()).collect();
+    assert_eq!(clusters, [(reason, &*names)]);
 }
 
 #[tokio::test]
@@ -37,19 +40,64 @@ async fn grants_come_from_the_configuration_only() {
     let registry = registry();
     let site = tunnel("site-a").await;
     let beijing = offer("ke-beijing", Mode::Virtual);
-    let refused = [
-        vec![offer("nowhere", Mode::Virtual)],
-        vec![offer("branch-7", Mode::Physical)],
-        vec![offer("ke-beijing", Mode::Physical)],
-        // All of it or nothing.
-        vec![beijing.clone(), offer("branch-7", Mode::Physical)],
-    ];
-    for offers in refused {
-        assert_eq!(reason(registry.renew(&site, &offers)), RefusalReason::NotGranted, "{offers:?}");
+    for offers in
+        [[offer("nowhere", Mode::Virtual)], [offer("branch-7", Mode::Physical)], [offer("ke-beijing", Mode::Physical)]]
+    {
+        let name = offers[0].name.as_str();
+        assert_eq!(registry.check(&site.agent, &offers).unwrap_err().reason, RefusalReason::NotGranted);
+        refused(RefusalReason::NotGranted, &[name], &registry.renew(&site, &offers));
         assert!(registry.tunnel(&beijing.name).is_err());
     }
-    registry.renew(&site, std::slice::from_ref(&beijing)).unwrap();
+    assert_eq!(registry.check(&site.agent, &[]), Ok(()));
+    assert_eq!(registry.renew(&site, std::slice::from_ref(&beijing)), []);
     assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &site));
+}
+
+#[tokio::test]
+async fn a_refused_offer_does_not_affect_the_others() {
+    let registry = registry();
+    let (site, other) = (tunnel("site-a").await, tunnel("site-b").await);
+    let [beijing, nowhere] = ["ke-beijing", "nowhere"].map(|name| offer(name, Mode::Virtual));
+    let offers = [nowhere, beijing.clone(), offer("branch-7", Mode::Physical)];
+    assert_eq!(registry.check(&site.agent, &offers), Ok(()));
+    refused(RefusalReason::NotGranted, &["nowhere", "branch-7"], &registry.renew(&site, &offers));
+    assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &site));
+    // The agent that serves nothing is registered, and its offers are checked again.
+    refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&other, std::slice::from_ref(&beijing)));
+    let all: Vec<_> = registry.refused(2).0.into_iter().map(|one| (one.cluster, one.agent, one.reason)).collect();
+    let refused_offer = |cluster: &str, agent: &str, reason| (cluster.parse().unwrap(), agent.parse().unwrap(), reason);
+    let expected = [
+        refused_offer("branch-7", "site-a", RefusalReason::NotGranted),
+        refused_offer("ke-beijing", "site-b", RefusalReason::Conflict),
+        refused_offer("nowhere", "site-a", RefusalReason::NotGranted),
+    ];
+    assert_eq!(all, expected);
+    // A replica does not count again, even if it offers the cluster in another mode.
+    let replica = tunnel("site-a").await;
+    registry.renew(&replica, &[offer("branch-7", Mode::Virtual), offer("ke-beijing", Mode::Physical)]);
+    registry.renew(&replica, &[offer("branch-7", Mode::Virtual), offer("more", Mode::Virtual)]);
+    let (shown, others) = registry.refused(2);
+    assert_eq!((shown.len(), others), (3, 1));
+    let counts: Vec<_> = registry.refused_counts().into_iter().map(|(_, reason, count)| (reason, count)).collect();
+    assert_eq!(counts, [(RefusalReason::NotGranted, 3), (RefusalReason::Conflict, 1)]);
+    assert_eq!(registry.tunnels().len(), 3);
+    registry.remove(&replica);
+    registry.remove(&site);
+    assert_eq!(registry.renew(&other, std::slice::from_ref(&beijing)), []);
+    assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &other));
+    assert!(registry.refused(2).0.is_empty());
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_offered_twice_is_refused() {
+    let registry = registry();
+    let site = tunnel("site-a").await;
+    let beijing = offer("ke-beijing", Mode::Virtual);
+    for again in [beijing.clone(), offer("ke-beijing", Mode::Physical)] {
+        let offers = [beijing.clone(), again];
+        refused(RefusalReason::NotGranted, &["ke-beijing"], &registry.renew(&site, &offers));
+        assert!(registry.tunnel(&beijing.name).is_err());
+    }
 }
 
 #[tokio::test]
@@ -57,9 +105,9 @@ async fn one_identity_at_a_time_and_replicas_share() {
     let registry = registry();
     let beijing = offer("ke-beijing", Mode::Virtual);
     let (first, replica, other) = (tunnel("site-a").await, tunnel("site-a").await, tunnel("site-b").await);
-    registry.renew(&first, std::slice::from_ref(&beijing)).unwrap();
-    assert_eq!(reason(registry.renew(&other, std::slice::from_ref(&beijing))), RefusalReason::Conflict);
-    registry.renew(&replica, std::slice::from_ref(&beijing)).unwrap();
+    assert_eq!(registry.renew(&first, std::slice::from_ref(&beijing)), []);
+    refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&other, std::slice::from_ref(&beijing)));
+    assert_eq!(registry.renew(&replica, std::slice::from_ref(&beijing)), []);
     let turns = [(); 4].map(|()| Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &replica));
     assert!(turns == [true, false, true, false] || turns == [false, true, false, true], "{turns:?}");
     registry.remove(&first);
@@ -67,7 +115,7 @@ async fn one_identity_at_a_time_and_replicas_share() {
     registry.remove(&replica);
     let absent = registry.tunnel(&beijing.name).unwrap_err();
     assert!(absent.since.is_some() && absent.to_string().contains("no agent connected for 0 s"), "{absent}");
-    registry.renew(&other, &[beijing]).unwrap();
+    assert_eq!(registry.renew(&other, &[beijing]), []);
 }
 
 /// A tunnel of site-a that a worker drives.
@@ -85,7 +133,7 @@ async fn one_worker_distributes_connections_to_all_tunnels() {
     let (workers, _threads) = workers::Workers::start(std::num::NonZeroUsize::new(2).unwrap()).unwrap();
     for number in [0, 1] {
         let tunnel = tunnel_on(&workers, number).await;
-        registry.renew(&tunnel, std::slice::from_ref(&beijing)).unwrap();
+        assert_eq!(registry.renew(&tunnel, std::slice::from_ref(&beijing)), []);
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     workers.at(0).spawn(&ops::drain::Tasks::new(), "test", async move {
@@ -103,10 +151,24 @@ async fn one_worker_distributes_connections_to_all_tunnels() {
 async fn a_reload_that_withdraws_a_grant_returns_the_tunnels() {
     let registry = registry();
     let site = tunnel("site-a").await;
-    registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]).unwrap();
+    assert_eq!(registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]), []);
     let orphans = registry.reload(Clusters::new([cluster("ke-beijing", &["site-b"], Mode::Virtual)]));
     assert_eq!(orphans.len(), 1);
     assert!(registry.tunnel(&"ke-beijing".parse().unwrap()).is_err());
+}
+
+/// The offers are checked again after the reload.
+#[tokio::test]
+async fn a_reload_that_exchanges_grants_keeps_the_tunnel() {
+    let mode = Mode::Virtual;
+    let registry = Registry::new(Clusters::new([cluster("one", &["site-a"], mode), cluster("two", &["site-b"], mode)]));
+    let site = tunnel("site-a").await;
+    let [one, two] = ["one", "two"].map(|name| offer(name, mode));
+    refused(RefusalReason::NotGranted, &["two"], &registry.renew(&site, &[one.clone(), two.clone()]));
+    let exchanged = [cluster("one", &["site-b"], mode), cluster("two", &["site-a"], mode)];
+    assert!(registry.reload(Clusters::new(exchanged)).is_empty());
+    refused(RefusalReason::NotGranted, &["one"], &registry.renew(&site, &[one, two.clone()]));
+    assert!(registry.tunnel(&two.name).is_ok());
 }
 
 #[tokio::test]
@@ -115,16 +177,14 @@ async fn new_offers_change_only_what_differs() {
     let registry = Registry::new(Clusters::new(["one", "two", "three"].map(|name| cluster(name, &["site-a"], mode))));
     let site = tunnel("site-a").await;
     let [one, two, three] = ["one", "two", "three"].map(|name| offer(name, mode));
-    registry.renew(&site, &[one.clone(), two.clone()]).unwrap();
+    assert_eq!(registry.renew(&site, &[one.clone(), two.clone()]), []);
     let ends = registry.end_of(&one.name).unwrap();
-    registry.renew(&site, &[one.clone(), three.clone()]).unwrap();
+    assert_eq!(registry.renew(&site, &[one.clone(), three.clone()]), []);
     assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_ok() && !ends.is_cancelled());
     assert!(registry.tunnel(&two.name).unwrap_err().since.is_some());
-    // What is refused leaves all as it was.
-    let refused = registry.renew(&site, &[offer("nowhere", mode)]);
-    assert_eq!(reason(refused), RefusalReason::NotGranted);
-    assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_ok());
-    registry.renew(&site, std::slice::from_ref(&one)).unwrap();
+    // What is refused is not served, and does not affect the rest.
+    refused(RefusalReason::NotGranted, &["nowhere"], &registry.renew(&site, &[one.clone(), offer("nowhere", mode)]));
+    assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_err() && !ends.is_cancelled());
     registry.remove(&site);
     assert!(registry.tunnels().is_empty());
 }
@@ -135,7 +195,7 @@ async fn a_reload_ends_only_the_requests_for_removed_clusters() {
     let registry = Registry::new(Clusters::new(["one", "two"].map(|name| cluster(name, &["site-a"], mode))));
     let site = tunnel("site-a").await;
     let [one, two] = ["one", "two"].map(|name| offer(name, mode));
-    registry.renew(&site, &[one.clone(), two.clone()]).unwrap();
+    assert_eq!(registry.renew(&site, &[one.clone(), two.clone()]), []);
     let ends = [&one, &two].map(|offer| registry.end_of(&offer.name).unwrap());
     let mut reloads = registry.reloads();
     let lost = registry.reload(Clusters::new(["one", "three"].map(|name| cluster(name, &["site-a"], mode))));
@@ -163,7 +223,7 @@ async fn served_by<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn("agent", agent(server.unwrap()));
     let version = protocol::ProtocolVersion::CURRENT;
     let tunnel = Tunnel::new("site-a".parse().unwrap(), "1".into(), "0".into(), version, requests);
-    registry.renew(&tunnel, &[offer("ke-beijing", Mode::Virtual)]).unwrap();
+    assert_eq!(registry.renew(&tunnel, &[offer("ke-beijing", Mode::Virtual)]), []);
     tunnel
 }
 
@@ -203,7 +263,7 @@ async fn a_closing_tunnel_gets_no_new_streams() {
     }
     assert_eq!(registry.tunnels().len(), 1);
     // Its agent's offers are still checked, but they put nothing on it.
-    registry.renew(&closing, std::slice::from_ref(&beijing)).unwrap();
+    assert_eq!(registry.renew(&closing, std::slice::from_ref(&beijing)), []);
     assert_eq!(registry.tunnels().len(), 1);
     finish.send(()).unwrap();
     assert_eq!(watch.wait().await.unwrap().0.status(), http::StatusCode::OK);
@@ -213,7 +273,7 @@ async fn a_closing_tunnel_gets_no_new_streams() {
 async fn a_cluster_whose_last_tunnel_is_closing_has_no_agent() {
     let (registry, beijing) = (registry(), offer("ke-beijing", Mode::Virtual));
     let site = tunnel("site-a").await;
-    registry.renew(&site, std::slice::from_ref(&beijing)).unwrap();
+    assert_eq!(registry.renew(&site, std::slice::from_ref(&beijing)), []);
     let refused = registry.reserve(&beijing.name, None).await.unwrap_err();
     assert!(matches!(refused, OpenError::NoAgent(NoAgent { since: Some(_), .. })), "{refused}");
 }

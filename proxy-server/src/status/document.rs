@@ -1,7 +1,9 @@
 //! The document for machines.
 
 use ops::date::Moment;
+use ops::used::Used;
 use protocol::registration::Mode;
+use request_metrics::LastError;
 use serde::{Deserialize, Serialize};
 
 use crate::karmada::Membership;
@@ -28,6 +30,12 @@ pub struct ServerStatus {
     pub clusters: Vec<ClusterStatus>,
     /// The tunnels that are up, by agent.
     pub tunnels: Vec<TunnelStatus>,
+    /// The clusters that connected agents offer and that this proxy-server refuses, by name. At most 100 of each agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_offers: Vec<RefusedOfferStatus>,
+    /// The number of all other refused clusters.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_refused_offers: usize,
     /// The clusters that should be members of Karmada, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
@@ -53,6 +61,15 @@ pub struct ClusterStatus {
     /// Since when it has had an agent without interruption, or none. Absent if it never had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Moment>,
+    /// Requests of its clients whose response has not ended. Absent in the status of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Used>,
+    /// Connections of its authenticated clients. A physical cluster has none, because it authenticates them itself. Absent in the status of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Used>,
+    /// The last errors of Atoll in responses to its clients, the newest first. At most three.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_errors: Vec<LastError>,
     /// Why it has no agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -80,6 +97,20 @@ pub struct TunnelStatus {
     pub round_trip_micros: u64,
 }
 
+/// A cluster that an agent offers and that is refused. The agent's other clusters are not affected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedOfferStatus {
+    /// The cluster. The configuration may not contain it.
+    pub cluster: String,
+    /// The identity of the agent.
+    pub agent: String,
+    /// For programs, such as `NotGranted` and `Conflict`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
 /// A certificate of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,4 +119,9 @@ pub struct CertificateStatus {
     pub name: String,
     /// When it expires.
     pub not_after: Moment,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -8,44 +8,74 @@ use serde_json::{Value, json};
 const RBAC: &str = include_str!("../../../../configs/kubernetes/agent-rbac.yaml");
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
+/// What the agent needs a right for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// To serve virtual clusters.
+    Always,
+    /// To create FlowSchemas.
+    Flows,
+    /// To write objects that virtual clusters share.
+    SharedObjects,
+}
+
 /// The rights that the agent lacks, in the notation of `kubectl auth can-i`.
-pub(super) async fn missing(api: &Api) -> anyhow::Result<Vec<String>> {
+pub(super) async fn missing(api: &Api) -> anyhow::Result<Vec<(String, Need)>> {
     let mut missing = Vec::new();
-    for (right, attributes) in required(RBAC)? {
+    for (right, attributes) in all(RBAC)? {
+        let need = Need::of(&attributes);
         let review =
             json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes});
         let answer = api.create(REVIEWS, &review).await?;
         if answer["status"]["allowed"] != true {
-            missing.push(right);
+            missing.push((right, need));
         }
     }
     Ok(missing)
 }
 
+// === impl Need ===
+
+impl Need {
+    /// What the right in the `spec` of a review is for. The operator may remove the rules of all but [`Always`](Self::Always).
+    fn of(review: &Value) -> Self {
+        let attributes = &review["resourceAttributes"];
+        match attributes["group"].as_str().unwrap_or_default() {
+            "flowcontrol.apiserver.k8s.io" => Self::Flows,
+            "apiextensions.k8s.io"
+            | "networking.k8s.io"
+            | "node.k8s.io"
+            | "resource.k8s.io"
+            | "scheduling.k8s.io"
+            | "storage.k8s.io" => Self::SharedObjects,
+            _ => Self::Always,
+        }
+    }
+}
+
 /// Every right of the ClusterRole in a file: as text, and as the `spec` of a review.
-fn required(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
+fn all(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("cannot parse the agent's rules")?;
     let role = documents.iter().find(|document| document["kind"] == "ClusterRole").context("no ClusterRole")?;
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let mut required = Vec::new();
+    let mut all = Vec::new();
     for rule in role["rules"].as_array().into_iter().flatten() {
         for verb in texts(&rule["verbs"]) {
             for path in texts(&rule["nonResourceURLs"]) {
-                required
-                    .push((format!("{verb} {path}"), json!({"nonResourceAttributes": {"verb": verb, "path": path}})));
+                all.push((format!("{verb} {path}"), json!({"nonResourceAttributes": {"verb": verb, "path": path}})));
             }
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     let dotted = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
                     let attributes = json!({"verb": verb, "group": group, "resource": resource});
-                    required.push((format!("{verb} {dotted}"), json!({"resourceAttributes": attributes})));
+                    all.push((format!("{verb} {dotted}"), json!({"resourceAttributes": attributes})));
                 }
             }
         }
     }
-    Ok(required)
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -54,13 +84,33 @@ mod tests {
 
     #[test]
     fn every_rule_of_the_role_is_reviewed() {
-        let required = required(RBAC).unwrap();
-        let rights: Vec<_> = required.iter().map(|(right, _)| right.as_str()).collect();
+        let all = all(RBAC).unwrap();
+        let rights: Vec<_> = all.iter().map(|(right, _)| right.as_str()).collect();
         for right in ["get *", "list *.*", "impersonate users", "create tokenreviews.authentication.k8s.io"] {
             assert!(rights.contains(&right), "{right}\n{rights:#?}");
         }
         let expected =
             json!({"resourceAttributes": {"verb": "bind", "group": "rbac.authorization.k8s.io", "resource": "roles"}});
-        assert!(required.iter().any(|(_, spec)| *spec == expected));
+        assert!(all.iter().any(|(_, spec)| *spec == expected));
+    }
+
+    #[test]
+    fn rules_that_the_operator_may_remove_are_not_required() {
+        let needs = |need: Need| -> Vec<String> {
+            let all = all(RBAC).unwrap().into_iter();
+            all.filter(|(_, spec)| Need::of(spec) == need).map(|(right, _)| right).collect()
+        };
+        let flows = ["flowschemas", "prioritylevelconfigurations"];
+        assert_eq!(needs(Need::Flows), flows.map(|resource| format!("create {resource}.flowcontrol.apiserver.k8s.io")));
+        let shared = needs(Need::SharedObjects);
+        for right in
+            ["create priorityclasses.scheduling.k8s.io", "patch customresourcedefinitions.apiextensions.k8s.io"]
+        {
+            assert!(shared.iter().any(|one| one == right), "{shared:?}");
+        }
+        let always = needs(Need::Always);
+        for right in ["list *.*", "escalate roles.rbac.authorization.k8s.io", "create namespaces"] {
+            assert!(always.iter().any(|one| one == right), "{always:?}");
+        }
     }
 }

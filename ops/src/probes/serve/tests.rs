@@ -11,6 +11,7 @@ use super::*;
 use crate::drain::Drained;
 use crate::metrics::{Build, Registry};
 use crate::probes::{Checks, PageResponse};
+use crate::report::Report;
 
 const LARGE: usize = 3 << 20;
 
@@ -49,6 +50,9 @@ impl World {
             .with("/debug/echo", "reports the readiness", |query| {
                 std::future::ready(PageResponse::json(format!("{:?}", query.values("q").collect::<Vec<_>>())))
             })
+            .with_report("/debug/report", "a report; ?wide", |wide| {
+                Report::new(if wide { "<wide>" } else { "<narrow>" })
+            })
             .with("/debug/large", "more than any buffer", |_| {
                 std::future::ready(PageResponse::text("x".repeat(LARGE)))
             });
@@ -68,8 +72,13 @@ impl World {
 
     /// Sends a request that ends its connection, and reads the whole response.
     async fn get(&self, line: &str) -> String {
+        self.get_as("*/*", line).await
+    }
+
+    /// The same by a client that accepts these media types.
+    async fn get_as(&self, accept: &str, line: &str) -> String {
         let mut stream = self.connect();
-        let request = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let request = format!("{line} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -109,7 +118,39 @@ async fn the_index_lists_the_pages() {
     let index = World::new().get("GET /").await;
     let (_, text) = index.split_once("\r\n\r\n").unwrap();
     let paths: Vec<_> = text.lines().skip(2).filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(paths, ["/livez", "/readyz", "/metrics", "/debug/echo", "/debug/large"]);
+    assert_eq!(paths, ["/livez", "/readyz", "/metrics", "/debug/echo", "/debug/report", "/debug/large"]);
+}
+
+/// curl gets text, and a browser gets HTML that it must not let run anything.
+#[tokio::test(start_paused = true)]
+async fn pages_for_people_have_two_forms() {
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let world = World::new();
+    for (line, expected) in
+        [("GET /debug/report", "\r\n\r\n<narrow>\n"), ("GET /debug/report?wide", "\r\n\r\n<wide>\n")]
+    {
+        let text = world.get(line).await;
+        assert!(text.ends_with(expected) && text.contains("content-type: text/plain; charset=utf-8\r\n"), "{text}");
+        assert!(text.contains("vary: accept\r\n") && !text.contains("content-security-policy"), "{text}");
+    }
+    let page = world.get_as(BROWSER, "GET /debug/report").await;
+    assert!(page.contains("<title>Status of a test</title>") && page.contains("<h1>&lt;wide&gt;</h1>"), "{page}");
+    let index = world.get_as(BROWSER, "GET /").await;
+    assert!(index.contains("<a href=\"/debug/report\">/debug/report</a> a report; ?wide"), "{index}");
+    for page in [page, index] {
+        for header in [
+            "content-type: text/html; charset=utf-8\r\n",
+            "content-security-policy: default-src 'none'; style-src 'sha256-",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff\r\n",
+            "vary: accept\r\n",
+        ] {
+            assert!(page.contains(header), "{header}\n{page}");
+        }
+    }
+    // Other pages have one form.
+    let echo = world.get_as(BROWSER, "GET /debug/echo").await;
+    assert!(echo.contains("content-type: application/json\r\n") && !echo.contains("vary"), "{echo}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,8 +15,9 @@ use crate::exchange::classes::reviews::{self, Kind};
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::{is_opaque, program, segment};
 use crate::exchange::plan::{After, NotFound, Plan, Replan};
-use crate::exchange::query::{NOBODYS, list_query, list_transform};
+use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::{NAMESPACES, forbidden, no_such};
+use crate::exchange::rights::may_store;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::mapped_body;
@@ -26,6 +27,7 @@ use crate::exchange::write::patch::mapped_patch;
 use crate::refusal::Refusal;
 use crate::translate::{Proxied, ResponseTransform};
 use host_client::{RequestBody, empty};
+use virtual_cluster::namespaces::NOBODYS;
 use virtual_cluster::policy;
 
 pub(crate) async fn decide(
@@ -46,6 +48,9 @@ pub(crate) async fn decide(
         }
         if let Some(plan) = projected::decide(call, request, &host, body).await? {
             return Ok(plan);
+        }
+        if request.verb() == Verb::Create && request.subresource().is_none() {
+            may_store(call, request, body.len())?;
         }
         let identity = if may_read_to_the_end(call, request, &host).await { As::Agent } else { As::Caller };
         return present(call, request, &namespace, &host, identity, body).await;

@@ -18,7 +18,7 @@ use crate::exchange::classes::pass::pass;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::program;
 use crate::exchange::plan::{After, Plan, Replan};
-use crate::exchange::query::{NOBODYS, list_query, list_transform};
+use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
 use crate::exchange::rights::has_room;
 use crate::exchange::undecided::Undecided;
@@ -30,6 +30,7 @@ use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::empty;
 use virtual_cluster::namespaces;
+use virtual_cluster::namespaces::NOBODYS;
 use virtual_cluster::provisioner::Growth;
 
 /// Namespaces that no API server deletes (`immortalNamespaces` of the admission plugin `NamespaceLifecycle`).

@@ -13,12 +13,13 @@ use crate::exchange::api_request::As;
 use crate::exchange::host::error::{Destination, prefer_host_error};
 use crate::exchange::kinds::program;
 use crate::exchange::plan::Plan;
-use crate::exchange::query::{NOBODYS, list_query, list_transform};
+use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::empty;
+use virtual_cluster::namespaces::NOBODYS;
 
 /// Reads the objects that `only` selects, with the agent's identity.
 pub(crate) async fn pass(

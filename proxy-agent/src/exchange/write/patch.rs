@@ -30,7 +30,7 @@ use crate::exchange::write::mapped::{own_nodes, same_name};
 use crate::exchange::write::mapper::mapper;
 use crate::exchange::write::node_ports::with_node_ports;
 use crate::exchange::write::object::map_json;
-use crate::exchange::write::patch::patched::{Patched, is_labelled, put_patched, sent_patch};
+use crate::exchange::write::patch::patched::{Patched, is_binding, is_labelled, put_patched, sent_patch};
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
 use host_client::full;
 
@@ -79,7 +79,7 @@ pub(crate) async fn mapped_patch(
                 // the annotation with the `aggregationRule`.
                 return Err(Status::bad_request(UNDIRECTED).into());
             }
-            let directs = |body: &Bytes| is_guarded(request) && found(body).any();
+            let directs = |body: &Bytes| (is_guarded(request) || is_binding(request)) && found(body).any();
             let body =
                 if directs(body) { &resolve::without_moot_directive(call, request, path, body).await? } else { body };
             let body = &with_node_ports(call, Form::Partial, body);

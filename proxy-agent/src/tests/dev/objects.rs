@@ -1,5 +1,6 @@
 //! Objects of two clusters on one host: each sees its own, under the names that it gave them.
 
+use kube_wire::gvr::GroupResource;
 use serde_json::{Value, json};
 
 use crate::tests::agent::ClientRequest;
@@ -46,6 +47,31 @@ async fn a_namespace_lives_and_ends() {
     }
     dev.send(ClientRequest::get(path)).await.expect(404);
     assert_eq!(dev.on_host("/api/v1/namespaces/edge-ke").await, None);
+}
+
+/// The limit holds for all namespaces of the cluster, and for no other cluster.
+#[tokio::test(start_paused = true)]
+async fn the_number_of_objects_is_limited() {
+    let dev = Dev::limited("{objectsOf: {secrets: 2}}").await;
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}});
+    let create = |namespace: &str| ClientRequest::post(&format!("/api/v1/namespaces/{namespace}/secrets"), &secret);
+    for namespace in ["default", "kube-public"] {
+        dev.send(create(namespace)).await.expect(201);
+    }
+    let secrets = GroupResource { group: "", resource: "secrets" };
+    let ke = "ke".parse().unwrap();
+    dev.until(|| dev.usage.room(&ke, secrets, 0).is_err()).await;
+    let refused = dev.send(create("kube-system")).await.expect(403).json();
+    let message = "secrets is forbidden: exceeded quota: atoll, requested: count/secrets=1, used: count/secrets=2, \
+                   limited: count/secrets=2";
+    assert_eq!((&refused["message"], &refused["reason"]), (&json!(message), &json!("Forbidden")));
+    let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+    dev.send(ClientRequest::post("/api/v1/namespaces/default/configmaps", &map)).await.expect(201);
+    dev.send(create("default").of("hz")).await.expect(201);
+
+    dev.send(ClientRequest::delete("/api/v1/namespaces/default/secrets/a")).await.expect(200);
+    dev.until(|| dev.usage.room(&ke, secrets, 0).is_ok()).await;
+    dev.send(create("kube-system")).await.expect(201);
 }
 
 /// Each verb, for kinds with and without a pod template.

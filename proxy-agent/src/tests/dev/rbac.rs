@@ -111,6 +111,31 @@ async fn roles_and_bindings_are_patched_and_deleted() {
     dev.send(ClientRequest::delete(&format!("{RBAC}/clusterrolebindings/cluster-admin"))).await.expect(403);
 }
 
+/// By the label, the agent finds the binding on the host. Clients neither see nor remove it.
+#[tokio::test(start_paused = true)]
+async fn every_write_of_a_binding_keeps_the_label_of_the_cluster() {
+    let dev = Dev::new().await;
+    dev.grant("reader", "jane", &["get"], "", "configmaps").await;
+    let path = format!("{RBAC}/clusterrolebindings/reader");
+    let mut put = binding("reader", "reader", "jane");
+    put["metadata"]["labels"] = json!({"c": "d"});
+    let on_host = format!("{RBAC}/namespaces/atoll-root-ke/rolebindings/reader");
+    for (request, labels) in [
+        (ClientRequest::merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})), json!({"a": "b"})),
+        (ClientRequest::merge(&path, &json!({"metadata": {"labels": null}})), Value::Null),
+        (ClientRequest::put(&path, &put), json!({"c": "d"})),
+        (ClientRequest::operations(&path, &json!([{"op": "remove", "path": "/metadata/labels"}])), Value::Null),
+        (ClientRequest::apply(&format!("{path}?fieldManager=a"), &binding("reader", "reader", "jane")), Value::Null),
+    ] {
+        let shown = dev.send(request).await.expect(200).json();
+        assert_eq!(shown["metadata"]["labels"], labels);
+        let stored = dev.on_host(&on_host).await.unwrap();
+        assert_eq!(stored["metadata"]["labels"]["atoll.dev/virtual-cluster"], "ke", "{stored}");
+    }
+    let ours = json!({"metadata": {"labels": {"atoll.dev/virtual-cluster": null}}});
+    dev.send(ClientRequest::merge(&path, &ours)).await.expect(422);
+}
+
 #[tokio::test(start_paused = true)]
 async fn reviews_say_what_requests_get() {
     let dev = Dev::new().await;

@@ -265,3 +265,38 @@ async fn nothing_is_served_without_policies() {
     assert_eq!((code, &*reason), (503, "ServiceUnavailable"), "{message}");
     assert!(message.contains("cluster ke is not served yet"), "{message}");
 }
+
+/// The operator sees the errors that the agent makes: not those of clients, and nothing of what the host sends.
+#[tokio::test(start_paused = true)]
+async fn the_operator_sees_the_last_errors_of_each_cluster() {
+    let agent = Scripted::new().await;
+    let seen = |cluster| {
+        let errors = agent.agent.last_errors(cluster).into_iter();
+        errors.map(|error| (error.code, error.count, error.fault, error.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(agent.send(ClientRequest::delete("/api/v1/namespaces/kube-system")).await.refusal().0, 403);
+    assert_eq!(seen("ke"), []);
+    // A response that the agent cannot read.
+    let host = expect("GET", "/api/v1/namespaces/edge-ke/configmaps/a");
+    for _ in 0..2 {
+        let reply = Reply::empty(200).with_header("content-type", "text/top-secret").with_body("{}");
+        let response = agent.exchange(ClientRequest::get(&format!("{MAPS}/a")), host.clone(), reply).await;
+        assert_eq!(response.code, 500);
+    }
+    let unreadable = "the host's response cannot be mapped; the log at level debug has the reason".to_owned();
+    assert_eq!(seen("ke"), [(500, 2, "atoll".to_owned(), unreadable)]);
+    // An error of the host is not one of the agent.
+    let busy = Reply::status(503, "ServiceUnavailable", "busy");
+    assert_eq!(agent.exchange(ClientRequest::get(&format!("{MAPS}/a")), host, busy).await.code, 503);
+    assert_eq!((seen("ke").len(), seen("hz")), (1, vec![]));
+    let heads = agent.clusters.get(&"hz".parse::<ClusterName>().unwrap()).unwrap().lasting.memory.heads.clone();
+    let mut held = Vec::new();
+    for size in (0..30).rev().map(|shift| 1_usize << shift) {
+        held.extend(heads.reserve(size));
+    }
+    let long = format!("{MAPS}?labelSelector={}", "a".repeat(20_000));
+    assert_eq!(agent.send(ClientRequest::get(&long).of("hz")).await.code, 429);
+    let errors = seen("hz");
+    assert_eq!((errors.len(), errors[0].0, &*errors[0].2), (1, 429, "client"));
+    assert!(errors[0].3.starts_with("too many requests: long URLs"), "{errors:?}");
+}

@@ -144,13 +144,16 @@ async fn a_request_keeps_its_place_until_it_has_a_result_or_is_cancelled() {
     let mut second = pin!(stack.clone().oneshot(request("/api", &[]).await));
     assert!(is_pending(first.as_mut()).await && is_pending(second.as_mut()).await);
     assert_eq!(status(stack.clone(), request("/api", &[]).await).await, 429);
+    let errors = connection.services.metrics.last_errors(&fixture::cluster().name);
+    assert_eq!((errors[0].code, &*errors[0].message), (429, "the limit \"address\" is exceeded"));
     drop(first);
     assert_eq!(connection.services.limits.streams.count(), 1);
     let mut third = pin!(stack.oneshot(request("/api", &[]).await));
     assert!(is_pending(third.as_mut()).await);
 }
 
-#[tokio::test]
+// Cancelled requests are forgotten with time.
+#[tokio::test(start_paused = true)]
 async fn a_client_that_cancels_too_many_requests_is_refused() {
     let silent = service_fn(|outgoing: Outgoing| async move {
         if outgoing.head.uri().path() == "/answered" { Err(Refusal::Silent) } else { pending().await }
@@ -208,6 +211,38 @@ async fn a_response_comes_back_through_the_tunnel() {
     assert_eq!(services.limits.streams.count(), 1, "the stream counts until the body has ended");
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "answer");
     assert_eq!(services.limits.streams.count(), 0);
+}
+
+#[tokio::test]
+async fn the_operator_sees_errors_of_atoll_and_not_those_of_clients_and_hosts() {
+    let connection = fixture::connection(Some("ke-beijing"));
+    let services = Arc::clone(&connection.services);
+    let stack = stack(connection, send(Arc::clone(&services)));
+    let seen = || {
+        let errors = services.metrics.last_errors(&fixture::cluster().name).into_iter();
+        errors.map(|error| (error.code, error.count, error.fault, error.message)).collect::<Vec<_>>()
+    };
+    let secret = [("authorization", "Bearer secret")];
+    for (path, headers, code) in
+        [("/api?a=secret", &secret[..], 503), ("/readyz", &[], 503), ("/api", &[("connection", "authorization")], 400)]
+    {
+        assert_eq!(status(stack.clone(), request(path, headers).await).await, code, "{path}");
+    }
+    let absent = "cluster ke-beijing has no agent connected since this proxy-server started".to_owned();
+    assert_eq!(seen(), [(503, 2, "tunnel".to_owned(), absent)]);
+    fixture::agent(&services, |head| {
+        let response = Response::builder().status(if head.uri.path() == "/denied" { 403 } else { 503 });
+        let by_agent = head.uri.path() != "/by-host";
+        let response = if by_agent { response.header("x-atoll-fault", "host") } else { response };
+        response.body("secret").unwrap()
+    })
+    .await;
+    for (path, code) in [("/denied", 403), ("/by-host", 503), ("/by-agent", 503)] {
+        assert_eq!(status(stack.clone(), request(path, &[]).await).await, code, "{path}");
+    }
+    let [by_agent, _] = &seen()[..] else { panic!("{:?}", seen()) };
+    assert_eq!((by_agent.0, by_agent.1, &*by_agent.2), (503, 1, "host"));
+    assert!(by_agent.3.contains("the status of the agent has the reason"), "{by_agent:?}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, header};
 use kube_wire::RequestInfo;
+use ops::drain::Tasks;
 use ops::files::Watched;
 use protocol::identity::Identity;
 use rewrite::view::Certificate;
@@ -47,7 +48,8 @@ impl World {
         let config: ProxyAgentConfiguration = ops::config::parse(CONFIG, Path::new("c.yaml")).unwrap();
         let host = Script::new();
         host.always(standing::reviews(|_| true)).always(standing::discovery(&[]));
-        let services = Services::new(&config, host.host(), Watched::fixed(Certificate::new(""))).unwrap();
+        let services =
+            Services::new(&config, host.host(), Watched::fixed(Certificate::new("")), &Tasks::new()).unwrap();
         let cluster = services.clusters.get(&"hz".parse().unwrap()).unwrap();
         Self { services, cluster, _host: host }
     }

@@ -30,7 +30,7 @@ use crate::exchange::write::mapped::map_checked;
 use crate::exchange::write::namespace::apply_mapper;
 use crate::exchange::write::node_ports::with_node_ports;
 use crate::exchange::write::patch::last_applied::as_stored;
-use crate::exchange::write::patch::patched::{Patched, is_labelled, pod_spec, sent_patch};
+use crate::exchange::write::patch::patched::{Patched, is_binding, is_labelled, pod_spec, sent_patch};
 use crate::exchange::write::patch::resolve;
 use crate::exchange::write::yaml::read_yaml;
 use crate::refusal::Refusal;
@@ -143,7 +143,7 @@ pub(crate) async fn apply(
 /// engine adds the labels where there is metadata. Without them, the host would remove them from the object (`prune` in
 /// structured-merge-diff's `merge/update.go`).
 pub(crate) fn named(call: &Undecided<'_>, request: &ResourceRequest<'_>, json: Bytes) -> Result<Bytes, Refusal> {
-    let is_labelled = is_labelled(request) || call.api.is_renamed();
+    let is_labelled = is_labelled(request) || is_binding(request) || call.api.is_renamed();
     let Some(name) = request.path_name().filter(|_| is_labelled) else { return Ok(json) };
     let mut object = parsed(&json)?;
     let Some(metadata) = made_at(&mut object, "/metadata") else { return Ok(json) };

@@ -153,6 +153,7 @@ async fn a_cluster_role_binding_is_a_role_binding_in_the_root_namespace() {
     let root = format!("{RBAC}/namespaces/atoll-root-ke/rolebindings");
     let post = |dry: &str| {
         let host = expect("POST", &format!("{root}{dry}")).as_agent().with("/kind", "RoleBinding");
+        let host = host.with("/metadata/labels/atoll.dev~1virtual-cluster", "ke");
         host.with("/roleRef/name", "vc:ke:mine").with("/subjects/0/name", "vc:ke:jane")
     };
     agent.on(post("?dryRun=All"), Reply::json(201, &binding(Some("atoll-root-ke"))));

@@ -1,0 +1,158 @@
+//! Watches that the agent answers from a feed, which watches the host once for all virtual clusters (`feeds`).
+//!
+//! A feed answers the *planned* request, with the frames that the host would send. The engine maps them as if they came from
+//! the host, so the plan, the mapping and the filter are the same in both cases. The feed reads the host in the agent's own
+//! name. So the agent checks the right of the caller, before the watch and while it lasts.
+
+use std::sync::Arc;
+
+use caller::reviews::Attributes;
+use feeds::{Begun, Bypass, Check, Collection, Feed, Membership, Permission, WatchQuery};
+use http::{HeaderValue, Method, Response, Uri, header};
+use kube_wire::gvr::{GroupVersion, GroupVersionResource};
+use kube_wire::request_info::ResourcePath;
+use kube_wire::{RequestInfo, ResourceRequest};
+use rewrite::schema;
+
+use crate::exchange::api_request::NamespaceLocation;
+use crate::exchange::call::Call;
+use crate::exchange::cost::take_seats;
+use crate::exchange::kinds::RBAC;
+use crate::exchange::plan::Plan;
+use crate::exchange::rights::allowed;
+use crate::exchange::sharing::Sharing;
+use crate::refusal::Refusal;
+use crate::translate::ResponseTransform;
+use host_client::HostBody;
+
+/// What the request of a plan asks of a feed. `None` if it goes to the host.
+pub(super) fn shareable(call: &Call<'_>, plan: &Plan) -> Option<WatchQuery> {
+    let (sharing, request) = (call.services.sharing.as_ref()?, call.api.info.resource()?);
+    watch_query(call, plan)?.inspect_err(|bypass| sharing.bypassed(*bypass, request)).ok()
+}
+
+/// The same, with the reason why it goes to the host. `None` if it is not a watch, or if no watches are shared.
+pub(super) fn watch_query(call: &Call<'_>, plan: &Plan) -> Option<Result<WatchQuery, Bypass>> {
+    let (sharing, request) = (call.services.sharing.as_ref()?, call.api.info.resource()?);
+    let is_watch = matches!(plan.transform, ResponseTransform::Watch { .. });
+    is_watch.then(|| query(call, sharing, request, plan))
+}
+
+fn query(call: &Call<'_>, sharing: &Sharing, request: &ResourceRequest<'_>, plan: &Plan) -> Result<WatchQuery, Bypass> {
+    if plan.projected.is_some() || plan.otherwise.is_some() || plan.selecting.is_some() {
+        return Err(Bypass::Class);
+    }
+    if sharing.excludes(request.group_resource()) {
+        return Err(Bypass::Configured);
+    }
+    let upstream = &plan.request;
+    let cluster = sharing.number(&call.api.cluster.name);
+    WatchQuery::read(upstream.method(), upstream.uri(), upstream.headers(), cluster)
+}
+
+/// Answers a watch from a feed. `planned` is the target of the planned request. `None` if it goes to the host.
+pub(super) async fn shared_watch(
+    call: &mut Call<'_>,
+    planned: &Uri,
+    query: WatchQuery,
+) -> Result<Option<Response<HostBody>>, Refusal> {
+    let services = call.services;
+    let Some(sharing) = &services.sharing else { return Ok(None) };
+    let begun = match ready(call, sharing, planned, &query).await {
+        Ok((feed, permission)) => {
+            // The initial objects are in memory until the client has read them.
+            take_seats(call).await?;
+            call.outside(sharing.feeds.begin(&feed, query, permission)).await
+        }
+        Err(bypass) => Err(bypass),
+    };
+    let body = match begun {
+        Ok(Begun::Watch(body)) => {
+            sharing.count("watch");
+            HostBody::produced(body)
+        }
+        Ok(Begun::Expired(event)) => {
+            sharing.count("expired");
+            HostBody::read(event)
+        }
+        Err(bypass) => {
+            if let Some(request) = call.api.info.resource() {
+                sharing.bypassed(bypass, request);
+            }
+            return Ok(None);
+        }
+    };
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    Ok(Some(response))
+}
+
+/// The feed that can answer the watch of an authorised caller.
+async fn ready(
+    call: &Call<'_>,
+    sharing: &Arc<Sharing>,
+    planned: &Uri,
+    query: &WatchQuery,
+) -> Result<(Arc<Feed>, Permission), Bypass> {
+    let request = call.api.info.resource().ok_or(Bypass::Verb)?;
+    let collection = collection(call, planned).await.ok_or(Bypass::Class)?;
+    let permission = permission(call, sharing, request);
+    // The host words the refusal.
+    allowed(call, request).await.map_err(|_| Bypass::Right)?;
+    Ok((call.outside(sharing.feeds.ready(&collection, query)).await?, permission))
+}
+
+/// The planned resource, in the whole host. `None` if the host does not serve it, or if its versions may not be numbers, as
+/// those of an aggregated API.
+async fn collection(call: &Call<'_>, planned: &Uri) -> Option<Collection> {
+    let planned = RequestInfo::parse(&Method::GET, planned.path(), planned.query()).ok()?;
+    let planned = planned.resource()?.group_version_resource();
+    let known = call.outside(call.services.discovery.resource(planned)).await.ok()??;
+    let GroupVersionResource { group, version, resource } = planned;
+    let is_built_in = schema::kind_of(group, resource).is_some();
+    let kind = (known.custom || is_built_in).then_some(known.kind)?;
+    let membership = match (group, resource) {
+        ("", "namespaces") => Membership::Namespace,
+        (RBAC, "rolebindings") => Membership::NamespacedOrRoot,
+        _ if known.namespaced => Membership::Namespaced,
+        _ => Membership::Everybody,
+    };
+    let path = ResourcePath::new(group, version, resource).build();
+    Some(Collection { path, api_version: GroupVersion { group, version }.to_string(), kind, membership })
+}
+
+/// The right of the caller to this watch, in the namespace or in the whole cluster.
+fn permission(call: &Call<'_>, sharing: &Arc<Sharing>, request: &ResourceRequest<'_>) -> Permission {
+    let (authz, user) = (Arc::clone(&call.services.authz), call.api.caller.host.clone());
+    let namespace = match request.namespace().map(|name| call.api.locate(name)) {
+        Some(NamespaceLocation::Member(host)) => host,
+        _ => call.api.cluster.root.clone(),
+    };
+    let text = |text: &str| -> Arc<str> { text.into() };
+    let role = request.name().filter(|_| (request.group(), request.resource()) == (RBAC, "clusterroles"));
+    let role = role.map(|name| call.api.host_role(name));
+    let (verb, name) = (request.verb(), text(role.as_deref().or(request.name()).unwrap_or_default()));
+    let [group, version, resource] = [request.group(), request.version(), request.resource()].map(text);
+    let (checked, scope) = (Arc::clone(sharing), namespace.clone());
+    let check = move || -> Check {
+        let (sharing, authz, user) = (Arc::clone(&checked), Arc::clone(&authz), user.clone());
+        let [group, version, resource, name] = [&group, &version, &resource, &name].map(Arc::clone);
+        let namespace = namespace.clone();
+        Box::pin(async move {
+            let attributes = Attributes {
+                verb: verb.as_str(),
+                group: &group,
+                version: &version,
+                resource: &resource,
+                subresource: "",
+                name: &name,
+                namespace: &namespace,
+            };
+            let decision = authz.check(&user, &attributes).await;
+            sharing.reviewed(decision.as_ref().ok());
+            Some(decision.ok()?.allowed)
+        })
+    };
+    Permission::new(&sharing.rights, &call.api.cluster.name, &scope, sharing.tasks(), check)
+}

@@ -1,0 +1,117 @@
+//! The status for people.
+
+use std::time::{Duration, SystemTime};
+
+use ops::columns::Columns;
+use ops::date::Age;
+use ops::report::Report;
+use protocol::registration::Mode;
+use request_metrics::LastError;
+
+use super::document::{CertificateStatus, ClusterStatus, RefusedOfferStatus, ServerStatus, TunnelStatus};
+use crate::karmada::Membership;
+
+/// Tables like those of `kubectl get`. With `wide`, the whole document.
+pub fn report(status: &ServerStatus, wide: bool) -> Report {
+    let now = status.time.time();
+    let connected = status.clusters.iter().filter(|cluster| cluster.ready).count();
+    let (all, version) = (status.clusters.len(), &status.version);
+    // Not "ready": only the status of the agent shows whether it can serve a cluster.
+    let summary = format!("proxy-server {version}: {connected} of {all} clusters have an agent connected");
+    let mut report = Report::new(summary).with_table("Clusters", clusters(&status.clusters, now, wide));
+    if wide {
+        let errors = status.clusters.iter().map(|cluster| (&*cluster.name, &*cluster.last_errors));
+        report = report.with_table("Last errors", LastError::table(status.time, errors));
+    }
+    report
+        .with_table("Refused clusters", refused_offers(&status.refused_offers, status.other_refused_offers))
+        .with_table("Tunnels", tunnels(&status.tunnels, now, wide))
+        .with_table("Members of Karmada", memberships(&status.memberships, now))
+        .with_table("Certificates", certificates(&status.certificates, now))
+}
+
+fn clusters(clusters: &[ClusterStatus], now: SystemTime, wide: bool) -> Columns {
+    let mut heading = vec!["CLUSTER", "MODE", "AGENT", "TUNNELS", "FOR"];
+    if wide {
+        heading.extend(["STREAMS", "CONNECTIONS"]);
+    }
+    let mut table = Columns::new(heading.into_iter().chain([""]));
+    for cluster in clusters {
+        let mode = match cluster.mode {
+            Mode::Virtual => "virtual",
+            Mode::Physical => "physical",
+        };
+        let mut cells = vec![
+            cluster.name.clone(),
+            mode.to_owned(),
+            cluster.agent.clone().unwrap_or_else(|| "-".to_owned()),
+            cluster.tunnels.to_string(),
+            cluster.since.map_or_else(|| "-".to_owned(), |since| since.age(now).to_string()),
+        ];
+        if wide {
+            let shares = [cluster.streams, cluster.connections];
+            cells.extend(shares.map(|used| used.map_or_else(|| "-".to_owned(), |used| used.to_string())));
+        }
+        cells.push(cluster.message.clone().unwrap_or_default());
+        table.row(cells);
+    }
+    table
+}
+
+fn refused_offers(offers: &[RefusedOfferStatus], others: usize) -> Columns {
+    let mut table = Columns::new(["REFUSED CLUSTER", "OF AGENT", "REASON", ""]);
+    for offer in offers {
+        table.row([&offer.cluster, &offer.agent, &offer.reason, &offer.message]);
+    }
+    if others > 0 {
+        table.row([format!("and {others} more"), String::new(), String::new(), String::new()]);
+    }
+    table
+}
+
+fn memberships(memberships: &[Membership], now: SystemTime) -> Columns {
+    let mut table = Columns::new(["MEMBER", "OF KARMADA", "FOR", ""]);
+    for membership in memberships {
+        table.row([
+            membership.cluster.clone(),
+            membership.state.as_str().to_owned(),
+            membership.since.age(now).to_string(),
+            membership.message.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn tunnels(tunnels: &[TunnelStatus], now: SystemTime, wide: bool) -> Columns {
+    let heading = ["AGENT", "UP FOR", "STREAMS", "VERSION", "PROTOCOL", "INSTANCE", "ROUND TRIP", "CLUSTERS"];
+    let columns = if wide { heading.len() } else { 5 };
+    let mut table = Columns::new(heading.into_iter().take(columns));
+    for tunnel in tunnels {
+        let cells = [
+            tunnel.agent.clone(),
+            tunnel.since.age(now).to_string(),
+            tunnel.streams.to_string(),
+            tunnel.version.clone(),
+            tunnel.protocol.clone(),
+            tunnel.instance.clone(),
+            format!("{} us", tunnel.round_trip_micros),
+            tunnel.clusters.join(","),
+        ];
+        table.row(cells.into_iter().take(columns));
+    }
+    table
+}
+
+fn certificates(certificates: &[CertificateStatus], now: SystemTime) -> Columns {
+    let mut table = Columns::new(["CERTIFICATE", "EXPIRES", "IN"]);
+    for certificate in certificates {
+        let not_after = certificate.not_after;
+        let left = not_after.time().duration_since(now).unwrap_or(Duration::ZERO);
+        table.row([certificate.name.clone(), not_after.to_string(), left_of(left)]);
+    }
+    table
+}
+
+fn left_of(left: Duration) -> String {
+    if left.is_zero() { "over".to_owned() } else { Age(left).to_string() }
+}
