@@ -67,7 +67,7 @@ pub(crate) fn measure(site: &AttackSite, attack: &Attack, options: &Options) -> 
         above[number] = peak(process).context("a process has ended")?.saturating_sub(idle[number]);
     }
     let [agent, server, host] = above;
-    Ok(Row { name: attack.name, responses, agent, server, host, without, with })
+    Ok(Row { name: attack.name, max_ratio: attack.max_ratio, responses, agent, server, host, without, with })
 }
 
 /// The flags of the attacker's process.

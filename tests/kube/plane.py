@@ -12,7 +12,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BIN = ROOT / "target" / "kube" / "bin"
+BIN = pathlib.Path(os.environ.get("ATOLL_KUBE_BIN") or ROOT / "target" / "kube" / "bin")
 
 
 class Failed(Exception):

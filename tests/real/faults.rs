@@ -1,7 +1,15 @@
 //! Failures of the proxy-server, the agent and the API servers of the host.
 
 mod api_servers;
+mod breaks;
+mod definitions;
+mod hub;
+mod memory;
+mod namespaces;
+mod pair;
 mod replicas;
+mod rights;
+mod slow;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -13,13 +21,35 @@ use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 
 use crate::case;
+use crate::trial::trial;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    let mut trials =
-        vec![case("faults::an_informer_misses_no_event", host, an_informer_misses_no_event), api_servers::trial()];
+    let mut trials = vec![
+        case("faults::an_informer_misses_no_event", host, an_informer_misses_no_event),
+        api_servers::trial(),
+        hub::trial(host),
+    ];
     trials.extend(replicas::trials(host));
+    for (name, run) in PAIRS {
+        let host = host.map(Arc::clone);
+        trials.push(trial(name, move || run(host.context("no host cluster while listing")?)));
+    }
     trials
 }
+
+/// A trial with two virtual clusters on the host.
+type OfPair = (&'static str, fn(Arc<HostCluster>) -> anyhow::Result<()>);
+
+/// The trials of watches that the hub serves.
+const PAIRS: [OfPair; 7] = [
+    ("faults::rights_end_with_rbac_in_quiet_watches", rights::end_with_rbac_in_quiet_watches),
+    ("faults::rights_need_no_reviews_for_events", rights::need_no_reviews_for_events),
+    ("faults::hub_breaks_are_invisible", breaks::are_invisible),
+    ("faults::hub_definitions_can_be_deleted_and_created_again", definitions::can_be_deleted_and_created_again),
+    ("faults::hub_memory_too_small_sends_watches_to_the_host", memory::too_small_sends_watches_to_the_host),
+    ("faults::hub_namespaces_that_move_end_watches", namespaces::that_move_end_watches),
+    ("faults::hub_slow_watches_end_and_cost_no_memory", slow::watches_end_and_cost_no_memory),
+];
 
 const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
                      key: clusters/faults/client-ca.key}}";
@@ -79,10 +109,15 @@ struct Informer {
 impl Informer {
     /// Starts both. Returns when the writer writes, in the namespace `informer`.
     fn start(kubectl: &Kubectl) -> anyhow::Result<Self> {
+        Self::start_with(kubectl, "12s", "20ms")
+    }
+
+    /// The same, with the duration of the writing, and the time between two writes.
+    fn start_with(kubectl: &Kubectl, duration: &str, pause: &str) -> anyhow::Result<Self> {
         let mut child = Command::new(paths::component("atoll-informer"))
             .arg("--kubeconfig")
             .arg(kubectl.kubeconfig())
-            .args(["--duration", "12s"])
+            .args(["--duration", duration, "--pause", pause])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
@@ -93,7 +128,7 @@ impl Informer {
         Ok(Self { child, output })
     }
 
-    /// Waits for the end. The cache of the informer must equal the stored objects.
+    /// Waits for the end. The cache of the informer must equal the stored objects, and client-go must not have complained.
     fn missed_nothing(mut self) -> anyhow::Result<()> {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest)?;
@@ -102,6 +137,9 @@ impl Informer {
         let status = self.child.wait()?;
         ensure!(status.success(), "{rest}{errors}");
         ensure!(rest.contains(" objects, "), "{rest}");
+        // client-go complains of a watch that ends without an event within a second, also if the API server is a real one.
+        let complaint = errors.lines().find(|line| line.contains("watch") && !line.contains("very short watch"));
+        ensure!(complaint.is_none(), "{complaint:?}");
         Ok(())
     }
 }

@@ -46,7 +46,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         let world = Arc::clone(&world);
         trial(format!("karmada::{name}"), move || world.run(run))
     };
-    vec![
+    let many = auto::many::members().map(|members| {
+        trial("karmada::many_members_out_of_one_host", move || auto::many::many_members_out_of_one_host(members))
+    });
+    let mut trials = vec![
         // The longest test begins first.
         trial("karmada::two_members_stay_ready_and_quiet", idle::two_members_stay_ready_and_quiet),
         case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
@@ -60,7 +63,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
         case("one_of_two_proxy_servers_is_enough", auto::replicas::one_of_two_proxy_servers_is_enough),
         case("what_karmadactl_joined_is_taken_over", auto::what_karmadactl_joined_is_taken_over_and_left_to_it),
-    ]
+    ];
+    trials.extend(many);
+    trials
 }
 
 // === impl World ===

@@ -1,21 +1,32 @@
 //! No response contains data of another virtual cluster, or names of the host.
 //!
 //! The test creates objects of every kind with unique names in two virtual clusters. Then it requests all resources of
-//! each cluster in every format, and searches the responses for forbidden names. It uses a separate site, because other
-//! tests write such names on purpose.
+//! each cluster in every format, and searches the responses for forbidden names and for uids of other clusters. It uses a
+//! separate site, because other tests write such names on purpose.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
-use atoll_tests::{Kubectl, Route, VirtualSite, eventually, paths};
+use atoll_tests::{HostCluster, Kubectl, Route, VirtualSite, eventually, paths, site};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-/// Two clusters, by the location of their nodes, each with its neighbor.
-const NEIGHBOURS: [(&str, &str); 2] = [("beijing", "hangzhou"), ("hangzhou", "beijing")];
+/// The number of virtual clusters, unless this environment variable says otherwise.
+const CLUSTERS: (&str, usize) = ("ATOLL_TEST_CLUSTERS", 2);
+
+/// The locations that have nodes on every host.
+const LOCATIONS: [&str; 2] = ["beijing", "hangzhou"];
+
+/// The number of clusters whose responses are searched at the same time.
+const AT_ONCE: usize = 4;
+
+/// The time limit for one of two clusters that are searched at the same time, in seconds.
+const SECONDS: usize = 240;
 
 /// The objects of both clusters. `OWN` is a unique word of each cluster.
 const OBJECTS: &str = include_str!("leaks/objects.yaml");
@@ -32,37 +43,108 @@ pub(crate) fn trial() -> Trial {
 }
 
 fn no_response_contains_foreign_data() -> anyhow::Result<()> {
-    let site = VirtualSite::start(&[("ke-beijing", "beijing"), ("ke-hangzhou", "hangzhou")])?;
+    let count = std::env::var(CLUSTERS.0).ok().and_then(|count| count.parse().ok()).unwrap_or(CLUSTERS.1);
+    let locations: Vec<&'static str> = (0..count).map(location).collect();
+    let of_the_host = HostCluster::up(1)?;
+    let more: Vec<_> =
+        locations.iter().enumerate().skip(LOCATIONS.len()).map(|(number, name)| node(number, name)).collect();
+    if !more.is_empty() {
+        ensure!(!everywhere_kubeedge(), "{} works only with hosts without KubeEdge", CLUSTERS.0);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": more}).to_string();
+        of_the_host.kubectl().ok_with(&["create", "-f", "-"], &list)?;
+    }
+    let names: Vec<String> = locations.iter().map(|location| format!("ke-{location}")).collect();
+    let pairs: Vec<_> = names.iter().map(String::as_str).zip(locations.iter().copied()).collect();
+    let site = VirtualSite::on(of_the_host, &pairs)?;
     let host = site.host().kubectl();
     host.ok_with(&["create", "-f", "-"], &widgets())?;
     host.ok(&["wait", "--for=condition=Established", "crd/widgets.leaks.example.com"])?;
     let mut clusters = Vec::new();
-    for (location, neighbour) in NEIGHBOURS {
+    for location in &locations {
         let cluster = site.administrator(&format!("ke-{location}"), Route::Path)?;
-        host.ok_with(&["create", "-f", "-"], &of_the_host(location))?;
+        host.ok_with(&["create", "-f", "-"], &of_the_operator(location))?;
         // Discovery contains the kind only some time after it is established.
         eventually(CONDITION_TIMEOUT, || cluster.ok(&["get", "widgets", "--all-namespaces"]))?;
         let objects = objects().collect::<Vec<_>>().join("\n---\n");
         cluster.ok_with(&["create", "-f", "-"], &objects.replace("OWN", &format!("own-{location}")))?;
-        clusters.push((cluster, location, neighbour));
+        clusters.push((cluster, *location));
     }
-    let crawls = clusters.iter().map(|(cluster, location, neighbour)| {
-        let (cluster, location, neighbour) = (cluster.clone(), *location, *neighbour);
-        std::thread::spawn(move || crawl(&cluster, location, neighbour))
-    });
-    let crawls: Vec<_> = crawls.collect();
-    crawls.into_iter().try_for_each(|crawl| crawl.join().ok().context("a thread panicked")?)
+    let uids = uids(&host, &locations)?;
+    let waiting = Mutex::new(clusters.iter());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let crawls = || -> anyhow::Result<()> {
+        while let Some((cluster, location)) = next() {
+            let foreign: Vec<&str> = locations.iter().copied().filter(|other| other != location).collect();
+            let file = cluster.kubeconfig().with_extension("uids");
+            let of_others = uids.iter().filter(|(of, _)| of != location).map(|(_, uid)| uid.as_str());
+            std::fs::write(&file, of_others.collect::<Vec<_>>().join("\n"))?;
+            crawl(cluster, location, &foreign.join("|"), &file, SECONDS * AT_ONCE.min(count) / 2)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..AT_ONCE.min(count)).map(|_| scope.spawn(crawls)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().ok().context("a thread panicked")?)
+    })?;
+    if std::env::var_os(site::HUB).is_some() {
+        let served = site.metric("atoll_hub_answers_total{answer=\"watch\"}")?;
+        let kinds = site.metric("atoll_hub_feeds")?;
+        ensure!(kinds > made().len() as u64 / 2, "the hub watches only {kinds} resources");
+        ensure!(served > kinds * count as u64, "the hub has served only {served} watches of {kinds} resources");
+    }
+    Ok(())
 }
 
-fn crawl(cluster: &Kubectl, location: &str, neighbour: &str) -> anyhow::Result<()> {
+/// The location of the nodes of a cluster.
+fn location(number: usize) -> &'static str {
+    LOCATIONS.get(number).copied().unwrap_or_else(|| format!("district-{number:02}").leak())
+}
+
+/// A node for a location that has none.
+fn node(number: usize, location: &str) -> serde_json::Value {
+    let name = format!("{location}-1");
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {
+            "location": location, "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+        }},
+        "spec": {"podCIDR": format!("10.245.{number}.0/24"), "podCIDRs": [format!("10.245.{number}.0/24")]},
+        "status": {"addresses": [
+            {"type": "InternalIP", "address": format!("198.51.100.{}", number + 1)}, {"type": "Hostname", "address": name},
+        ]},
+    })
+}
+
+/// The uids of objects on the host, each with the location whose cluster may see it.
+fn uids(host: &Kubectl, locations: &[&'static str]) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let kinds = host.ok(&["api-resources", "--verbs=list", "--output=name"])?;
+    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
+    let fields = ["namespace", "name", "labels.own", "labels.location"].map(|field| format!("{{.metadata.{field}}} "));
+    let template = format!("-o=jsonpath={{range .items[*]}}{}{{.metadata.uid}}{{\"\\n\"}}{{end}}", fields.concat());
+    let objects = host.ok(&["get", &kinds, "--all-namespaces", &template])?;
+    let mut uids = Vec::new();
+    for object in objects.lines() {
+        let (names, uid) = object.rsplit_once(' ').context("no uid")?;
+        match locations.iter().filter(|location| names.contains(**location)).collect::<Vec<_>>()[..] {
+            [] => {}
+            [location] => uids.push((*location, uid.to_owned())),
+            _ => bail!("{names} is of several clusters"),
+        }
+    }
+    ensure!(uids.len() > made().len() * locations.len(), "only {} uids", uids.len());
+    Ok(uids)
+}
+
+fn crawl(cluster: &Kubectl, location: &str, foreign: &str, uids: &Path, seconds: usize) -> anyhow::Result<()> {
     // Names of the host: namespaces, root namespaces, users and mirrors; and the labels that assign a namespace to a
     // cluster.
     let forbidden = format!(r"[a-z0-9]-ke-{location}|atoll-root|atoll\.dev|atoll-system|vc:ke|atoll:crb");
     let output = Command::new("timeout")
-        .arg("240")
+        .arg(seconds.to_string())
         .arg(paths::component("atoll-crawl"))
         .args(["--kubeconfig".as_ref(), cluster.kubeconfig().as_os_str()])
-        .args(["--own", &format!("own-{location}"), "--forbid", &forbidden, "--foreign", neighbour])
+        .args(["--uids".as_ref(), uids.as_os_str()])
+        .args(["--own", &format!("own-{location}"), "--forbid", &forbidden, "--foreign", foreign])
         .env_remove("HTTPS_PROXY")
         .env_remove("https_proxy")
         .output()?;
@@ -124,7 +206,7 @@ fn widgets() -> String {
 }
 
 /// A volume for the claim of the cluster, its VolumeAttachment, and the CSINode of the node.
-fn of_the_host(location: &str) -> String {
+fn of_the_operator(location: &str) -> String {
     let (own, node) = (format!("own-{location}"), format!("{location}-1"));
     let labels = json!({"own": own});
     let metadata = |name: &str| json!({"name": name, "labels": labels});

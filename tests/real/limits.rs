@@ -5,8 +5,10 @@
 mod bodies;
 mod connections;
 mod floods;
+mod flows;
 mod lists;
 mod objects;
+mod storage;
 mod watches;
 
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
         case("requests_that_are_reset_are_limited", floods::resets_are_limited),
         case("requests_that_are_reset_at_once_all_count", floods::resets_at_once_all_count),
+        case("a_cluster_is_one_flow", flows::a_cluster_is_one),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
         case("watches_from_version_zero_use_ten_seats", watches::from_version_zero_use_ten_seats),
         case("costly_short_bodies_are_limited", bodies::short_ones_are_weighed),
@@ -42,6 +45,8 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("aliases_are_expanded_within_bounds", bodies::aliases_are_expanded_within_bounds),
         case("objects_of_many_values_are_limited", objects::of_many_values_are_limited),
         case("objects_that_fill_the_memory_are_refused", objects::that_fill_the_memory_are_refused),
+        case("stored_objects_are_limited", storage::objects_are_limited),
+        case("stored_bytes_are_limited", storage::bytes_are_limited),
     ]
 }
 

@@ -17,6 +17,7 @@ mod operator;
 mod physical;
 mod proposal;
 mod reload;
+mod status_page;
 mod trial;
 mod virtual_clusters;
 
@@ -55,6 +56,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(demo::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
+    trials.push(status_page::trial(host));
     trials.push(isolation::trial());
     trials.push(leaks::trial());
     trials.extend(limits::trials(host));

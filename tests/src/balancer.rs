@@ -2,8 +2,8 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 
@@ -12,6 +12,7 @@ use anyhow::Context;
 pub struct Balancer {
     address: SocketAddr,
     forwarded: Arc<AtomicUsize>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 // === impl Balancer ===
@@ -22,22 +23,34 @@ impl Balancer {
         let listener = TcpListener::bind("127.0.0.1:0").context("no port for a balancer")?;
         let address = listener.local_addr()?;
         let forwarded = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&forwarded);
+        let open = Arc::new(Mutex::new(Vec::new()));
+        let (counter, connections) = (Arc::clone(&forwarded), Arc::clone(&open));
         std::thread::spawn(move || {
             for (client, server) in listener.incoming().flatten().zip(servers.iter().cycle()) {
                 counter.fetch_add(1, Ordering::Relaxed);
                 // If the server does not accept the connection, close that of the client.
                 if let Ok(server) = TcpStream::connect(server) {
                     let _ = relay(&client, &server);
+                    connections.lock().unwrap_or_else(PoisonError::into_inner).extend([client, server]);
                 }
             }
         });
-        Ok(Self { address, forwarded })
+        Ok(Self { address, forwarded, open })
     }
 
     /// Its `host:port`.
     pub fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    /// Breaks all connections, without the end of what they carry. Returns how many there were.
+    pub fn cut(&self) -> usize {
+        let open = std::mem::take(&mut *self.open.lock().unwrap_or_else(PoisonError::into_inner));
+        for side in &open {
+            // It may have ended by itself.
+            let _ = side.shutdown(Shutdown::Both);
+        }
+        open.len() / 2
     }
 
     /// The number of connections that it has forwarded.

@@ -5,6 +5,7 @@
 //! processes, ports, exit codes.
 
 pub mod balancer;
+pub mod browser;
 pub mod compare;
 pub mod costly;
 pub mod curl;
@@ -21,6 +22,7 @@ pub mod site;
 pub mod virtual_site;
 
 pub use balancer::Balancer;
+pub use browser::Page;
 pub use curl::Curl;
 pub use eventually::{eventually, pause};
 pub use host::{HostCluster, Nodes};

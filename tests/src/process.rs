@@ -68,6 +68,16 @@ impl Process {
         })
     }
 
+    /// Sends SIGSTOP: the process does nothing until [`resume`](Self::resume).
+    pub fn pause(&self) -> anyhow::Result<()> {
+        self.signal("-STOP")
+    }
+
+    /// Sends SIGCONT.
+    pub fn resume(&self) -> anyhow::Result<()> {
+        self.signal("-CONT")
+    }
+
     /// Sends SIGTERM, and waits for the end of the process.
     pub fn terminate(&mut self) -> anyhow::Result<ExitStatus> {
         self.end("-TERM")
@@ -79,11 +89,16 @@ impl Process {
     }
 
     fn end(&mut self, signal: &str) -> anyhow::Result<ExitStatus> {
+        self.signal(signal)?;
+        eventually(Duration::from_secs(40), || self.child.try_wait()?.context("the process is still running"))
+    }
+
+    fn signal(&self, signal: &str) -> anyhow::Result<()> {
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
         if !sent.success() {
             bail!("{} had already ended", self.name);
         }
-        eventually(Duration::from_secs(40), || self.child.try_wait()?.context("the process is still running"))
+        Ok(())
     }
 
     /// Sends SIGKILL, and waits for the end of the process.

@@ -10,6 +10,9 @@ use tempfile::TempDir;
 use crate::process::Process;
 use crate::{Kubectl, paths};
 
+/// If this environment variable is set, agents with virtual clusters share watches (`hub` in their configuration).
+pub const HUB: &str = "ATOLL_TEST_HUB";
+
 /// A proxy-server with its files. Its methods start agents.
 #[derive(Debug)]
 pub struct Site {
@@ -113,6 +116,8 @@ impl Site {
         let servers = std::iter::once(&self.ports.agents).chain(&self.replicas);
         let servers: Vec<_> = servers.map(|port| format!("127.0.0.1:{port}")).collect();
         let drain = if body.contains("drain:") { "" } else { "drain: 2s" };
+        let shares = std::env::var_os(HUB).is_some() && body.contains("virtualClusters:") && !body.contains("hub:");
+        let hub = if shares { "hub: {memoryMiB: 64}" } else { "" };
         let yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyAgentConfiguration\n\
@@ -120,6 +125,7 @@ impl Site {
              identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}\n\
              listeners: {{probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
              {drain}\n\
+             {hub}\n\
              {body}\n",
             servers.join(", "),
             paths::free_port(),
@@ -129,6 +135,13 @@ impl Site {
         std::fs::write(&config, yaml)?;
         let log = dir.join(format!("{file}.log"));
         Process::start(file, &paths::binary("proxy-agent"), &["--config", path(&config)], log)
+    }
+
+    /// The URL of the admin listener of an agent. `file` is the name of its files.
+    pub fn admin(&self, file: &str) -> anyhow::Result<String> {
+        let text = std::fs::read_to_string(self.file(&format!("{file}.yaml")))?;
+        let (_, after) = text.split_once("admin: ").context("no admin listener")?;
+        Ok(format!("http://{}", after.split_once('}').context("no admin listener")?.0))
     }
 
     /// The directory with all files.

@@ -38,6 +38,23 @@ pub struct VirtualSite {
     kubeconfigs: AtomicUsize,
 }
 
+/// How an agent shares watches.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    /// The memory of the hub.
+    pub memory_mib: u32,
+    /// The kubeconfig of the agent, if it is not that of the host.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+// === impl Sharing ===
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Self { memory_mib: 32, kubeconfig: None }
+    }
+}
+
 // === impl VirtualSite ===
 
 impl VirtualSite {
@@ -68,7 +85,21 @@ impl VirtualSite {
     pub fn unprotected(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
         let slices: Vec<_> =
             clusters.iter().map(|(name, location)| (*name, Nodes::Location(location).entry(name))).collect();
-        Self::with_host_keys(host, &slices, "", ", unsafeDirectAccess: true")
+        Self::with_agent_keys(host, &slices, "", (", unsafeDirectAccess: true", ""))
+    }
+
+    /// Like [`VirtualSite::on`], with an agent whose hub serves watches.
+    pub fn sharing(
+        host: impl Into<Arc<HostCluster>>,
+        clusters: &[(&str, &'static str)],
+        sharing: Sharing,
+    ) -> anyhow::Result<Self> {
+        let host = host.into();
+        let slices: Vec<_> =
+            clusters.iter().map(|(name, location)| (*name, Nodes::Location(location).entry(name))).collect();
+        let Sharing { memory_mib, kubeconfig } = sharing;
+        let kubeconfig = kubeconfig.unwrap_or_else(|| host.agent_kubeconfig());
+        Self::with_agent(host, &slices, "", (&kubeconfig, "", &format!("hub: {{memoryMiB: {memory_mib}}}\n")))
     }
 
     /// Like [`VirtualSite::with`], with the whole entry of each cluster in `virtualClusters` of the agent.
@@ -77,24 +108,35 @@ impl VirtualSite {
         clusters: &[(&str, String)],
         keys: &str,
     ) -> anyhow::Result<Self> {
-        Self::with_host_keys(host, clusters, keys, "")
+        Self::with_agent_keys(host, clusters, keys, ("", ""))
     }
 
-    /// Like [`VirtualSite::configured`], with more keys in `host` of the agent.
-    fn with_host_keys(
+    /// Like [`VirtualSite::configured`], with more keys of the agent: in `host`, and at the top.
+    fn with_agent_keys(
         host: impl Into<Arc<HostCluster>>,
         clusters: &[(&str, String)],
         keys: &str,
-        host_keys: &str,
+        (host_keys, agent_keys): (&str, &str),
     ) -> anyhow::Result<Self> {
         let host = host.into();
+        let kubeconfig = host.agent_kubeconfig();
+        Self::with_agent(host, clusters, keys, (&kubeconfig, host_keys, agent_keys))
+    }
+
+    /// The same, with the kubeconfig of the agent.
+    fn with_agent(
+        host: Arc<HostCluster>,
+        clusters: &[(&str, String)],
+        keys: &str,
+        (kubeconfig, host_keys, agent_keys): (&Path, &str, &str),
+    ) -> anyhow::Result<Self> {
         let names: Vec<&str> = clusters.iter().map(|(name, _)| *name).collect();
         let entries: Vec<String> = names.iter().map(|name| entry(name)).collect();
         let site = Site::start_with(&entries.iter().map(String::as_str).collect::<Vec<_>>(), &names, keys)?;
         let slices: Vec<&str> = clusters.iter().map(|(_, entry)| entry.as_str()).collect();
         let body = format!(
-            "host: {{kubeconfig: {}{host_keys}}}\n{SHARED}\nvirtualClusters: [{}]",
-            host.agent_kubeconfig().display(),
+            "host: {{kubeconfig: {}{host_keys}}}\n{agent_keys}{SHARED}\nvirtualClusters: [{}]",
+            kubeconfig.display(),
             slices.join(", ")
         );
         let mut agent = site.agent(AGENT, &body)?;
@@ -113,6 +155,19 @@ impl VirtualSite {
     /// The agent.
     pub fn agent(&self) -> &Process {
         &self.agent
+    }
+
+    /// The sum of the time series of the agent whose names begin in this way.
+    pub fn metric(&self, name: &str) -> anyhow::Result<u64> {
+        let metrics = self.page("/metrics")?;
+        let lines = metrics.lines().filter(|line| line.starts_with(name));
+        lines.map(|line| Ok(line.rsplit_once(' ').context("no value")?.1.parse::<u64>()?)).sum()
+    }
+
+    /// A page of the agent's admin listener.
+    pub fn page(&self, path: &str) -> anyhow::Result<String> {
+        let admin = self.site.admin(AGENT)?;
+        Ok(Curl::plain(admin.strip_prefix("http://").context("not a URL")?).get(path)?.body)
     }
 
     /// The host cluster.

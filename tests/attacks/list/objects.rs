@@ -178,7 +178,9 @@ fn stored_subjects(site: &AttackSite) -> anyhow::Result<()> {
     let mut binding = many_subjects();
     binding["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
     binding["kind"] = "RoleBinding".into();
-    binding["metadata"] = json!({"name": "many", "namespace": format!("atoll-root-{}", site.cluster)});
+    let labels = json!({"atoll.dev/virtual-cluster": site.cluster});
+    binding["metadata"] =
+        json!({"name": "many", "namespace": format!("atoll-root-{}", site.cluster), "labels": labels});
     site.host().ok_with(&["create", "-f", "-"], &binding.to_string()).map(drop)
 }
 

@@ -28,9 +28,6 @@ pub(super) static ATTACKS: &[Attack] = &[
     Attack::new("uploads-of-admin", "10 bodies/s of 3 MB of an administrator, which never end", || {
         held(10, WINDOW, post(Credential::Admin, &" ".repeat(3_000_000)))
     }),
-    Attack::new("tokens", "100 invalid tokens/s, a new one each time", || {
-        Traffic::Requests(100, vec![RequestTemplate::new(Credential::InvalidToken, "GET", CONFIG_MAPS)])
-    }),
     Attack::new("silent-connections", "100 connections/s without a request", || Traffic::Connections {
         rate: 100,
         keep_open: true,
@@ -102,11 +99,15 @@ fn post(credential: Credential, body: &str) -> RequestTemplate {
 
 /// Creates objects whose list is almost as long as the longest list that the agent sends in protobuf.
 fn long_list(site: &AttackSite) -> anyhow::Result<()> {
-    site.admin.ok(&["create", "namespace", "long"])?;
+    create_large(site, "long", 28)
+}
+
+/// Creates a namespace with ConfigMaps of 0.95 MB.
+pub(super) fn create_large(site: &AttackSite, namespace: &str, count: usize) -> anyhow::Result<()> {
+    site.admin.ok(&["create", "namespace", namespace])?;
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let text = "x".repeat(950_000);
-    texts("long-", 28)
-        .iter()
-        .try_for_each(|name| site.create(LONG, &json!({"metadata": {"name": name}, "data": {"text": text}})))
+    site.create_all(&path, count, &json!({"metadata": {"name": "long"}, "data": {"text": text}}))
 }
 
 /// Creates a ConfigMap of almost the maximum size: 1 MiB of data, and 256 KiB of annotations.

@@ -3,7 +3,8 @@
 // It requests lists, single objects and watches of all kinds in discovery, in JSON and protobuf, as Tables and as metadata;
 // discovery, OpenAPI and errors. It reports each word that --forbid or --foreign matches, with its place, and exits with 1.
 // It searches signed data only for --foreign, because the token of a service account contains the name of its namespace on
-// the host. For each kind, it prints the number of objects with --own in their name or labels.
+// the host. --uids is a file with the uids of foreign objects, one a line. For each kind, it prints the number of objects with
+// --own in their name or labels.
 package main
 
 import (
@@ -42,11 +43,15 @@ var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}={0,2}`)
 // signed matches a JSON Web Token (RFC 7519). Its first part is an object.
 var signed = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 
+// identifier matches a uid.
+var identifier = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 type crawler struct {
 	client    *http.Client
 	base      string
 	forbidden *regexp.Regexp
 	foreign   *regexp.Regexp
+	uids      map[string]bool
 	own       string
 
 	mutex   sync.Mutex
@@ -72,9 +77,10 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "the cluster")
 	forbid := flag.String("forbid", "", "what no answer may hold, as a regular expression")
 	foreign := flag.String("foreign", "", "what not even a signed token may hold, as a regular expression")
+	uids := flag.String("uids", "", "a file with uids that no answer may hold")
 	own := flag.String("own", "", "what the cluster's own objects have in their names or labels")
 	flag.Parse()
-	c, err := start(*kubeconfig, *forbid, *foreign, *own)
+	c, err := start(*kubeconfig, *forbid, *foreign, *uids, *own)
 	if err == nil {
 		err = c.all(context.Background())
 	}
@@ -88,7 +94,7 @@ func main() {
 	}
 }
 
-func start(kubeconfig, forbid, foreign, own string) (*crawler, error) {
+func start(kubeconfig, forbid, foreign, uids, own string) (*crawler, error) {
 	words := make([]*regexp.Regexp, 2)
 	for i, text := range []string{forbid, foreign} {
 		if text == "" {
@@ -100,6 +106,16 @@ func start(kubeconfig, forbid, foreign, own string) (*crawler, error) {
 		}
 		words[i] = compiled
 	}
+	known := map[string]bool{}
+	if uids != "" {
+		text, err := os.ReadFile(uids)
+		if err != nil {
+			return nil, err
+		}
+		for _, uid := range strings.Fields(string(text)) {
+			known[uid] = true
+		}
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -108,9 +124,11 @@ func start(kubeconfig, forbid, foreign, own string) (*crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Timeout = 30 * time.Second
-	base := strings.TrimSuffix(config.Host, "/")
-	return &crawler{client: client, base: base, forbidden: words[0], foreign: words[1], own: own, found: map[string]bool{}}, nil
+	client.Timeout = 60 * time.Second
+	return &crawler{
+		client: client, base: strings.TrimSuffix(config.Host, "/"), forbidden: words[0], foreign: words[1], uids: known, own: own,
+		found: map[string]bool{},
+	}, nil
 }
 
 // ask sends a request, and searches the response, also if it is an error.
@@ -121,6 +139,9 @@ func (c *crawler) ask(ctx context.Context, method, path, accept, body string) ([
 	}
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", inJSON)
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	response, err := c.client.Do(request)
 	if err != nil {
 		return nil, 0, err
@@ -150,9 +171,11 @@ func (c *crawler) look(where string, text []byte) {
 		for _, part := range bytes.Split(token, []byte(".")) {
 			if plain, err := base64.RawURLEncoding.DecodeString(string(part)); err == nil {
 				c.report(c.foreign, where+", signed", plain)
+				c.identify(where+", signed", plain)
 			}
 		}
 	}
+	c.identify(where, text)
 	text = signed.ReplaceAll(text, []byte("TOKEN"))
 	c.report(c.forbidden, where, text)
 	c.report(c.foreign, where, text)
@@ -166,18 +189,31 @@ func (c *crawler) look(where string, text []byte) {
 	}
 }
 
-// report prints a match, once for each word and path.
+// identify reports the uids of foreign objects.
+func (c *crawler) identify(where string, text []byte) {
+	for _, at := range identifier.FindAllIndex(text, -1) {
+		if c.uids[string(text[at[0]:at[1]])] {
+			c.match(where, text, at)
+		}
+	}
+}
+
+// report prints the matches of an expression.
 func (c *crawler) report(words *regexp.Regexp, where string, text []byte) {
 	for _, at := range words.FindAllIndex(text, -1) {
-		word := string(text[at[0]:at[1]])
-		path, _, _ := strings.Cut(where, "?")
-		c.mutex.Lock()
-		known := c.found[word+path]
-		c.found[word+path] = true
-		c.mutex.Unlock()
-		if known {
-			continue
-		}
+		c.match(where, text, at)
+	}
+}
+
+// match prints a match, once for each word and path.
+func (c *crawler) match(where string, text []byte, at []int) {
+	word := string(text[at[0]:at[1]])
+	path, _, _ := strings.Cut(where, "?")
+	c.mutex.Lock()
+	known := c.found[word+path]
+	c.found[word+path] = true
+	c.mutex.Unlock()
+	if !known {
 		around := text[max(0, at[0]-120):min(len(text), at[1]+60)]
 		fmt.Printf("FOUND %q in %s: %q\n", word, where, around)
 	}
@@ -286,19 +322,7 @@ func (c *crawler) resource(ctx context.Context, version string, kind resource) e
 		return err
 	}
 	if slices.Contains(kind.Verbs, "watch") {
-		watch := path + "?watch=1&allowWatchBookmarks=true&timeoutSeconds=1"
-		state := "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-		var watches errgroup.Group
-		for query, accept := range map[string]string{
-			state:                 inJSON,
-			state + "&a":          inProtobuf,
-			"&resourceVersion=0":  inJSON + table,
-			"&resourceVersion=0&": inProtobuf + partial,
-			"&resourceVersion=1":  inProtobuf,
-		} {
-			watches.Go(func() error { return c.get(ctx, watch+query, accept) })
-		}
-		if err := watches.Wait(); err != nil {
+		if err := c.watches(ctx, path, ""); err != nil {
 			return err
 		}
 	}
@@ -325,6 +349,11 @@ func (c *crawler) resource(ctx context.Context, version string, kind resource) e
 				if err := c.get(ctx, within, lists...); err != nil {
 					return err
 				}
+				if strings.Contains(item.Metadata.Namespace, c.own) && slices.Contains(kind.Verbs, "watch") {
+					if err := c.watches(ctx, within, one); err != nil {
+						return err
+					}
+				}
 			}
 		}
 		forms := []string{inJSON, inProtobuf, inJSON + table, inJSON + partial, inProtobuf + partial}
@@ -339,6 +368,29 @@ func (c *crawler) resource(ctx context.Context, version string, kind resource) e
 	}
 	fmt.Printf("own %s %d\n", strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), own)
 	return nil
+}
+
+// watches opens a watch of every form, with and without initial events. The hub of an agent serves those in JSON. If touched
+// is the path of an object, it changes the object meanwhile, which is an event for the watches of all clusters.
+func (c *crawler) watches(ctx context.Context, path, touched string) error {
+	const state = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+	const zero, one = "&resourceVersion=0", "&resourceVersion=1"
+	var watches errgroup.Group
+	for _, watch := range []struct{ query, accept string }{
+		{state, inJSON}, {state + zero, inJSON}, {zero, inJSON}, {"", inJSON},
+		{state, inProtobuf}, {zero, inJSON + table}, {zero, inProtobuf + partial}, {one, inProtobuf},
+	} {
+		watches.Go(func() error {
+			return c.get(ctx, path+"?watch=1&allowWatchBookmarks=true&timeoutSeconds=1"+watch.query, watch.accept)
+		})
+	}
+	if touched != "" {
+		watches.Go(func() error {
+			_, _, err := c.ask(ctx, http.MethodPatch, touched, inJSON, `{"metadata":{"annotations":{"touched":"yes"}}}`)
+			return err
+		})
+	}
+	return watches.Wait()
 }
 
 // refusals requests objects that do not exist, and invalid objects.

@@ -1,4 +1,4 @@
-// informer runs a client-go informer of ConfigMaps in all namespaces, and writes fifty times per second. At the end, it
+// informer runs a client-go informer of ConfigMaps in all namespaces, and writes, by default fifty times per second. At the end, it
 // compares the objects and resource versions in the store of the informer with a new list.
 //
 // It prints "writing" when it has begun, and at the end one line "N objects, N events, N writes, N failed writes". It
@@ -52,14 +52,15 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "the cluster")
 	namespace := flag.String("namespace", "informer", "where to write; it must exist")
 	duration := flag.Duration("duration", 20*time.Second, "how long to write")
+	pause := flag.Duration("pause", 20*time.Millisecond, "the time between two writes")
 	flag.Parse()
-	if err := run(*kubeconfig, *namespace, *duration); err != nil {
+	if err := run(*kubeconfig, *namespace, *duration, *pause); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig, namespace string, duration time.Duration) error {
+func run(kubeconfig, namespace string, duration, pause time.Duration) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func run(kubeconfig, namespace string, duration time.Duration) error {
 		return fmt.Errorf("the informer did not sync")
 	}
 	fmt.Println("writing")
-	writes, failed := write(ctx, writer, namespace, duration)
+	writes, failed := write(ctx, writer, namespace, duration, pause)
 
 	deadline := time.Now().Add(40 * time.Second)
 	for {
@@ -114,9 +115,11 @@ func run(kubeconfig, namespace string, duration time.Duration) error {
 	}
 }
 
-func write(ctx context.Context, client dynamic.Interface, namespace string, duration time.Duration) (writes, failed int) {
+func write(
+	ctx context.Context, client dynamic.Interface, namespace string, duration, pause time.Duration,
+) (writes, failed int) {
 	configMaps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
-	ticker := time.NewTicker(20 * time.Millisecond)
+	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for end := time.Now().Add(duration); time.Now().Before(end); <-ticker.C {
 		name := fmt.Sprintf("written-%d", rand.IntN(objects))

@@ -1,5 +1,6 @@
 //! Virtual clusters that the proxy-server makes members of Karmada and removes, also with karmadactl.
 
+pub(super) mod many;
 pub(super) mod replicas;
 
 use std::fmt::Write as _;

@@ -132,7 +132,7 @@ fn stays_ready(pair: &Pair, time: Duration) -> anyhow::Result<()> {
 
 /// The agent sends all requests of Karmada to the host, as itself or as an impersonated user. Reviews are POST requests
 /// too, but write nothing.
-fn no_write(audit: &str) -> anyhow::Result<()> {
+pub(super) fn no_write(audit: &str) -> anyhow::Result<()> {
     let mut asked = 0;
     for line in audit.lines() {
         let event: Value = serde_json::from_str(line).with_context(|| format!("no audit event: {line}"))?;
@@ -150,7 +150,7 @@ fn no_write(audit: &str) -> anyhow::Result<()> {
 }
 
 /// Reads the lines that are appended to a file.
-struct Tail {
+pub(super) struct Tail {
     file: PathBuf,
     from: u64,
 }
@@ -161,13 +161,13 @@ struct Logs(Vec<Tail>);
 // === impl Tail ===
 
 impl Tail {
-    fn from_now(file: PathBuf) -> anyhow::Result<Self> {
+    pub(super) fn from_now(file: PathBuf) -> anyhow::Result<Self> {
         let from = std::fs::metadata(&file).with_context(|| file.display().to_string())?.len();
         Ok(Self { file, from })
     }
 
     /// Returns complete lines. The last line may be incomplete.
-    fn read(&self) -> anyhow::Result<String> {
+    pub(super) fn read(&self) -> anyhow::Result<String> {
         let mut file = File::open(&self.file)?;
         file.seek(SeekFrom::Start(self.from))?;
         let mut text = String::new();

@@ -1,17 +1,21 @@
 //! Changes of `clusters` and `virtualClusters` while requests run.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
+use serde_json::Value;
 
 use super::watch::Watch;
 
 const AGENT: &str = "site-r";
 const STAYS: &str = "reload-stays";
 const COMES: &str = "reload-comes";
+/// A physical cluster that only the agent has.
+const REFUSED: &str = "reload-refused";
 
 /// The time limit until both processes use a change.
 pub(super) const IN_FORCE: Duration = Duration::from_secs(10);
@@ -29,10 +33,13 @@ pub(super) fn a_cluster_is_added_and_removed(host: &HostCluster) -> anyhow::Resu
     let stays = world.kubectl(STAYS)?;
     let mut watch = Watch::start(&stays)?;
 
-    // Change the file of the agent first. The proxy-server refuses its registration until its own file has the cluster.
+    // The proxy-server has refused one cluster at the registration, and serves the other.
+    world.are_refused(&[REFUSED])?;
+    // Change the file of the agent first. The proxy-server refuses the new cluster until its own file has it.
     world.edit_agent(&[(STAYS, "hangzhou"), (COMES, "beijing")])?;
-    world.site.server.printed("new offers refused")?;
-    world.agent.printed("the proxy-server has refused the list of clusters, and keeps the previous one")?;
+    world.site.server.printed(&format!("clusters=[\"{COMES}\", \"{REFUSED}\"]"))?;
+    world.agent.printed("the proxy-server refuses these clusters; the others are not affected")?;
+    world.are_refused(&[COMES, REFUSED])?;
     stays.ok(&["get", "nodes"])?;
 
     // A file with a mistake has no effect. The log reports it with its line.
@@ -48,6 +55,7 @@ pub(super) fn a_cluster_is_added_and_removed(host: &HostCluster) -> anyhow::Resu
     ensure!(comes.ok(&["get", "nodes", "-o", "name"])? == "node/beijing-1\nnode/beijing-2\n");
     comes.ok(&["create", "namespace", "shop"])?;
     comes.ok(&["create", "configmap", "one", "-n", "shop"])?;
+    world.are_refused(&[REFUSED])?;
     watch.goes_on()?;
 
     // Remove it from the file of the agent: running requests end, and new requests get the reason.
@@ -74,6 +82,9 @@ pub(super) fn a_cluster_is_added_and_removed(host: &HostCluster) -> anyhow::Resu
     ensure!(left.lines().count() == 5, "{left}");
     host.kubectl().ok(&["delete", "namespaces", "-l", &label, "--timeout=40s"])?;
     host.kubectl().ok(&["delete", "namespace", &format!("atoll-root-{COMES}"), "--timeout=40s"])?;
+    // The root namespace owned the FlowSchema.
+    let flow_schema = format!("atoll-{COMES}");
+    eventually(IN_FORCE, || host.kubectl().fails(&["get", "flowschema", &flow_schema]).map(drop))?;
     stays.ok(&["get", "nodes"])?;
     Ok(())
 }
@@ -84,11 +95,36 @@ impl World {
     fn start(host: &HostCluster) -> anyhow::Result<Self> {
         let site = Site::start(&[&entry(STAYS)], &[STAYS])?;
         let host = format!("host: {{kubeconfig: {}}}", host.agent_kubeconfig().display());
-        let mut agent = site.agent(AGENT, &format!("{host}\n{}", slices(&[(STAYS, "hangzhou")])))?;
+        let refused = format!("physicalClusters: [{{name: {REFUSED}, apiServer: \"127.0.0.1:1\"}}]");
+        let mut agent = site.agent(AGENT, &format!("{host}\n{refused}\n{}", slices(&[(STAYS, "hangzhou")])))?;
         agent.printed("the virtual cluster is provisioned")?;
         agent.printed("tunnel established")?;
         let (server_file, agent_file) = (site.file("server.yaml"), site.file(&format!("{AGENT}.yaml")));
         Ok(Self { site, agent, server_file, agent_file })
+    }
+
+    /// Waits until the proxy-server refuses exactly these clusters, in the status and the metrics of both halves.
+    fn are_refused(&self, clusters: &[&str]) -> anyhow::Result<()> {
+        let file = std::fs::read_to_string(&self.agent_file)?;
+        let (_, admin) = file.split_once("admin: 127.0.0.1:").context("no admin listener")?;
+        let agent: u16 = admin.split_once('}').context("no admin listener")?.0.parse()?;
+        let server = self.site.ports.admin;
+        eventually(IN_FORCE, || {
+            for (port, key) in [(agent, "refusedClusters"), (server, "refusedOffers")] {
+                let status: Value = serde_json::from_str(&page(port, "status")?)?;
+                let named: Vec<_> = status[key].as_array().into_iter().flatten().map(|one| &one["cluster"]).collect();
+                ensure!(named == clusters, "{status}");
+            }
+            let metrics = page(agent, "metrics")?;
+            for cluster in clusters {
+                let series = format!("atoll_refused_clusters{{cluster=\"{cluster}\",reason=\"NotGranted\"}} ");
+                ensure!(metrics.contains(&series), "{series} is not in:\n{metrics}");
+            }
+            let count = format!("atoll_refused_offers{{agent=\"{AGENT}\",reason=\"NotGranted\"}} {}\n", clusters.len());
+            let metrics = page(server, "metrics")?;
+            ensure!(metrics.contains(&count), "{count} is not in:\n{metrics}");
+            Ok(())
+        })
     }
 
     fn kubectl(&self, cluster: &str) -> anyhow::Result<Kubectl> {
@@ -110,6 +146,14 @@ impl World {
         let lines: Vec<_> = rest.chain([list.as_str(), ""]).collect();
         Ok(std::fs::write(&self.agent_file, lines.join("\n"))?)
     }
+}
+
+/// A page of an admin listener.
+fn page(port: u16, path: &str) -> anyhow::Result<String> {
+    let url = format!("http://127.0.0.1:{port}/{path}");
+    let output = Command::new("curl").args(["-sS", "--fail", "--max-time", "10", &url]).output()?;
+    ensure!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 fn entry(name: &str) -> String {

@@ -118,6 +118,8 @@ pub(super) fn direct_user(site: &VirtualSite, name: &str) -> anyhow::Result<Kube
     let account = format!("--serviceaccount={name}-{BEIJING}:direct");
     let root = format!("atoll-root-{BEIJING}");
     site.host().kubectl().ok(&[&bind, &[&account[..], "-n", &root][..]].concat())?;
+    let label = format!("atoll.dev/virtual-cluster={BEIJING}");
+    site.host().kubectl().ok(&["label", "rolebinding", &binding, &label, "-n", &root])?;
     let token = kubectl.ok(&["create", "token", "direct", "-n", name])?;
     site.host().with_token(token.trim())
 }

@@ -177,7 +177,8 @@ pub(super) fn subjects_of_a_binding_are_bounded(site: &VirtualSite) -> anyhow::R
     // An object that an earlier version accepted.
     let accepted = |finalizers: Value, subjects: usize| {
         let root = format!("atoll-root-{HANGZHOU}");
-        let metadata = json!({"name": NAME, "namespace": root, "finalizers": finalizers});
+        let labels = json!({"atoll.dev/virtual-cluster": HANGZHOU});
+        let metadata = json!({"name": NAME, "namespace": root, "labels": labels, "finalizers": finalizers});
         host.ok_with(&["create", "-f", "-"], &binding("RoleBinding", metadata, subjects).to_string())
     };
     let mirrors = |count: usize| {

@@ -12,7 +12,7 @@ use super::admission_policies::{direct_user, pod, says};
 use super::{BEIJING, CLUSTERS, namespace};
 
 /// All policies of Atoll, for any number of virtual clusters.
-const VALIDATING: [&str; 12] = [
+const VALIDATING: [&str; 13] = [
     "bindings.atoll.dev",
     "claims.atoll.dev",
     "customs.atoll.dev",
@@ -21,6 +21,7 @@ const VALIDATING: [&str; 12] = [
     "nodes.atoll.dev",
     "pods.atoll.dev",
     "probe.atoll.dev",
+    "quotas.atoll.dev",
     "revisions.atoll.dev",
     "roots.atoll.dev",
     "services.atoll.dev",
@@ -53,8 +54,10 @@ pub(super) fn refuse_bindings_like_mirrors(site: &VirtualSite) -> anyhow::Result
     for (who, namespace) in [(&admin, NAME), (&direct, &*host)] {
         let create = [&create[..], &[namespace]].concat();
         for value in ["true", ""] {
-            let refused = who.run_with(&create, &binding("mirror", json!({"atoll.dev/mirror": value})))?;
-            ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
+            for label in ["atoll.dev/mirror", "atoll.dev/virtual-cluster"] {
+                let refused = who.run_with(&create, &binding("mirror", json!({label: value})))?;
+                ensure!(refused.code != 0 && refused.stderr.contains("are reserved"), "{refused:?}");
+            }
         }
         let name = format!("plain-{namespace}");
         who.ok_with(&create, &binding(&name, json!({"atoll.dev/mirrors": "true"})))?;

@@ -1,0 +1,60 @@
+//! Namespaces with objects that join and leave a virtual cluster while the hub serves its watches.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
+use atoll_tests::{HostCluster, eventually};
+use serde_json::{Value, json};
+
+use super::pair::{MAPS, Pair};
+
+/// Clients of the cluster list again, and those of the other cluster notice nothing.
+pub(super) fn that_move_end_watches(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let pair = Pair::start(host, "moves")?;
+    let [cluster, _] = &pair.names;
+    let ([ours, theirs], operator) = (pair.kubectls()?, pair.site.host().kubectl());
+    let moved = format!("moved-{cluster}");
+    // It is there before it joins, as if it came from a backup.
+    operator.ok(&["create", "namespace", &moved])?;
+    operator.ok(&["create", "configmap", "old", "-n", &moved])?;
+    let [mut here, mut there] = pair.watches(MAPS, "0")?;
+    for watch in [&mut here, &mut there] {
+        let shown = watch.initial()?;
+        ensure!(!shown.contains(&"ADDED old".to_owned()), "{shown:?}");
+    }
+
+    let label = format!("atoll.dev/virtual-cluster={cluster}");
+    operator.ok(&["label", "namespace", &moved, &label, "atoll.dev/namespace=moved"])?;
+    ensure!(here.change()? == "ERROR 410" && here.change()? == "END", "the watch goes on without the namespace");
+    let old = eventually(CONDITION_TIMEOUT, || ours.ok(&["get", "configmap", "old", "-n", "moved", "-o", "json"]))?;
+    let old: Value = serde_json::from_str(&old)?;
+    let version = old["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let [mut here, other] = pair.watches(MAPS, version)?;
+    other.end()?;
+    let shown = here.initial()?;
+    ensure!(shown.contains(&"ADDED old".to_owned()), "{shown:?}");
+    ours.ok(&["create", "configmap", "new", "-n", "moved"])?;
+    let change = here.change()?;
+    ensure!(change == "ADDED new", "{change}");
+
+    let none = json!({"metadata": {"labels": {"atoll.dev/virtual-cluster": null, "atoll.dev/namespace": null}}});
+    operator.ok(&["patch", "namespace", &moved, "--type=merge", "-p", &none.to_string()])?;
+    ensure!(here.change()? == "ERROR 410" && here.change()? == "END", "the watch goes on with the namespace");
+    eventually(CONDITION_TIMEOUT, || ours.fails(&["get", "configmap", "old", "-n", "moved"]))?;
+    operator.ok(&["create", "configmap", "later", "-n", &moved])?;
+    let [mut here, other] = pair.watches(MAPS, "0")?;
+    other.end()?;
+    let shown = here.initial()?;
+    let foreign = ["ADDED old", "ADDED new", "ADDED later"];
+    ensure!(!shown.iter().any(|event| foreign.contains(&event.as_str())), "{shown:?}");
+    ours.ok(&["create", "configmap", "last", "-n", "default"])?;
+    let change = here.change()?;
+    ensure!(change == "ADDED last", "{change}");
+
+    theirs.ok(&["create", "configmap", "theirs", "-n", "default"])?;
+    let change = there.change()?;
+    ensure!(change == "ADDED theirs", "{change}");
+    operator.ok(&["delete", "namespace", &moved, "--wait=false"])?;
+    [here, there].into_iter().try_for_each(super::pair::Watch::end)
+}
