@@ -85,7 +85,7 @@ pub enum TakenNodePorts {
 }
 
 /// One watch of the host for the watches of all virtual clusters.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hub {
     /// The memory limit, in MiB. Zero means that watches are not shared.
@@ -121,6 +121,14 @@ fn default_protected_keys() -> Vec<Located<String>> {
 
 fn default_drain() -> Duration {
     Duration::new(std::time::Duration::from_secs(30))
+}
+
+// === impl Hub ===
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { memory_mib: 64, exclude: Vec::new() }
+    }
 }
 
 // === impl ProxyAgentConfiguration ===

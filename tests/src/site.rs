@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use crate::process::Process;
 use crate::{Kubectl, paths};
 
-/// If this environment variable is set, agents with virtual clusters share watches (`hub` in their configuration).
-pub const HUB: &str = "ATOLL_TEST_HUB";
+/// If this environment variable is `0`, agents share no watches (`hub` in their configuration).
+const HUB: &str = "ATOLL_TEST_HUB";
 
 /// A proxy-server with its files. Its methods start agents.
 #[derive(Debug)]
@@ -116,8 +116,7 @@ impl Site {
         let servers = std::iter::once(&self.ports.agents).chain(&self.replicas);
         let servers: Vec<_> = servers.map(|port| format!("127.0.0.1:{port}")).collect();
         let drain = if body.contains("drain:") { "" } else { "drain: 2s" };
-        let shares = std::env::var_os(HUB).is_some() && body.contains("virtualClusters:") && !body.contains("hub:");
-        let hub = if shares { "hub: {memoryMiB: 64}" } else { "" };
+        let hub = if shares_watches() || body.contains("hub:") { "" } else { "hub: {memoryMiB: 0}" };
         let yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyAgentConfiguration\n\
@@ -205,6 +204,11 @@ impl Ports {
 
 /// Both binaries print this text when they are ready.
 const READY: &str = "ready";
+
+/// Whether the agents of the suite share watches.
+pub fn shares_watches() -> bool {
+    std::env::var(HUB).map_or(true, |value| value != "0")
+}
 
 fn write_replica(file: &Path, yaml: &str, first: Ports, own: Ports) -> anyhow::Result<()> {
     Ok(std::fs::write(file, yaml.replace(&first.listeners(), &own.listeners()))?)

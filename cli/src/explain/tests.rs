@@ -16,7 +16,6 @@ kind: ProxyAgentConfiguration
 servers: [proxy:8091]
 identity: {certificate: a.crt, key: a.key, serverCA: s.crt}
 host: {kubeconfig: h}
-hub: {memoryMiB: 64}
 virtualClusters:
 - name: ke-beijing
   nodeSelector: {location: beijing}

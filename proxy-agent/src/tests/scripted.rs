@@ -37,6 +37,7 @@ kind: ProxyAgentConfiguration
 servers: [proxy:8091]
 identity: {certificate: a.crt, key: a.key, serverCA: s.crt}
 host: {kubeconfig: h, unsafeDirectAccess: true}
+hub: {memoryMiB: 0}
 sharedObjects: {writable: [priorityclasses.scheduling.k8s.io]}
 customResources:
 - {resource: widgets.example.com, objects: renamed}
