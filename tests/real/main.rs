@@ -17,6 +17,7 @@ mod operator;
 mod physical;
 mod proposal;
 mod reload;
+mod soak;
 mod status_page;
 mod trial;
 mod virtual_clusters;
@@ -64,6 +65,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.push(manifests::trial());
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());
+    trials.extend(soak::trial());
     trial::spread(karmada::trials(), trials)
 }
 

@@ -1,8 +1,9 @@
-// informer runs a client-go informer of ConfigMaps in all namespaces, and writes, by default fifty times per second. At the end, it
-// compares the objects and resource versions in the store of the informer with a new list.
+// informer runs client-go informers of some resources in all namespaces, by default of ConfigMaps, and writes ConfigMaps, by
+// default fifty times per second. At the end, it compares the objects and resource versions in the stores of the informers
+// with new lists.
 //
 // It prints "writing" when it has begun, and at the end one line "N objects, N events, N writes, N failed writes". It
-// exits with 1 if the store differs, or if it received an event (key, resourceVersion, type of event) twice.
+// exits with 1 if a store differs, or if it received an event (key, resourceVersion, type of event) twice.
 //
 // It counts failed writes and continues, because the suite kills processes on the route.
 package main
@@ -13,12 +14,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -35,17 +39,26 @@ type seen struct {
 	events map[string]int
 }
 
-func (s *seen) note(kind string, object any) {
+func (s *seen) note(kind, resource string, object any) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}
-	configMap, ok := object.(*corev1.ConfigMap)
-	if !ok {
+	seen, err := meta.Accessor(object)
+	if err != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.events[kind+" "+configMap.Namespace+"/"+configMap.Name+" "+configMap.ResourceVersion]++
+	s.events[fmt.Sprintf("%s %s %s/%s %s", kind, resource, seen.GetNamespace(), seen.GetName(), seen.GetResourceVersion())]++
+}
+
+// version is the resourceVersion of an object.
+func version(object any) string {
+	known, err := meta.Accessor(object)
+	if err != nil {
+		return ""
+	}
+	return known.GetResourceVersion()
 }
 
 func main() {
@@ -53,14 +66,24 @@ func main() {
 	namespace := flag.String("namespace", "informer", "where to write; it must exist")
 	duration := flag.Duration("duration", 20*time.Second, "how long to write")
 	pause := flag.Duration("pause", 20*time.Millisecond, "the time between two writes")
+	names := flag.String("resources", "configmaps.v1.", "what to watch: RESOURCE.VERSION.GROUP, separated by commas")
 	flag.Parse()
-	if err := run(*kubeconfig, *namespace, *duration, *pause); err != nil {
+	var resources []schema.GroupVersionResource
+	for _, name := range strings.Split(*names, ",") {
+		resource, _ := schema.ParseResourceArg(name)
+		if resource == nil {
+			fmt.Fprintf(os.Stderr, "%q is not RESOURCE.VERSION.GROUP\n", name)
+			os.Exit(2)
+		}
+		resources = append(resources, *resource)
+	}
+	if err := run(*kubeconfig, *namespace, *duration, *pause, resources); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(kubeconfig, namespace string, duration, pause time.Duration) error {
+func run(kubeconfig, namespace string, duration, pause time.Duration, resources []schema.GroupVersionResource) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -80,36 +103,46 @@ func run(kubeconfig, namespace string, duration, pause time.Duration) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	informer := factory.Core().V1().ConfigMaps().Informer()
+	stores := map[schema.GroupVersionResource]cache.Store{}
+	var synced []cache.InformerSynced
 	events := &seen{events: map[string]int{}}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { events.note("add", object) },
-		UpdateFunc: func(before, after any) {
-			// A relist after a lost watch contains known objects, which are no new events.
-			if before.(*corev1.ConfigMap).ResourceVersion != after.(*corev1.ConfigMap).ResourceVersion {
-				events.note("update", after)
-			}
-		},
-		DeleteFunc: func(object any) { events.note("delete", object) },
-	}); err != nil {
-		return err
+	for _, resource := range resources {
+		generic, err := factory.ForResource(resource)
+		if err != nil {
+			return err
+		}
+		informer, name := generic.Informer(), resource.Resource
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(object any) { events.note("add", name, object) },
+			UpdateFunc: func(before, after any) {
+				// A relist after a lost watch contains known objects, which are no new events.
+				if version(before) != version(after) {
+					events.note("update", name, after)
+				}
+			},
+			DeleteFunc: func(object any) { events.note("delete", name, object) },
+		}); err != nil {
+			return err
+		}
+		stores[resource] = informer.GetStore()
+		synced = append(synced, informer.HasSynced)
 	}
 	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return fmt.Errorf("the informer did not sync")
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return fmt.Errorf("the informers did not sync")
 	}
 	fmt.Println("writing")
 	writes, failed := write(ctx, writer, namespace, duration, pause)
 
 	deadline := time.Now().Add(40 * time.Second)
 	for {
-		differences, count, err := compare(ctx, client, informer.GetStore())
+		differences, count, err := compareAll(ctx, writer, stores)
 		if err == nil && len(differences) == 0 {
 			fmt.Printf("%d objects, %d events, %d writes, %d failed writes\n", count, len(events.events), writes, failed)
 			return events.twice()
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the store differs from a fresh list: %v %v", differences, err)
+			return fmt.Errorf("a store differs from a fresh list: %v %v", differences, err)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
@@ -147,21 +180,42 @@ func write(
 	return writes, failed
 }
 
-func compare(ctx context.Context, client kubernetes.Interface, store cache.Store) ([]string, int, error) {
-	list, err := client.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{})
+func compareAll(
+	ctx context.Context, client dynamic.Interface, stores map[schema.GroupVersionResource]cache.Store,
+) (differences []string, objects int, err error) {
+	for resource, store := range stores {
+		differing, count, err := compare(ctx, client.Resource(resource), store)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, difference := range differing {
+			differences = append(differences, resource.Resource+" "+difference)
+		}
+		objects += count
+	}
+	return differences, objects, nil
+}
+
+func compare(
+	ctx context.Context, client dynamic.NamespaceableResourceInterface, store cache.Store,
+) ([]string, int, error) {
+	list, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, 0, err
 	}
 	var differences []string
 	listed := map[string]bool{}
 	for _, item := range list.Items {
-		key := item.Namespace + "/" + item.Name
+		key := item.GetName()
+		if item.GetNamespace() != "" {
+			key = item.GetNamespace() + "/" + key
+		}
 		listed[key] = true
 		stored, exists, _ := store.GetByKey(key)
 		switch {
 		case !exists:
 			differences = append(differences, key+" is missing in the store")
-		case stored.(*corev1.ConfigMap).ResourceVersion != item.ResourceVersion:
+		case version(stored) != item.GetResourceVersion():
 			differences = append(differences, key+" has another resourceVersion in the store")
 		}
 	}
