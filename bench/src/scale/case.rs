@@ -33,8 +33,9 @@ pub(super) struct Case<'a> {
 
 /// The location of the nodes of this host that belong to no virtual cluster of the run.
 const OTHER_LOCATION: &str = "beijing";
-/// The time after a restart before anything else is measured. The controllers of the host still handle new namespaces.
-const SETTLE_TIME: Duration = Duration::from_secs(5);
+/// The time after a restart before anything else is measured. The controllers of the host still handle new namespaces, and
+/// would be measured too.
+const SETTLE_TIME: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time in which the consequences of a killed agent are measured.
 const INTERRUPTION: Duration = Duration::from_secs(60);
