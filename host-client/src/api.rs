@@ -11,6 +11,7 @@
 mod calls;
 mod error;
 mod host_api;
+mod object;
 mod partial;
 mod patch_kind;
 mod pending_call;

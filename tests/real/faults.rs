@@ -6,6 +6,7 @@ mod definitions;
 mod hub;
 mod memory;
 mod namespaces;
+mod nesting;
 mod pair;
 mod replicas;
 mod rights;
@@ -26,6 +27,7 @@ use crate::trial::trial;
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     let mut trials = vec![
         case("faults::an_informer_misses_no_event", host, an_informer_misses_no_event),
+        case("faults::deep_objects_of_one_cluster_stop_no_other", host, nesting::of_one_cluster_stop_no_other),
         api_servers::trial(),
         hub::trial(host),
     ];

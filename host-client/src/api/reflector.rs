@@ -59,9 +59,8 @@ impl Reflector {
     pub async fn next<T: DeserializeOwned>(&mut self) -> Change<T> {
         loop {
             if let Some(change) = self.ready.pop_front() {
-                match change.parsed() {
-                    Ok(change) => return change,
-                    Err(error) => self.source.fail(ApiError::Json(error)),
+                if let Some(change) = change.parsed() {
+                    return change;
                 }
                 continue;
             }

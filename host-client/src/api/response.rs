@@ -8,8 +8,10 @@ use http_body_util::BodyExt as _;
 use kube_wire::Status;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::error::ApiError;
+use super::object::parse;
 use super::position::Position;
 use crate::HostBody;
 
@@ -50,13 +52,23 @@ struct ListMeta {
 impl<T: DeserializeOwned> Page<T> {
     /// `limit` is the number of requested objects.
     pub(super) fn read(bytes: &[u8], limit: u32) -> Result<Self, ApiError> {
-        let list: ListForm<T> = serde_json::from_slice(bytes).map_err(ApiError::Json)?;
+        let list = serde_json::from_slice(bytes).or_else(|_| Self::read_each(bytes)).map_err(ApiError::Json)?;
+        let list: ListForm<T> = list;
         let token = list.metadata.next.filter(|token| !token.is_empty());
         Ok(Self {
             items: list.items.unwrap_or_default(),
             resource_version: list.metadata.resource_version,
             next: token.map(|token| Position::after(token, limit)),
         })
+    }
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    /// Reads items that cannot be parsed in the usual way, because their managed fields are nested too deeply.
+    fn read_each(bytes: &[u8]) -> Result<ListForm<T>, serde_json::Error> {
+        let ListForm { metadata, items } = serde_json::from_slice::<ListForm<Box<RawValue>>>(bytes)?;
+        let items = items.map(|items| items.iter().map(|item| parse(item.get())).collect());
+        Ok(ListForm { metadata, items: items.transpose()? })
     }
 }
 

@@ -207,8 +207,8 @@ impl Source {
         let Phase::Listing { next, call } = &mut self.phase else { return Ok(()) };
         let (api, path, selection) = (self.api.clone(), self.path.clone(), self.selection.clone());
         let from = if self.skips_items { Position::one() } else { next.clone() };
+        // This is no reason to reset the failures: the user may not be able to read an item, however often it is listed.
         let page = call.answer(|| async move { api.page(&path, &selection, &from).await }).await?;
-        self.failures.reset();
         if !self.skips_items {
             self.ready.extend(page.items.into_iter().map(Read::Item));
             if let Some(position) = page.next {

@@ -2,9 +2,10 @@
 
 use super::fault::Defect;
 
-/// The maximum depth of Go's `encoding/json` (`maxNestingDepth` in `scanner.go`). Deeper texts never reach an object on the
-/// host.
-pub(super) const MAX_DEPTH: usize = 10_000;
+/// The maximum depth. The host refuses objects of more than 10,000 levels (`maxNestingDepth` in `scanner.go` of Go's
+/// `encoding/json`). But the managed fields of an object in protobuf can have as many below those of the object, and lists and
+/// frames of watches add more around it. An object that the host stores must not break what it sends to others.
+pub(super) const MAX_DEPTH: usize = 10_100;
 
 /// A stack of bits, one per open container: set for an object. The first 64 levels need no allocation.
 pub(super) struct Nesting {

@@ -3,6 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tracing::warn;
+
+use super::known::Named;
+use crate::api::object::parse;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,12 +23,22 @@ pub enum Change<T = Value> {
 // === impl Change ===
 
 impl Change<Box<RawValue>> {
-    /// The object as a `T`.
-    pub(super) fn parsed<T: DeserializeOwned>(self) -> Result<Change<T>, serde_json::Error> {
-        Ok(match self {
-            Self::Applied(object) => Change::Applied(serde_json::from_str(object.get())?),
-            Self::Deleted(object) => Change::Deleted(serde_json::from_str(object.get())?),
-            Self::Synced => Change::Synced,
-        })
+    /// The object as a `T`. One that cannot be parsed counts as deleted, because it must not hide the others. `None` if it has
+    /// no name either.
+    pub(super) fn parsed<T: DeserializeOwned>(self) -> Option<Change<T>> {
+        let (object, is_deleted) = match self {
+            Self::Applied(object) => (object, false),
+            Self::Deleted(object) => (object, true),
+            Self::Synced => return Some(Change::Synced),
+        };
+        match parse(object.get()) {
+            Ok(object) if is_deleted => Some(Change::Deleted(object)),
+            Ok(object) => Some(Change::Applied(object)),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                warn!(error, "an object of the host cannot be parsed; continuing as if it were deleted");
+                parse(Named::of(&object).ok()?.remains().get()).ok().map(Change::Deleted)
+            }
+        }
     }
 }

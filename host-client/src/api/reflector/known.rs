@@ -107,6 +107,11 @@ impl Named {
         }
     }
 
+    /// What is known about an object that was deleted.
+    pub(super) fn remains(&self) -> Box<RawValue> {
+        remains(&self.key, &self.uid)
+    }
+
     /// Empty for cluster-scoped objects.
     pub(super) fn namespace(&self) -> &str {
         &self.key.namespace

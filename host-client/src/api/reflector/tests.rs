@@ -228,3 +228,22 @@ async fn next_is_cancel_safe() {
     let expected: Vec<_> = (5..200).map(|version: u64| version.to_string()).collect();
     assert_eq!(versions, expected);
 }
+
+/// Whoever may write a Namespace can choose how deep its managed fields are.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_parsed_does_not_hide_the_others() {
+    let (mut server, api, _tasks) = api();
+    let mut reflector = Reflector::new(&api, "/x", Selection::default());
+    let nested = |levels: usize| format!("{}{{}}{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+    let item = |name: &str, more: &str| {
+        format!("{{\"metadata\":{{\"name\":\"{name}\",\"uid\":\"1\",\"resourceVersion\":\"5\"{more}}}}}")
+    };
+    let managed = format!(",\"managedFields\":[{{\"fieldsV1\":{}}}]", nested(200));
+    let items = [item("a", ""), item("b", &managed), item("c", &format!(",\"x\":{}", nested(200))), item("d", "")];
+    let serve = async {
+        let text = format!("{{\"metadata\":{{\"resourceVersion\":\"5\"}},\"items\":[{}]}}", items.join(","));
+        server.next_request().await.answer_with(200, text);
+    };
+    let listen = expect(&mut reflector, &["+a/1", "+b/1", "-c/1", "+d/1", "synced"]);
+    tokio::join!(listen, serve);
+}
