@@ -1,6 +1,5 @@
 //! The hub: what the driver reports to it, and what it gives to clients.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -193,8 +192,8 @@ impl<T> Hub<T> {
             Err(refusal) => return refusal.into(),
         };
         let (initial, is_marked) = match start {
-            Start::State { initial_events_end, .. } => (self.store.candidates(&selection).into(), initial_events_end),
-            Start::After(_) | Start::Now => (VecDeque::new(), false),
+            Start::State { initial_events_end, .. } => (Some(self.store.initial(cluster)), initial_events_end),
+            Start::After(_) | Start::Now => (None, false),
         };
         Admission::Served(self.watchers.add(Watcher {
             position: self.store.partition(cluster).position_after(start_version),
@@ -236,8 +235,9 @@ impl<T> Hub<T> {
         self.watchers.remove(id);
     }
 
-    /// Time has passed. Call this about once per second. The hub must free `excess` bytes. It removes events first, then
-    /// ends watches that hold many objects, and then closes clusters.
+    /// Time has passed. Call this about once per second. The hub must free `excess` bytes. First, it ends watches whose clients
+    /// have not read all initial objects after 15 s, because they keep former objects in memory. Then it removes events, and
+    /// then it closes clusters.
     pub fn tick(&mut self, now: Moment, excess: usize, wakes: &mut Wakes) {
         if excess > 0 {
             self.watchers.end_slow(MINIMUM, now, wakes);

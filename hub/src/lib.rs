@@ -3,7 +3,7 @@
 //! A [`Hub`] holds the objects of one resource of one host, a window of the latest events, and the watchers. It works
 //! like kube-apiserver's cacher (`k8s.io/apiserver/pkg/storage/cacher`), with two differences. Objects and events are
 //! partitioned by virtual cluster, so an event costs nothing for the watchers of other clusters. A watcher has no queue
-//! of events. It has a position in the window, and loses the watch when the next event that it needs leaves the window.
+//! of events. It has a position in the window, and its watch ends when the next event that it needs leaves the window.
 //!
 //! The crate does no I/O, knows no clock and parses nothing. A driver reads the upstream watch, decides to which
 //! clusters an object belongs ([`Place`]), and renders what the watchers get. The methods of [`Hub`] are of four kinds:
@@ -20,13 +20,15 @@
 //! Methods that make progress possible for watchers add their wakers to [`Wakes`]. The driver wakes them after it has
 //! released its lock.
 //!
-//! Read the modules in this order: `object`, `place`, `window`, `partition`, `latest`, `store`, `selection`, `delivery`,
-//! `watcher`, `watchers`, `admission`, `hub`. `moment`, `limits`, `budget` and `wakes` are small, and used by all of them.
+//! Read the modules in this order: `object`, `place`, `window`, `selection`, `initial`, `admission`, `partition`, `latest`,
+//! `store`, `delivery`, `watcher`, `watchers`, `hub`. `moment`, `limits`, `budget` and `wakes` are small, and used by all of
+//! them.
 
 mod admission;
 mod budget;
 mod delivery;
 mod hub;
+mod initial;
 mod latest;
 mod limits;
 mod moment;

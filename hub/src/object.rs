@@ -163,7 +163,7 @@ impl<T> NewObject<T> {
     /// The memory of the object and of its place in the store and the window, in bytes.
     fn footprint(&self) -> usize {
         /// The key in the store and in a partition, the nodes of both maps, and the `Arc`s.
-        const OVERHEAD: usize = 192;
+        const OVERHEAD: usize = 288;
         OVERHEAD
             + size_of::<Object<T>>()
             + self.key.namespace.len()

@@ -1,11 +1,11 @@
 //! One virtual cluster's part of a hub.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::admission::Refusal;
+use crate::initial::Objects;
 use crate::object::{Key, Object, ResourceVersion};
-use crate::selection::{Scope, Selection};
 use crate::window::Event;
 
 /// The objects and events of a virtual cluster.
@@ -17,7 +17,7 @@ pub(crate) struct Partition<T> {
     /// The membership has changed, and no version after the change is known yet.
     moving: bool,
     /// The objects that belong to this cluster, except those of everybody.
-    keys: BTreeSet<Key>,
+    objects: Objects<T>,
     /// The memory of these objects and of the events, in bytes. What several clusters have counts for each.
     bytes: usize,
     lane: Lane<T>,
@@ -62,7 +62,7 @@ impl<T> Partition<T> {
             availability: Availability::OpenSince(ResourceVersion::default()),
             moved: ResourceVersion::default(),
             moving: false,
-            keys: BTreeSet::new(),
+            objects: Objects::default(),
             bytes: events.iter().map(|event| event.bytes()).sum(),
             lane: Lane { events, first: 0, floor },
         }
@@ -100,8 +100,8 @@ impl<T> Partition<T> {
         if version < at_least { Err(Refusal::NotYet(at_least)) } else { Ok(version) }
     }
 
-    /// Whether the lane has all events after a version. The host has none after versions up to `expired`. `newest` is the
-    /// version of the hub.
+    /// Whether the lane has all events after a version. For versions up to `expired`, the host no longer has the events
+    /// that follow. `newest` is the version of the hub.
     pub(crate) fn has_events_after(
         &self,
         version: ResourceVersion,
@@ -154,19 +154,9 @@ impl<T> Partition<T> {
         Some(self.lane.events.range(offset..))
     }
 
-    /// The objects that a selection can contain, except those of everybody.
-    pub(crate) fn keys_for(&self, selection: &Selection) -> Vec<&Key> {
-        let Scope::Namespaces(namespaces) = &selection.scope else { return self.keys.iter().collect() };
-        let name = selection.fields.exact("metadata.name");
-        let in_namespace = |namespace: &Arc<str>| {
-            let first = Key { namespace: Arc::clone(namespace), name: name.unwrap_or_default().into() };
-            let keys = self
-                .keys
-                .range(first..)
-                .take_while(move |key| key.namespace == *namespace && name.is_none_or(|name| *key.name == *name));
-            keys.collect::<Vec<_>>()
-        };
-        namespaces.iter().flat_map(in_namespace).collect()
+    /// The objects of the cluster, except those of everybody.
+    pub(crate) fn objects(&self) -> &Objects<T> {
+        &self.objects
     }
 
     /// The memory of the objects and events, in bytes.
@@ -175,18 +165,20 @@ impl<T> Partition<T> {
     }
 
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.keys.contains(key)
+        self.objects.contains_key(key)
     }
 
-    pub(crate) fn insert(&mut self, object: &Object<T>) {
-        if self.keys.insert(object.key.clone()) {
-            self.bytes += object.bytes();
-        }
+    pub(crate) fn insert(&mut self, object: &Arc<Object<T>>) {
+        self.remove(&object.key);
+        self.bytes += object.bytes();
+        self.objects.insert_mut(object.key.clone(), Arc::clone(object));
     }
 
-    pub(crate) fn remove(&mut self, object: &Object<T>) {
-        if self.keys.remove(&object.key) {
-            self.bytes -= object.bytes();
+    pub(crate) fn remove(&mut self, key: &Key) {
+        // A list of the host may contain an object twice.
+        if let Some(known) = self.objects.get(key) {
+            self.bytes -= known.bytes();
+            self.objects.remove_mut(key);
         }
     }
 
@@ -197,7 +189,7 @@ impl<T> Partition<T> {
     }
 
     /// Forgets all objects and events, and takes no more of them. Returns the objects.
-    pub(crate) fn close(&mut self, closing: Closing) -> BTreeSet<Key> {
+    pub(crate) fn close(&mut self, closing: Closing) -> Objects<T> {
         self.moving |= closing == Closing::Moved;
         self.availability = Availability::Closed(closing);
         self.forget()
@@ -218,8 +210,8 @@ impl<T> Partition<T> {
     }
 
     /// Closes the cluster again, if it is being opened. Returns its objects.
-    pub(crate) fn abandon(&mut self) -> BTreeSet<Key> {
-        let Availability::Opening(closing) = self.availability else { return BTreeSet::new() };
+    pub(crate) fn abandon(&mut self) -> Objects<T> {
+        let Availability::Opening(closing) = self.availability else { return Objects::default() };
         self.availability = Availability::Closed(closing);
         self.forget()
     }
@@ -240,9 +232,9 @@ impl<T> Partition<T> {
     }
 
     /// Nobody reads the events any more: the watches have ended.
-    fn forget(&mut self) -> BTreeSet<Key> {
+    fn forget(&mut self) -> Objects<T> {
         self.bytes = 0;
         self.lane.events.clear();
-        std::mem::take(&mut self.keys)
+        std::mem::take(&mut self.objects)
     }
 }

@@ -8,7 +8,7 @@ use crate::object::{Key, Object};
 use crate::place::ClusterId;
 use crate::window::{Before, Event, EventKind};
 
-/// A label selector with at most this many requirements is quick.
+/// Selectors with at most this many requirements and terms are quick.
 const QUICK: usize = 4;
 
 /// The namespaces of a request.
@@ -97,11 +97,11 @@ impl Selection {
         }
     }
 
-    /// Whether an event may have an effect. It compares labels only if that is quick, because this is asked for each watcher
-    /// while the driver holds its lock. But to wake a watcher in vain costs more than a short selector, and an event of
-    /// everybody wakes the watchers of all clusters.
+    /// Whether an event may have an effect. The hub asks this for each watcher, while the driver holds its lock, so a long
+    /// label selector is not evaluated. A short one is evaluated, because this costs less than to wake a watcher without
+    /// need: an event that concerns every cluster can wake the watchers of all clusters.
     pub(crate) fn may_concern<T>(&self, event: &Event<T>) -> bool {
-        if self.labels.requirements().len() > QUICK {
+        if self.labels.requirements().len() + self.fields.terms().len() > QUICK {
             return self.scope.contains(&event.object.key);
         }
         self.effect(event) != Effect::None

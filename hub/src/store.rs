@@ -1,11 +1,12 @@
 //! The objects of all virtual clusters, and the latest events.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::Refusal;
 use crate::budget::Usage;
+use crate::initial::{Initial, Objects};
 use crate::latest::Latest;
 use crate::limits::Limits;
 use crate::moment::Moment;
@@ -27,7 +28,7 @@ pub(crate) struct Store<T> {
     pub(crate) objects: HashMap<Key, Arc<Object<T>>>,
     pub(crate) partitions: HashMap<ClusterId, Partition<T>>,
     /// The objects of everybody.
-    shared: BTreeSet<Key>,
+    shared: Objects<T>,
     /// The window has all events after this version.
     floor: ResourceVersion,
     /// The host has said that it no longer has the events after this version.
@@ -46,7 +47,7 @@ impl<T> Store<T> {
             window: Window::new(),
             objects: HashMap::new(),
             partitions: HashMap::new(),
-            shared: BTreeSet::new(),
+            shared: Objects::default(),
             floor: ResourceVersion::default(),
             expired: ResourceVersion::default(),
             latest: Latest::default(),
@@ -70,7 +71,7 @@ impl<T> Store<T> {
     fn insert_charged(&mut self, object: &Arc<Object<T>>) {
         let mut wanted = object.place == Place::Everybody;
         if wanted {
-            self.shared.insert(object.key.clone());
+            self.shared.insert_mut(object.key.clone(), Arc::clone(object));
         }
         for cluster in object.place.listed() {
             let partition = self.partition(*cluster);
@@ -87,11 +88,11 @@ impl<T> Store<T> {
     fn remove(&mut self, key: &Key) -> Option<Arc<Object<T>>> {
         let object = self.objects.remove(key)?;
         if object.place == Place::Everybody {
-            self.shared.remove(key);
+            self.shared.remove_mut(key);
         }
         for cluster in object.place.listed() {
             if let Some(partition) = self.partitions.get_mut(cluster) {
-                partition.remove(&object);
+                partition.remove(key);
             }
         }
         Some(object)
@@ -134,20 +135,15 @@ impl<T> Store<T> {
 
     /// The selected objects, in the order of their keys.
     pub(crate) fn selected(&self, selection: &Selection) -> Vec<Arc<Object<T>>> {
-        let mut objects = self.candidates(selection);
-        objects.retain(|object| selection.selects(object));
-        objects
+        let initial = self.initial(selection.cluster);
+        let selected = initial.candidates(selection).filter(|object| selection.selects(object));
+        selected.map(Arc::clone).collect()
     }
 
-    /// The objects that a selection can contain, in the order of their keys. Selectors can be expensive, so they are not
-    /// compared here.
-    pub(crate) fn candidates(&self, selection: &Selection) -> Vec<Arc<Object<T>>> {
-        let own = self.partitions.get(&selection.cluster).map(|partition| partition.keys_for(selection));
-        let mut keys: Vec<&Key> = own.into_iter().flatten().chain(&self.shared).collect();
-        if !keys.is_sorted() {
-            keys.sort_unstable();
-        }
-        keys.into_iter().filter_map(|key| self.objects.get(key)).map(Arc::clone).collect()
+    /// The current objects of a cluster.
+    pub(crate) fn initial(&self, cluster: ClusterId) -> Initial<T> {
+        let own = self.partitions.get(&cluster).map(|partition| partition.objects().clone());
+        Initial::new(own.unwrap_or_default(), self.shared.clone())
     }
 
     /// The version of the state, if the hub serves the cluster.
@@ -175,17 +171,17 @@ impl<T> Store<T> {
 
     /// Forgets a cluster's objects and events, and takes no more of them.
     pub(crate) fn close(&mut self, cluster: ClusterId, closing: Closing) {
-        let keys = self.partition(cluster).close(closing);
-        self.forget(keys);
+        let objects = self.partition(cluster).close(closing);
+        self.forget(&objects);
     }
 
     /// Removes the objects that no cluster has any more. A cluster that is being opened does not have those of its list yet.
-    fn forget(&mut self, keys: BTreeSet<Key>) {
-        for key in keys {
-            let has = |cluster: &ClusterId| self.partitions.get(cluster).is_some_and(|partition| partition.has(&key));
+    fn forget(&mut self, objects: &Objects<T>) {
+        for key in objects.keys() {
+            let has = |cluster: &ClusterId| self.partitions.get(cluster).is_some_and(|partition| partition.has(key));
             let is_wanted = |place: &Place| *place == Place::Everybody || place.listed().iter().any(has);
-            if self.objects.get(&key).is_some_and(|object| !is_wanted(&object.place)) {
-                self.objects.remove(&key);
+            if self.objects.get(key).is_some_and(|object| !is_wanted(&object.place)) {
+                self.objects.remove(key);
             }
         }
         self.forget_latest();
@@ -209,8 +205,8 @@ impl<T> Store<T> {
 
     /// Forgets the objects and events of a cluster that is being opened.
     pub(crate) fn abandon(&mut self, cluster: ClusterId) {
-        let keys = self.partition(cluster).abandon();
-        self.forget(keys);
+        let objects = self.partition(cluster).abandon();
+        self.forget(&objects);
     }
 
     /// Takes objects and events of a closed cluster, but does not serve it yet.
@@ -236,7 +232,8 @@ impl<T> Store<T> {
 
     /// Serves a cluster whose objects have been listed at the version `since`.
     pub(crate) fn open(&mut self, cluster: ClusterId, since: ResourceVersion) {
-        // Events that came before an object of the list seem to create it.
+        // An event that arrived before its object was listed looks like a creation, so no watch may begin before the
+        // current version.
         let floor = since.max(self.version.unwrap_or_default());
         self.partition(cluster).open(since, floor);
         self.forget_latest();
@@ -253,7 +250,7 @@ impl<T> Store<T> {
         self.expired = self.expired.max(expired.unwrap_or_default());
         self.version = None;
         self.objects.clear();
-        self.shared.clear();
+        self.shared = Objects::default();
         self.window.clear();
         self.latest.end();
         self.partitions.values_mut().for_each(Partition::clear);

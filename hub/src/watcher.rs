@@ -1,11 +1,11 @@
 //! One watcher: a client's open watch.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use crate::delivery::{Change, End, Next};
+use crate::initial::Initial;
 use crate::moment::Moment;
 use crate::object::{Object, ResourceVersion};
 use crate::partition::Partition;
@@ -25,8 +25,8 @@ pub(crate) struct Watcher<T> {
     pub(crate) selection: Selection,
     /// It gets the events after this version.
     pub(crate) start: ResourceVersion,
-    /// The objects of the initial state that it has not got yet, also those that it does not select.
-    pub(crate) initial: VecDeque<Arc<Object<T>>>,
+    /// The objects of the initial state, until it has examined all of them.
+    pub(crate) initial: Option<Initial<T>>,
     /// The bookmark at the end of the initial events is still to be sent (KEP-3157).
     pub(crate) initial_events_end: bool,
     /// The position of the next event in the cluster's lane.
@@ -79,7 +79,7 @@ impl<T> Watcher<T> {
             return Next::End(End::Timeout);
         }
         let objects = self.initial_batch(max);
-        if !objects.is_empty() || !self.initial.is_empty() {
+        if !objects.is_empty() || self.initial.is_some() {
             return Next::Objects(objects);
         }
         if std::mem::take(&mut self.initial_events_end) {
@@ -113,19 +113,28 @@ impl<T> Watcher<T> {
     }
 
     fn initial_batch(&mut self, max: usize) -> Vec<Arc<Object<T>>> {
-        let mut bytes = 0;
-        let mut objects = Vec::new();
+        let (mut bytes, mut objects) = (0, Vec::new());
+        let Some(initial) = &self.initial else { return objects };
+        let mut last = None;
+        let mut candidates = initial.candidates(&self.selection);
         for _ in 0..self.examined() {
-            let Some(object) = self.initial.front() else { break };
+            let Some(object) = candidates.next() else {
+                drop(candidates);
+                self.initial = None;
+                return objects;
+            };
             if self.selection.selects(object) {
                 bytes += object.bytes();
                 if bytes > max && !objects.is_empty() {
                     break;
                 }
-                objects.extend(self.initial.pop_front());
-            } else {
-                self.initial.pop_front();
+                objects.push(Arc::clone(object));
             }
+            last = Some(Arc::clone(object));
+        }
+        drop(candidates);
+        if let (Some(initial), Some(last)) = (&mut self.initial, last) {
+            initial.pass(&last);
         }
         objects
     }
@@ -163,7 +172,7 @@ impl<T> Watcher<T> {
         if self.end.is_none() || end.is_error() {
             self.end = Some(end);
         }
-        self.initial = VecDeque::new();
+        self.initial = None;
         wakes.add(self.waker.take());
     }
 }

@@ -82,7 +82,7 @@ impl<T> Watchers<T> {
 
     /// Ends the watches that have not read their initial objects within this time, so that these can be freed.
     pub(crate) fn end_slow(&mut self, time: Duration, now: Moment, wakes: &mut Wakes) {
-        let slow = self.open.values_mut().filter(|it| !it.initial.is_empty() && now.since(it.begun) > time);
+        let slow = self.open.values_mut().filter(|it| it.initial.is_some() && now.since(it.begun) > time);
         slow.for_each(|watcher| watcher.end(End::Lagged, wakes));
     }
 

@@ -17,7 +17,7 @@ use crate::operation::{CLUSTERS, From, Operation, Watch};
 const LIMITS: Limits =
     Limits { fresh: Duration::from_secs(60), oldest: Duration::from_secs(120), bookmarks: Duration::from_secs(15) };
 /// The memory of each object, in bytes.
-const FOOTPRINT: usize = 426;
+const FOOTPRINT: usize = 522;
 /// The time limit of watches.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
