@@ -55,7 +55,7 @@ pub(crate) struct Driver<P: Placement> {
     moving: Moving,
 }
 
-/// Ends a feed with its driver, also after a panic: watches would wait for ever.
+/// Ends a feed when its driver ends, even by a panic. Otherwise, watches would wait forever.
 struct Ending(Arc<Feed>);
 
 /// What the host has sent cannot be stored.
@@ -258,7 +258,7 @@ impl<P: Placement> Driver<P> {
 
     /// A new list begins. If the host has no events after the version of the hub, clients must list again, too.
     fn restarted(&mut self, is_expired: bool) {
-        self.feed.enter(State::Listing);
+        self.feed.begin_listing();
         self.forget();
         self.feed.change(|hub, _, wakes| {
             let end = hub.version().filter(|_| is_expired).map_or(End::Stopped, End::Expired);
@@ -285,7 +285,7 @@ impl<P: Placement> Driver<P> {
         }
     }
 
-    /// Closes the virtual clusters that have lost or got objects in a namespace other than by events.
+    /// Closes the virtual clusters that have lost or gained the objects of a namespace, because no events report this.
     fn moved(&mut self, namespace: &str) {
         let Some(place) = self.placement.place_of(self.feed.collection().membership, namespace) else {
             // Its objects were deleted before it.
@@ -342,7 +342,8 @@ impl<P: Placement> Driver<P> {
     async fn listed_for(&mut self, listed: Listed) {
         let Some(mut reopening) = self.reopening.take() else { return };
         let (cluster, path) = (reopening.cluster, self.feed.collection().path.clone());
-        // Why the hub closes the cluster has changed meanwhile if it is not being opened any more.
+        // The time does not apply any more: if the cluster is no longer being opened, the hub has closed it again, perhaps
+        // for another reason.
         self.reopen_at.remove(&cluster);
         let pause = match listed {
             Listed::Item(item) => match self.take_listed(&mut reopening, &item).await {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use host_client::api::Api;
 use hub::{Budget, ClusterId, End, Hub, Limits, Moment, ResourceVersion, Statistics, Usage, Wakes};
@@ -43,8 +44,8 @@ pub struct Collection {
 /// The state of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// The hub does not have a complete list.
-    Listing,
+    /// The hub has had no complete list since this time.
+    Listing(Instant),
     /// The hub has all events up to this version.
     Synced(ResourceVersion),
     /// The host refuses the list or the watch, so watches go to the host.
@@ -104,7 +105,7 @@ impl Feed {
     pub(crate) fn new(collection: Collection, limits: Limits, budget: Arc<Budget>) -> Self {
         let usage = budget.usage();
         let hub = Mutex::new(Hub::new(limits, Arc::clone(&usage)));
-        let (state, required) = (watch::Sender::new(State::Listing), watch::Sender::default());
+        let (state, required) = (watch::Sender::new(State::Listing(Instant::now())), watch::Sender::default());
         Self { collection, hub, budget, usage, state, required, newest: Newest::default(), begun: Instant::now() }
     }
 
@@ -112,7 +113,7 @@ impl Feed {
     pub async fn reached(&self, version: ResourceVersion) -> bool {
         let mut state = self.state.subscribe();
         let is_decided = |state: &State| match state {
-            State::Listing => false,
+            State::Listing(_) => false,
             State::Synced(reached) => *reached >= version,
             State::Refused | State::Ended | State::TooLarge => true,
         };
@@ -127,7 +128,7 @@ impl Feed {
         self.reached(version).await
     }
 
-    /// The version of a state of the host that existed after this call. `None` if the host does not say.
+    /// A version that the host had at some time after the beginning of this call. `None` if the host does not return one.
     pub(crate) async fn newest_version(&self, api: &Api) -> Option<ResourceVersion> {
         let (path, fields) = self.collection.without_objects();
         self.newest.get(|| async { api.newest_version(&path, &fields).await.ok()?.parse().ok() }).await
@@ -199,6 +200,20 @@ impl Feed {
         let changed = change(&mut self.hub(), self.now(), &mut wakes);
         wakes.wake();
         changed
+    }
+
+    /// A new list begins.
+    pub(crate) fn begin_listing(&self) {
+        // A list that begins again and again is as late as the first one.
+        let is_listing = matches!(*self.state.borrow(), State::Listing(_));
+        if !is_listing {
+            self.enter(State::Listing(Instant::now()));
+        }
+    }
+
+    /// Whether the list takes longer than this, so that it is not worth while to wait for it.
+    pub(crate) fn lists_for_more_than(&self, time: Duration) -> bool {
+        matches!(*self.state.borrow(), State::Listing(since) if since.elapsed() > time)
     }
 
     /// Tells those who wait for a state. A feed that has ended stays so.

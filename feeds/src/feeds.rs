@@ -33,7 +33,7 @@ const ARRIVAL: Duration = Duration::from_secs(3);
 /// `pkg/endpoints/handlers/get.go`).
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// The maximum number of resources that are remembered.
+/// The maximum number of resources that are remembered. Virtual clusters can define kinds.
 const MAX_RESOURCES: usize = 1000;
 
 /// The feeds of one host.
@@ -54,7 +54,7 @@ struct Resource {
     /// The clusters that watch it without a feed, and the times of their last requests.
     demand: HashMap<ClusterId, Instant>,
     feed: Option<Arc<Feed>>,
-    /// When its objects did not fit into the memory.
+    /// When a watch first found that its objects had not fit into the memory.
     too_large_at: Option<Instant>,
 }
 
@@ -89,6 +89,9 @@ impl<P: Placement + 'static> Feeds<P> {
     /// Waits until the feed of this collection can answer a watch.
     pub async fn ready(&self, collection: &Collection, query: &WatchQuery) -> Result<Arc<Feed>, Bypass> {
         let feed = self.feed(collection, query.selection.cluster)?;
+        if feed.lists_for_more_than(ARRIVAL) {
+            return Err(Bypass::Timeout);
+        }
         timeout(ARRIVAL, self.arrived(&feed, query)).await.map_err(|_| Bypass::Timeout)??;
         Ok(feed)
     }
@@ -139,7 +142,7 @@ impl<P: Placement + 'static> Feeds<P> {
         if resources.len() >= MAX_RESOURCES && !resources.contains_key(&*collection.path) {
             resources.retain(|_, resource| resource.is_needed());
             if resources.len() >= MAX_RESOURCES {
-                return Err(Bypass::Few);
+                return Err(Bypass::Many);
             }
         }
         let resource = resources.entry(collection.path.as_str().into()).or_default();
@@ -176,9 +179,11 @@ impl<P: Placement + 'static> Feeds<P> {
         feed
     }
 
-    /// The open feeds.
+    /// The feeds that have not ended.
     pub fn feeds(&self) -> Vec<Arc<Feed>> {
-        self.lock().values().filter_map(|resource| resource.feed.clone()).collect()
+        let resources = self.lock();
+        let feeds = resources.values().filter_map(|resource| resource.feed.as_ref());
+        feeds.filter(|feed| !feed.has_ended()).map(Arc::clone).collect()
     }
 
     /// The memory of all feeds, in bytes.

@@ -16,7 +16,7 @@ use crate::rights::{Member, Rights};
 /// While changes of rights are not watched, a permission that was checked this recently counts.
 const RECENT: Duration = Duration::from_millis(250);
 
-/// How often a right is checked if the host does not answer, and the pause between two attempts.
+/// The maximum number of attempts to check a right if the host does not answer, and the pause between them.
 const ATTEMPTS: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,8 +58,8 @@ impl Permission {
         Self { member, tasks: tasks.clone(), check: Arc::new(check), last, checking: None }
     }
 
-    /// Whether the caller still has the right, unless a change of rights has been missed. Wakes the task when this may have
-    /// changed.
+    /// Whether the caller still has the right, assuming that no change of rights was missed. Wakes the task when this may
+    /// have changed.
     pub(crate) fn poll_known(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         self.poll(cx, |_| true)
     }

@@ -64,7 +64,7 @@ pub trait Moves {
     fn next(&mut self) -> impl Future<Output = Move> + Send;
 }
 
-/// A change of membership. It may have changed nothing.
+/// A possible change of membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
     /// This namespace may belong to another virtual cluster.

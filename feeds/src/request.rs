@@ -25,7 +25,7 @@ pub struct WatchQuery {
     pub selection: Selection,
     /// Where it begins.
     pub start: Start,
-    /// It begins with the newest state, which only the host knows. `start` is the same with any state.
+    /// It must begin with the newest state, whose version only the host knows. `start` does not contain this requirement.
     pub is_newest: bool,
     /// `allowWatchBookmarks`.
     pub bookmarks: bool,
@@ -36,9 +36,10 @@ pub struct WatchQuery {
 /// Why a request goes to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bypass {
-    /// The configuration excludes it.
+    /// The configuration excludes the resource, or it is Events.
     Configured,
-    /// Its plan combines several requests, or the host's versions may not be numbers.
+    /// The agent adds objects of the host to its response, or evaluates its label selector, or the host's versions may not be
+    /// numbers.
     Class,
     /// It is not a watch of a collection.
     Verb,
@@ -48,12 +49,14 @@ pub enum Bypass {
     Form,
     /// A selector that needs more than metadata, or a long one.
     Selector,
-    /// It needs the version of the newest state, but no objects.
+    /// It needs the version of the newest state, but no objects; or the host has not said which version is the newest.
     Newest,
     /// The caller may not watch.
     Right,
     /// Only one virtual cluster watches the resource.
     Few,
+    /// The hub remembers the maximum number of resources.
+    Many,
     /// The feed has not reached the required version in time.
     Timeout,
     /// The window of the feed begins after the required version.
@@ -96,6 +99,7 @@ impl Bypass {
             Self::Newest => "newest",
             Self::Right => "right",
             Self::Few => "few",
+            Self::Many => "many",
             Self::Timeout => "timeout",
             Self::BeforeWindow => "window",
             Self::Closed => "closed",
@@ -107,14 +111,15 @@ impl fmt::Display for Bypass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Configured => "the hub does not watch this resource",
-            Self::Class => "the hub serves neither objects from several namespaces of the host nor aggregated APIs",
+            Self::Class => "the agent adds to or selects from the host's response, or the API is aggregated",
             Self::Verb => "it is not a watch of a collection",
             Self::Options => "the hub does not support one of the parameters, or its value is invalid",
             Self::Form => "the hub serves only objects in JSON",
             Self::Selector => "the hub does not support the selector",
             Self::Newest => "only the host knows the version of the newest state",
-            Self::Right => "the caller does not have the right",
+            Self::Right => "the caller may not watch this resource",
             Self::Few => "no other virtual cluster watches the resource",
+            Self::Many => "the hub already serves the maximum number of resources",
             Self::Timeout => "the hub has not reached the version in time",
             Self::BeforeWindow => "the version is older than the events in memory",
             Self::Closed => "the hub does not have the objects of the virtual cluster",

@@ -16,12 +16,15 @@
 //! - While a watch of RBAC objects is not current, changes can be missed. Then, the right is checked before each batch of
 //!   events. After a gap, a round of all scopes begins.
 //!
+//! - A watch can begin after a change that no other watch of its scope has seen. Then, the cached reviews are forgotten, too.
+//!
 //! Reading order: [`Rounds`](rounds::Rounds), [`Scope`], [`Leases`] (whether the watches are current), `concern` (whose rights
-//! an object can change), [`Scopes`], `rbac_watch` (one of the four watches), [`Rights`].
+//! an object can change), `recent`, [`Scopes`], `rbac_watch` (one of the four watches), [`Rights`].
 
 mod concern;
 mod leases;
 mod rbac_watch;
+mod recent;
 mod rounds;
 mod scope;
 mod scopes;
@@ -57,7 +60,8 @@ impl Rights {
         Self { scopes: Scopes::new(&leases), leases, forget: Box::new(forget) }
     }
 
-    /// Watches RBAC of this host forever. Until then, and without it, rights are checked before each batch of events.
+    /// Watches RBAC of this host forever. While the watches are not current, or if this is never called, rights are checked
+    /// before each batch of events.
     pub async fn keep(&self, api: &Api) {
         let [mut roles, mut bindings, mut cluster_roles, mut cluster_bindings] =
             Resource::ALL.map(|resource| RbacWatch::new(api, resource, &self.scopes, &self.leases));
@@ -71,8 +75,9 @@ impl Rights {
     }
 
     /// The scope of the watches in a namespace. `namespace` is the root namespace if they are watches of all namespaces.
+    /// If the rights have changed recently, the next review is a new one.
     pub(crate) fn scope(&self, cluster: &ClusterName, namespace: &HostNamespace) -> Arc<Scope> {
-        self.scopes.scope(cluster, namespace)
+        self.scopes.scope(cluster, namespace, &self.forget)
     }
 }
 

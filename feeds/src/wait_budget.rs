@@ -1,4 +1,4 @@
-//! A limit on waits, in the middle of which something else waits, too.
+//! A limit on the total time of waits that hold up other work.
 
 use std::time::Duration;
 

@@ -21,8 +21,8 @@ const BATCH: usize = 64 * 1024;
 
 /// The frames that the host would send for a watch of one virtual cluster's objects.
 ///
-/// It takes the next events only when the client has read the former ones. So a slow reader holds one batch, and the others
-/// stay in the window of the hub, which all watches share.
+/// It takes the next events only when the client has read the former ones. So for a slow client, the body holds only one
+/// batch. All later events stay in the window of the hub, which all watches share.
 #[derive(Debug)]
 pub struct WatchBody {
     feed: Arc<Feed>,

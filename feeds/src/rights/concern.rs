@@ -4,8 +4,8 @@
 //! not change.
 
 use kube_wire::request_info::ResourcePath;
-use rewrite::ClusterName;
 use rewrite::facts::Facts;
+use rewrite::{ClusterName, HostNamespace};
 use virtual_cluster::own_rights::is_agents_role;
 use virtual_cluster::provisioner::CANARY;
 
@@ -53,14 +53,20 @@ impl Resource {
     /// Whom a change of this object concerns.
     pub(super) fn concern(self, object: &Facts<'_>) -> Concern {
         match self {
-            // The agent replaces the canary after each of its writes. It grants nothing to anybody.
-            Self::RoleBindings if object.name == CANARY => Concern::Nobody,
+            // The agent replaces the canary in a root namespace after each of its writes. It grants nothing to anybody. In
+            // other namespaces, clients can create a binding with this name.
+            Self::RoleBindings if object.name == CANARY && is_root(&object.namespace) => Concern::Nobody,
             Self::Roles | Self::RoleBindings => Concern::Namespace(object.namespace.clone().into_owned()),
             Self::ClusterRoles => of_cluster_role(&object.name),
             // It may bind any user of a virtual cluster, or a group of which they are members.
             Self::ClusterRoleBindings => Concern::Everybody,
         }
     }
+}
+
+/// Clients cannot have namespaces with such names.
+fn is_root(namespace: &str) -> bool {
+    HostNamespace::new(namespace).is_ok_and(|namespace| namespace.is_root())
 }
 
 fn of_cluster_role(name: &str) -> Concern {
@@ -91,6 +97,7 @@ mod tests {
         assert_eq!(of(Resource::Roles, "edge-ke", "a"), in_namespace("edge-ke"));
         assert_eq!(of(Resource::RoleBindings, "atoll-root-ke", "vc:hz:a"), in_namespace("atoll-root-ke"));
         assert_eq!(of(Resource::RoleBindings, "atoll-root-ke", "atoll:canary"), Concern::Nobody);
+        assert_eq!(of(Resource::RoleBindings, "edge-ke", "atoll:canary"), in_namespace("edge-ke"));
         assert_eq!(of(Resource::RoleBindings, "edge-ke", "atoll:crb:a"), in_namespace("edge-ke"));
         for (name, concern) in [
             ("vc:ke:a", in_cluster("ke")),

@@ -107,9 +107,9 @@ impl<'r> RbacWatch<'r> {
             self.is_current = is_current;
             let path = self.resource.path();
             if is_current {
-                info!(path, "changes of rights are watched");
+                info!(path, "watching RBAC changes of the host");
             } else {
-                warn!(path, "changes of rights are not watched: the rights to watches are reviewed before each event");
+                warn!(path, "cannot watch RBAC changes of the host; reviewing rights before each batch of events");
             }
         }
     }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::concern::Concern;
 use super::leases::Leases;
+use super::recent::Recent;
 use super::scope::{Scope, Turns};
 
 /// The maximum number of reviews at a time for the watches of one virtual cluster, and of all of them.
@@ -34,6 +35,7 @@ struct Known {
     by_namespace: HashMap<HostNamespace, Vec<Weak<Scope>>>,
     /// The reviews of each virtual cluster.
     reviews: HashMap<ClusterName, Arc<Semaphore>>,
+    recent: Recent,
 }
 
 // === impl Scopes ===
@@ -44,8 +46,14 @@ impl Scopes {
         Self { known: Mutex::default(), leases, reviews, changed: Notify::new() }
     }
 
-    /// The scope of the watches in a namespace.
-    pub(super) fn scope(&self, cluster: &ClusterName, namespace: &HostNamespace) -> Arc<Scope> {
+    /// The scope of the watches in a namespace. `forget` forgets the answers to reviews from before a recent change.
+    pub(super) fn scope(
+        &self,
+        cluster: &ClusterName,
+        namespace: &HostNamespace,
+        forget: impl Fn(&ClusterName),
+    ) -> Arc<Scope> {
+        let now = Instant::now();
         let mut known = self.lock();
         let reviews = known.reviews.entry(cluster.clone()).or_insert_with(|| Arc::new(Semaphore::new(CLUSTER_REVIEWS)));
         let turns = Turns { cluster: Arc::clone(reviews), all: Arc::clone(&self.reviews) };
@@ -53,15 +61,22 @@ impl Scopes {
         if let Some(scope) = same.iter().filter_map(Weak::upgrade).find(|scope| scope.cluster() == cluster) {
             return scope;
         }
-        let scope = Arc::new(Scope::new(cluster.clone(), turns, Arc::clone(&self.leases), Instant::now()));
+        let scope = Arc::new(Scope::new(cluster.clone(), turns, Arc::clone(&self.leases), now));
         same.push(Arc::downgrade(&scope));
+        // No scope had a round for this change.
+        if known.recent.concerns(cluster, namespace, now) {
+            forget(cluster);
+            scope.changed(now);
+            drop(known);
+            self.changed.notify_one();
+        }
         scope
     }
 
     /// An RBAC object has changed.
     pub(super) fn note(&self, concern: &Concern) {
         let now = Instant::now();
-        let known = self.lock();
+        let mut known = self.lock();
         match concern {
             Concern::Nobody => return,
             Concern::Namespace(namespace) => {
@@ -73,6 +88,7 @@ impl Scopes {
             }
             Concern::Everybody => known.all().for_each(|scope| scope.changed(now)),
         }
+        known.recent.note(concern, now);
         drop(known);
         self.changed.notify_one();
     }

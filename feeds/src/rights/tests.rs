@@ -59,6 +59,8 @@ impl Site {
         let mut site = Self::new();
         let streams = site.answer(4, 10).await;
         site.are_current(4).await;
+        // The first lists count as a change.
+        sleep(Duration::from_secs(10)).await;
         (site, streams)
     }
 
@@ -323,4 +325,23 @@ async fn scopes_end_with_their_watches() {
     drop((jane, scope, other));
     sleep(LOOK).await;
     assert_eq!(site.rights.scopes.len(), (0, 0));
+}
+
+/// The answer to an earlier review of the caller may be cached, and no watch of its scope was open.
+#[tokio::test(start_paused = true)]
+async fn a_watch_soon_after_a_change_begins_without_cached_reviews() {
+    let (site, mut streams) = Site::watched().await;
+    let forgotten = |site: &Site| site.forgotten.lock().unwrap().get("ke").copied().unwrap_or_default();
+    let before = forgotten(&site);
+    drop(site.scope("ke", "edge-ke"));
+    assert_eq!(forgotten(&site), before, "nothing has changed");
+    send(streams.get_mut("rolebindings").unwrap(), "DELETED", &object("edge-ke", "a", 11));
+    sleep(Duration::from_secs(4)).await;
+    drop(site.scope("ke", "other-ke"));
+    assert_eq!(forgotten(&site), before, "another namespace");
+    let scope = site.scope("ke", "edge-ke");
+    assert_eq!(forgotten(&site), before + 1, "before the caller is reviewed");
+    // The caches of API servers may have lagged.
+    sleep(Duration::from_secs(4)).await;
+    assert_eq!((scope.round(), forgotten(&site)), (2, before + 3));
 }
