@@ -88,7 +88,7 @@ pub enum TakenNodePorts {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hub {
-    /// The memory limit, in MiB. Zero means that watches are not shared.
+    /// The memory limit, in MiB. Zero means that watches are not shared. Default: 64.
     #[serde(rename = "memoryMiB")]
     pub memory_mib: u32,
     /// Resources whose watches are not shared, such as `secrets` or `deployments.apps`.

@@ -1,8 +1,8 @@
 //! Random faults for many minutes while informers of many virtual clusters watch: `ATOLL_TEST_SOAK` minutes. Not part of the
 //! suite.
 //!
-//! Processes are killed only in the first quarter, so that the memory of those that are left can be compared: it must be as
-//! at the middle at the end.
+//! Processes are killed only in the first quarter of the time, so that the memory of the remaining ones can be compared: at
+//! the end, it must not be much larger than before the middle.
 
 mod fault;
 mod memory;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{Balancer, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, pause, site};
+use atoll_tests::{Balancer, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, pause, site};
 use fastrand::Rng;
 use libtest_mimic::Trial;
 use tokio::time::Instant;
@@ -57,9 +57,10 @@ struct Soak {
     moved: usize,
 }
 
-/// The trial, if it shall run.
+/// The trial, if it is enabled.
 pub(crate) fn trial() -> Option<Trial> {
-    let minutes: u64 = std::env::var(MINUTES).ok()?.parse().ok()?;
+    let minutes = std::env::var(MINUTES).ok()?;
+    let minutes: u64 = minutes.parse().unwrap_or_else(|_| panic!("{MINUTES}={minutes} is not a number of minutes"));
     let duration = Duration::from_secs(60 * minutes);
     Some(crate::trial::trial("soak::informers_equal_the_host_after_random_faults", move || {
         informers_equal_the_host_after_random_faults(duration)
@@ -97,7 +98,9 @@ fn informers_equal_the_host_after_random_faults(duration: Duration) -> anyhow::R
     for process in [&soak.agent, &soak.site.server] {
         ensure!(!process.log().contains("panicked"), "{}", process.log());
     }
-    println!("soak: {}", memory.is_flat(duration)?);
+    let shared = soak.shared_watches()?;
+    ensure!(shared > CLUSTERS as u64, "the hub has served only {shared} watches");
+    println!("soak: {shared} watches from the hub; {}", memory.is_flat(duration)?);
     Ok(())
 }
 
@@ -131,6 +134,14 @@ impl Soak {
         let agent = site.agent(AGENT, &body)?;
         let clusters = names.into_iter().map(|name| administrator(&site, name)).collect::<anyhow::Result<_>>()?;
         Ok(Self { unread: VecDeque::new(), agent, site, balancer, host, body, clusters, random, moved: 0 })
+    }
+
+    /// The number of watches that the hub of the last agent has served.
+    fn shared_watches(&self) -> anyhow::Result<u64> {
+        let admin = self.site.admin(AGENT)?;
+        let metrics = Curl::plain(admin.strip_prefix("http://").context("not a URL")?).get("/metrics")?.body;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("atoll_hub_answers_total{answer=\"watch\"} "));
+        Ok(line.context("no metric of the hub")?.parse()?)
     }
 
     /// One of the virtual clusters.

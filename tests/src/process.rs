@@ -30,7 +30,7 @@ impl Process {
             .stderr(output)
             .env(
                 "RUST_LOG",
-                "info,proxy_server=debug,proxy_agent=debug,caller=debug,host_client=debug,virtual_cluster=debug",
+                "info,proxy_server=debug,proxy_agent=debug,caller=debug,feeds=debug,host_client=debug,virtual_cluster=debug",
             )
             .env_remove("HTTPS_PROXY")
             .spawn()

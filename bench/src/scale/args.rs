@@ -22,7 +22,7 @@ use crate::load::time;
     bench scale --dir /tmp/scale --clusters 1,10,100\n\n  \
     # Compare two configurations of the agent, with 40 informers per cluster\n  \
     bench scale --dir /tmp/scale-configs --clusters 1,50 --informers 40 \\\n    \
-    --agent-config off= --agent-config 'on=hub: {memoryMiB: 96}' --json /tmp/scale-configs.json")]
+    --agent-config default= --agent-config 'off=hub: {memoryMiB: 0}' --json /tmp/scale-configs.json")]
 pub(crate) struct Args {
     /// The directory for all files and logs. It must not exist.
     #[arg(long, value_name = "DIR")]
@@ -31,7 +31,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N,...", default_value = "1,10,100", value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(1..=5_000))]
     pub(super) clusters: Vec<u32>,
-    /// The number of informers of each cluster. They watch the first M of --resources, in turn if there are fewer.
+    /// The number of informers of each cluster. They watch the first M of --resources. If there are fewer than M, the list
+    /// is repeated.
     #[arg(long, value_name = "M", default_value = "4", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(super) informers: u32,
     /// The resources, as VERSION/RESOURCE or GROUP/VERSION/RESOURCE. Events are those of v1/configmaps. Only resources

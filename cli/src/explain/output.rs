@@ -70,7 +70,11 @@ fn sent(
     }
     match sent.hub {
         Some(Ok(())) => {
-            line(out, "hub", "serves this watch instead of the host if another virtual cluster needs it, too")?;
+            line(
+                out,
+                "hub",
+                "serves this watch instead of the host if another virtual cluster watches the same resource",
+            )?;
         }
         Some(Err(bypass)) => line(out, "hub", &format!("does not serve this watch: {bypass}"))?,
         None => {}

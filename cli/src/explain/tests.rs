@@ -76,7 +76,10 @@ ke-beijing?
 #[test]
 fn a_watch_says_whether_the_hub_serves_it() {
     for (url, expected) in [
-        ("/api/v1/pods?watch=1", "serves this watch instead of the host if another virtual cluster needs it, too"),
+        (
+            "/api/v1/pods?watch=1",
+            "serves this watch instead of the host if another virtual cluster watches the same resource",
+        ),
         ("/api/v1/namespaces/edge/pods?watch=1", "serves this watch instead of the host"),
         (
             "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Da",

@@ -60,13 +60,13 @@ pub(super) fn hub(metrics: &Registry, sharing: Option<&Arc<Sharing>>) {
         });
     };
     observe("atoll_hub_memory_bytes", "Memory that the hub uses for objects and events.", Sharing::memory);
-    observe("atoll_hub_feeds", "Resources whose watches of the host are shared.", |sharing| sharing.feeds().len());
+    observe("atoll_hub_feeds", "Resources that the hub watches at the host.", |sharing| sharing.feeds().len());
     observe("atoll_hub_watches", "Open watches of clients that the hub serves.", |sharing| {
         sharing.feeds().iter().map(|feed| feed.statistics().watchers).sum()
     });
     observe("atoll_hub_rbac_watches", "Watches of RBAC objects of the host that are current.", Sharing::current_rights);
-    let answers = metrics.counters("atoll_hub_answers_total", "Watches that the hub has served, or why not.");
-    let reviews = metrics.counters("atoll_hub_reviews_total", "Reviews of the rights to open watches.");
+    let answers = metrics.counters("atoll_hub_answers_total", "Watches that clients requested, by the hub's answer.");
+    let reviews = metrics.counters("atoll_hub_reviews_total", "Access reviews for watches that are open.");
     if let Some(sharing) = sharing {
         sharing.count_in(answers, reviews);
     }

@@ -130,7 +130,7 @@ fn check_shares(cluster: &Located<VirtualCluster>, problems: &mut Problems) {
     for name in cluster.shares.exceptions.keys().filter(|name| !is_name(name)) {
         problems.at(
             cluster,
-            format_args!("shares.objectsOf: `{name}` is not a resource, such as `secrets` or `deployments.apps`"),
+            format_args!("shares.objectsOf: `{name}` is not a resource; examples are `secrets` and `deployments.apps`"),
         );
     }
 }

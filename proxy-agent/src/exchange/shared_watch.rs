@@ -25,7 +25,7 @@ use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::HostBody;
 
-/// What the request of a plan asks of a feed. `None` if it goes to the host.
+/// The watch that a plan requests, if a feed may serve it. `None` if it goes to the host.
 pub(super) fn shareable(call: &Call<'_>, plan: &Plan) -> Option<WatchQuery> {
     let (sharing, request) = (call.services.sharing.as_ref()?, call.api.info.resource()?);
     watch_query(call, plan)?.inspect_err(|bypass| sharing.bypassed(*bypass, request)).ok()

@@ -147,7 +147,7 @@ fn host(status: &AgentStatus, wide: bool) -> Columns {
 }
 
 fn feeds(status: &AgentStatus, wide: bool) -> Columns {
-    let mut heading = vec!["SHARED WATCH", "CLIENTS", "OBJECTS", "KIB"];
+    let mut heading = vec!["SHARED WATCH", "WATCHES", "OBJECTS", "KIB"];
     if wide {
         heading.extend(["EVENTS", "WINDOW"]);
     }

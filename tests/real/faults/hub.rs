@@ -45,7 +45,7 @@ fn informers_of_many_clusters_miss_no_event(host: &HostCluster) -> anyhow::Resul
         eventually(Duration::from_secs(60), || kubectl.ok(&["create", "namespace", "informer"]))?;
         informers.push(Informer::start_with(&kubectl, "20s", "250ms")?);
     }
-    // Those that began before there was a feed come to it when their watches end.
+    // Watches that began before the feed existed are at the host. When they end, the hub serves the next ones.
     let served = watches_of_config_maps(&site)?;
     ensure!(served + 2 >= count, "{served} of {count} watches are shared");
     // Clients resume, or list again. The agent lists once.

@@ -61,7 +61,7 @@ pub(super) fn too_small_sends_watches_to_the_host(host: Arc<HostCluster>) -> any
     ours.ok(&["delete", "configmap", "-n", "default", "large-0"])?;
     let change = here.change()?;
     ensure!(change == "DELETED large-0", "{change}");
-    // The other cluster has its hub.
+    // The hub still serves the other cluster.
     theirs.ok(&["create", "configmap", "small", "-n", "default"])?;
     let change = there.change()?;
     ensure!(change == "ADDED small", "{change}");

@@ -7,7 +7,7 @@ use atoll_tests::process::Process;
 
 const MIB: u64 = 1 << 20;
 
-/// Memory that a process may have more at the end, in bytes: allocators do not give back everything.
+/// The maximum growth of a process until the end, in bytes: allocators do not return all memory.
 const MORE: u64 = 8 * MIB;
 
 /// Samples, each with its time: the agent, and the proxy-server, in bytes.

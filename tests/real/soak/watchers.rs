@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::{Kubectl, paths};
 
 /// What the informers watch.
-const RESOURCES: &str = "configmaps.v1.,secrets.v1.,services.v1.,serviceaccounts.v1.,namespaces.v1.,\
+const RESOURCES: &str = "configmaps.v1.,secrets.v1.,pods.v1.,serviceaccounts.v1.,namespaces.v1.,\
                          rolebindings.v1.rbac.authorization.k8s.io";
 
 /// The time between two writes of one cluster.

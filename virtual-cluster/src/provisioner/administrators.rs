@@ -57,7 +57,7 @@ pub(super) async fn in_force(api: &impl HostApi, cluster: &ClusterName, host: &H
             Ok(_) => {}
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, namespace = %host, "cannot check whether the mirrors of a new namespace are in force");
+                warn!(error, namespace = %host, "cannot check the copies of ClusterRoleBindings in a namespace; trying again");
             }
         }
         sleep(backoff.fail()).await;

@@ -162,7 +162,7 @@ impl FlowSchemas {
                 "the host does not serve flowcontrol.apiserver.k8s.io/v1 (Kubernetes 1.29 and newer do): {consequence}"
             );
         } else {
-            warn!(error = why, "the agent may not create FlowSchemas: {consequence}");
+            warn!(error = why, "the host refuses to create FlowSchemas: {consequence}");
         }
         *refused = Some(Refused { until: Instant::now() + RETRY_INTERVAL, message });
         Progress::Later(RETRY_INTERVAL)

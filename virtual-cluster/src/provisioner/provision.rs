@@ -78,7 +78,7 @@ impl<A: HostApi> Provision<A> {
         if let Some(host) = last
             && timeout(IN_FORCE_TIMEOUT, in_force(self.bindings.api(), cluster, &host)).await.is_err()
         {
-            warn!(%cluster, "the rights of the administrators were not in force in time");
+            warn!(%cluster, "the rights of the cluster's administrators did not take effect in time");
         }
         Ok(())
     }

@@ -31,8 +31,9 @@ pub enum ReconcileError {
     /// The host has a virtual cluster whose namespaces can have the same names. It may be one of another agent, or one that
     /// has left the configuration.
     #[error(
-        "the host has the virtual cluster {other}, and one of both names ends with the other: their namespaces can have the same \
-         names on the host. Choose another name, or remove {other} from the host with `atoll namespaces remove`"
+        "the host has the virtual cluster {other}, and one of the two names ends with `-` and the other name, so their namespaces \
+         could have the same names on the host. Choose another name, or remove {other} from the host with `atoll namespaces \
+         remove`"
     )]
     NameConflict {
         /// That virtual cluster.

@@ -70,7 +70,7 @@ impl<A: HostApi> Reconciler<A> {
         let ensured = self.flow_schemas.ensure(self.bindings.api(), cluster, &root).await;
         if let Err(error) = &ensured {
             let error: &dyn std::error::Error = error;
-            warn!(error, %cluster, "cannot create the FlowSchema of a virtual cluster yet");
+            warn!(error, %cluster, "cannot create the FlowSchema of a virtual cluster; trying again");
         }
         ensured
     }

@@ -83,7 +83,7 @@ impl<A: HostApi> WrittenBindings<A> {
     /// The control loop does the work. The watch may not show the change: the binding may have no label.
     fn postpone(&self, cluster: &ClusterName, error: &ReconcileError) {
         let error: &dyn std::error::Error = error;
-        warn!(error, %cluster, "the mirrors of bindings are updated later");
+        warn!(error, %cluster, "cannot update the copies of ClusterRoleBindings now; the agent updates them later");
         self.dirty.mark_all(cluster);
     }
 

@@ -51,8 +51,8 @@ impl Accounts {
         self.clusters.get(cluster).unwrap_or(&self.none)
     }
 
-    /// A namespace now holds `after` instead of `before` of the objects of a resource. `owner` says to whom a namespace
-    /// belongs that has held nothing.
+    /// A namespace now holds `after` instead of `before` of the objects of a resource. `owner` returns the owner of a
+    /// namespace that held nothing before.
     pub(super) fn change(
         &mut self,
         namespace: &str,

@@ -72,7 +72,7 @@ impl<A: HostApi> Declaration<A> {
             Err(error) if error.is_not_found() => {}
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
-                warn!(error, %cluster, "cannot declare the limits that a virtual cluster has reached; trying again");
+                warn!(error, %cluster, "cannot write the reached limits to the annotation atoll.dev/full; trying again");
             }
         }
     }

@@ -14,9 +14,9 @@ use super::meter::{Meter, Step};
 use super::resource::Resource;
 use super::stored::Usage;
 
-/// The number of resources that are listed for the first time at once. At its start, the agent has more urgent work.
+/// The number of first lists that run at the same time. At its start, the agent has more urgent work.
 const MAX_LISTS: usize = 2;
-/// After this time, a list no longer counts: an aggregated API may never respond.
+/// After this time, a list no longer delays others: an aggregated API may never respond.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Counts forever. `resources` are those that the host serves now; `None` if they are not known yet.

@@ -62,7 +62,7 @@ impl Meter {
     ) -> Result<Step, ApiError> {
         match read {
             Read::Item(item) => {
-                // An object that cannot be read must not prevent that others are counted.
+                // An object that cannot be read must not prevent others from being counted.
                 match Facts::read(item.get().as_bytes(), &[]) {
                     Ok(facts) => self.item(&facts, item.get().len()),
                     Err(error) => debug!(%error, resource = &*self.resource, "an object cannot be counted"),

@@ -29,7 +29,7 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         rules.push(rule("*", &["*", "*/status"], &["UPDATE"]));
     }
     let mut constraints = in_members(&rules);
-    // No label has the value of an empty list, which the host would refuse.
+    // The host would refuse an empty list. No namespace has this label with an empty value.
     let clusters = if full.is_empty() { vec![""] } else { full.keys().map(ClusterName::as_str).collect() };
     constraints["namespaceSelector"] =
         json!({"matchExpressions": [{"key": CLUSTER_LABEL, "operator": "In", "values": clusters}]});
