@@ -167,7 +167,9 @@ mod tests {
         let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
         let section = page.split("\n## ").find(|section| section.starts_with("proxy-agent\n")).unwrap();
         let quoted = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
-        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        // Other tables follow in sections of their own.
+        let table = section.split("\n### ").next().unwrap();
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
         let mut documented: Vec<_> = rows
             .map(|row| {
                 let cells: Vec<_> = row.split('|').collect();
