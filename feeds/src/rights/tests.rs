@@ -13,7 +13,7 @@ use host_client::testing::{Behaviour, FakeServer, World};
 use ops::drain::Tasks;
 use serde_json::{Value, json};
 use tokio::task::yield_now;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{advance, interval, sleep, timeout};
 
 use super::scopes::{CLUSTER_REVIEWS, LOOK};
 use super::*;
@@ -60,7 +60,7 @@ impl Site {
         let streams = site.answer(4, 10).await;
         site.are_current(4).await;
         // The first lists count as a change.
-        sleep(Duration::from_secs(10)).await;
+        advance(Duration::from_secs(10)).await;
         (site, streams)
     }
 

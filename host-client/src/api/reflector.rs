@@ -7,6 +7,7 @@
 mod change;
 mod event;
 mod known;
+mod named;
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,8 @@ use super::selection::Selection;
 use super::source::{Read, Source};
 pub use change::Change;
 use event::Event;
-use known::{Known, Listed, Named};
+use known::{Known, Listed};
+use named::Named;
 
 /// Lists and watches a collection forever, and parses the objects.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::known::Named;
+use super::named::Named;
 use crate::api::object::parse;
 
 /// A change.
