@@ -1,10 +1,14 @@
 //! The HTTP/1.1 server behind [`Pages`].
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::time::Duration;
 
+use http::header::HOST;
+use http::uri::Authority;
+use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -12,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 
+use super::page_response::PageResponse;
 use super::pages::Pages;
 use crate::drain::Tasks;
 use crate::listen::{Accept, Connection, Listener};
@@ -42,20 +47,36 @@ where
     L: Accept<Stream: AsyncRead + AsyncWrite + Unpin + 'static>,
 {
     let ending = tasks.clone();
+    let is_local = listener.bound().ip().is_loopback();
     listener
         .run(tasks, name, move |connection| {
             let (pages, ending) = (pages.clone(), ending.clone());
-            async move { converse(connection, &pages, &ending).await }
+            async move { converse(connection, &pages, is_local, &ending).await }
         })
         .await;
 }
 
-async fn converse<S>(connection: Connection<S>, pages: &Pages, tasks: &Tasks)
+/// Whether a request may reach a listener on loopback. A web page can let its own name resolve to 127.0.0.1 (DNS rebinding),
+/// and then read the responses in the operator's browser. Such a request names the page's host.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST) else { return true };
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
+    let host = authority.host();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+}
+
+async fn converse<S>(connection: Connection<S>, pages: &Pages, is_local: bool, tasks: &Tasks)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let Connection { stream, slot: _slot, .. } = connection;
     let service = service_fn(|req: http::Request<Incoming>| async move {
+        if is_local && !names_this_machine(req.headers()) {
+            let refusal =
+                PageResponse::text("this address is on loopback: use localhost or an IP address as the host\n");
+            return Ok(refusal.with_status(StatusCode::MISDIRECTED_REQUEST).into_response());
+        }
         Ok::<_, Infallible>(pages.answer(req.method(), req.uri(), req.headers()).await)
     });
     let mut conversation = pin!(

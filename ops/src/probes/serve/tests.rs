@@ -78,7 +78,7 @@ impl World {
     /// The same by a client that accepts these media types.
     async fn get_as(&self, accept: &str, line: &str) -> String {
         let mut stream = self.connect();
-        let request = format!("{line} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\nconnection: close\r\n\r\n");
+        let request = format!("{line} HTTP/1.1\r\nhost: localhost\r\naccept: {accept}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -183,7 +183,7 @@ async fn an_idle_client_is_disconnected() {
 async fn a_drain_ends_idle_connections_at_once() {
     let world = World::new();
     let mut stream = world.connect();
-    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     let mut head = [0; 15];
     stream.read_exact(&mut head).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 200 OK");
@@ -191,4 +191,27 @@ async fn a_drain_ends_idle_connections_at_once() {
     let drained = world.tasks.drain(Duration::from_secs(30), pending::<()>()).await;
     assert_eq!(drained, Drained::Clean);
     assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+/// A web page can let its own name resolve to loopback.
+#[test]
+fn a_listener_on_loopback_has_no_other_name() {
+    let with = |host: &'static str| HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+    for host in ["127.0.0.1:8095", "127.0.0.1", "[::1]:8095", "localhost:8095", "LocalHost", "10.0.0.7:80"] {
+        assert!(names_this_machine(&with(host)), "{host}");
+    }
+    for host in ["evil.example:8095", "localhost.evil.example", "127.0.0.1.evil.example", "", "a b"] {
+        assert!(!names_this_machine(&with(host)), "{host}");
+    }
+    assert!(names_this_machine(&HeaderMap::new()), "HTTP/1.0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_with_another_name_is_misdirected() {
+    let world = World::new();
+    let mut stream = world.connect();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 421 ") && !response.contains("process_"), "{response}");
 }
