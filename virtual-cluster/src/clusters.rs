@@ -386,6 +386,12 @@ impl VirtualCluster {
         self.namespaces.until(|| is_met(&self.mapping())).await;
     }
 
+    /// Completes when a watch of objects in namespaces that begins now must end, because an existing namespace has joined or left
+    /// the cluster.
+    pub fn membership_moved(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.namespaces.moved(&self.name)
+    }
+
     /// The known cluster roles of the host.
     pub fn roles(&self) -> &Roles {
         &self.roles

@@ -6,12 +6,13 @@
 //! ([`provisioner`](crate::provisioner)).
 //!
 //! Reading order: [`Namespaces`], `record` (what is kept of a Namespace object), `ledger` (which of two states is
-//! newer), [`Subscription`], [`annotations`] and [`Full`] (for the admission policies).
+//! newer), `moves`, [`Subscription`], [`annotations`] and [`Full`] (for the admission policies).
 
 pub mod annotations;
 mod full;
 mod ledger;
 mod member;
+mod moves;
 mod record;
 mod subscription;
 
@@ -31,6 +32,7 @@ use host_client::api::Change;
 use host_client::api::Following;
 use ledger::{Ledger, Source};
 pub use member::{Member, Root};
+use moves::Moves;
 pub use record::{NotANamespace, Phase};
 pub use subscription::{NamespaceEvent, Subscription};
 
@@ -52,6 +54,7 @@ pub struct Namespaces {
     published: watch::Sender<()>,
     synced: watch::Sender<bool>,
     changes: broadcast::Sender<HostNamespace>,
+    moves: Moves,
 }
 
 // === impl Namespaces ===
@@ -67,6 +70,7 @@ impl Namespaces {
             published: watch::Sender::new(()),
             synced: watch::Sender::new(false),
             changes: broadcast::Sender::new(BACKLOG),
+            moves: Moves::default(),
         }
     }
 
@@ -77,7 +81,7 @@ impl Namespaces {
         // First, because a subscriber reads the index.
         self.publish(&ledger);
         for host in moved {
-            self.tell(host);
+            tell(&self.changes, host);
         }
     }
 
@@ -108,7 +112,7 @@ impl Namespaces {
         let mut ledger = self.lock();
         if ledger.forget(&host, &gone) {
             self.publish(&ledger);
-            self.tell(host);
+            tell(&self.changes, host);
         }
     }
 
@@ -189,6 +193,12 @@ impl Namespaces {
         synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
     }
 
+    /// Completes when a watch of this virtual cluster that begins now must end, because an existing namespace has joined or left
+    /// the cluster.
+    pub fn moved(&self, cluster: &ClusterName) -> impl Future<Output = ()> + Send + 'static {
+        self.moves.next(cluster)
+    }
+
     /// Subscribes to future changes of members and root namespaces.
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(self.changes.subscribe())
@@ -198,11 +208,16 @@ impl Namespaces {
         let (host, record) = record::parse(namespace)?;
         let mut ledger = self.lock();
         let was_member = ledger.member(&host).is_some();
+        let (was_known, before) = (ledger.knows(&host), ledger.claim(&host));
         let member = ledger.member_of(&host, &record);
         if ledger.learn(&host, record, source) {
             self.publish(&ledger);
+            let after = ledger.claim(&host);
+            if was_known && before != after {
+                before.iter().chain(&after).for_each(|(cluster, _)| self.moves.note(cluster));
+            }
             if member.is_some() || was_member || host.is_root() {
-                self.tell(host);
+                tell(&self.changes, host);
             }
         }
         Ok(member)
@@ -226,14 +241,14 @@ impl Namespaces {
         }
     }
 
-    fn tell(&self, host: HostNamespace) {
-        // This fails if there is no subscriber.
-        let _ = self.changes.send(host);
-    }
-
     fn lock(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn tell(changes: &broadcast::Sender<HostNamespace>, host: HostNamespace) {
+    // This fails if there is no subscriber.
+    let _ = changes.send(host);
 }
 
 impl fmt::Debug for Namespaces {

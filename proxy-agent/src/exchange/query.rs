@@ -74,7 +74,12 @@ pub(crate) fn list_transform(
     Ok(if watch {
         let requested = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
         let arrivals = Arrivals::new(Arc::clone(call.api.cluster), requested);
-        let arrivals = if filter == Filter::ByNode { arrivals.of_nodes() } else { arrivals };
+        let is_in_namespaces = matches!(filter, Filter::ByNamespace | Filter::ByClaim | Filter::ByParent);
+        let arrivals = match filter {
+            Filter::ByNode => arrivals.of_nodes(),
+            _ if is_in_namespaces || request.namespace().is_some() => arrivals.in_namespaces(),
+            _ => arrivals,
+        };
         ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
     } else {
         let (seal, token) = (Arc::clone(&call.services.seal), list_id(call, request));

@@ -7,7 +7,8 @@
 //! lists again, and gets what the watch has left out.
 //!
 //! Objects that belong to a node come into view when the node does: when the operator labels it, which is no event of these
-//! objects. So a watch of such objects ends with 410 when the cluster gets a node.
+//! objects. So a watch of such objects ends with 410 when the cluster gets a node. The same goes for the objects of an existing
+//! namespace that the operator moves into the cluster or out of it.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -40,6 +41,8 @@ pub(crate) struct Arrivals {
     late: Option<ReusableBoxFuture<'static, ()>>,
     /// Completes when the cluster has a node that it did not have at first, if the watch is of objects of nodes.
     joined: Option<ReusableBoxFuture<'static, ()>>,
+    /// Completes when an existing namespace has joined or left the cluster, if the watch is of objects in namespaces.
+    moved: Option<ReusableBoxFuture<'static, ()>>,
 }
 
 /// Why a watch has left out events.
@@ -49,6 +52,8 @@ pub(super) enum LeftOut {
     Namespace,
     /// Their node was not in the cluster.
     Node,
+    /// The operator has moved their namespace.
+    Move,
 }
 
 /// The wait of one event for names.
@@ -63,13 +68,19 @@ pub(super) struct Wait {
 
 impl Arrivals {
     pub(crate) fn new(cluster: Arc<VirtualCluster>, requested: Option<VirtualNamespace>) -> Self {
-        Self { cluster, requested, missed: HashSet::new(), late: None, joined: None }
+        Self { cluster, requested, missed: HashSet::new(), late: None, joined: None, moved: None }
     }
 
     /// The watch ends when the cluster gets a node.
     pub(crate) fn of_nodes(mut self) -> Self {
         let (cluster, before) = (Arc::clone(&self.cluster), self.cluster.nodes.names());
         self.joined = Some(ReusableBoxFuture::new(async move { cluster.nodes.joined(&before).await }));
+        self
+    }
+
+    /// The watch ends when an existing namespace joins or leaves the cluster.
+    pub(crate) fn in_namespaces(mut self) -> Self {
+        self.moved = Some(ReusableBoxFuture::new(self.cluster.membership_moved()));
         self
     }
 
@@ -111,7 +122,9 @@ impl Arrivals {
 
     /// Completes when the client has to list again, because it would see objects now that were left out.
     pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<LeftOut> {
-        for (late, why) in [(&mut self.late, LeftOut::Namespace), (&mut self.joined, LeftOut::Node)] {
+        let ends =
+            [(&mut self.late, LeftOut::Namespace), (&mut self.joined, LeftOut::Node), (&mut self.moved, LeftOut::Move)];
+        for (late, why) in ends {
             if let Some(late) = late
                 && late.poll(cx).is_ready()
             {
@@ -130,6 +143,7 @@ impl LeftOut {
         match self {
             Self::Namespace => "the namespace of some events became known too late: list again",
             Self::Node => "the cluster has a new node, whose objects were left out: list again",
+            Self::Move => "a namespace with its objects has joined or left the cluster: list again",
         }
     }
 }
