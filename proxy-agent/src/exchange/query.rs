@@ -74,7 +74,9 @@ pub(crate) fn list_transform(
     Ok(if watch {
         let requested = request.namespace().and_then(|namespace| VirtualNamespace::new(namespace).ok());
         let arrivals = Arrivals::new(Arc::clone(call.api.cluster), requested);
-        let is_in_namespaces = matches!(filter, Filter::ByNamespace | Filter::ByClaim | Filter::ByParent);
+        // The event of a Namespace that leaves can come after the index has forgotten it.
+        let is_in_namespaces =
+            matches!(filter, Filter::ByNamespace | Filter::ByName | Filter::ByClaim | Filter::ByParent);
         let arrivals = match filter {
             Filter::ByNode => arrivals.of_nodes(),
             _ if is_in_namespaces || request.namespace().is_some() => arrivals.in_namespaces(),
