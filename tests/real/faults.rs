@@ -53,11 +53,8 @@ const PAIRS: [OfPair; 7] = [
     ("faults::hub_slow_watches_end_and_cost_no_memory", slow::watches_end_and_cost_no_memory),
 ];
 
-const ENTRY: &str = "{name: faults, agents: [site-f], clientCA: {certificate: clusters/faults/client-ca.crt, \
-                     key: clusters/faults/client-ca.key}}";
-
 fn an_informer_misses_no_event(host: &HostCluster) -> anyhow::Result<()> {
-    let mut site = Site::start(&[ENTRY], &["faults"])?;
+    let mut site = Site::start(&[&site::entry("faults", "site-f")], &["faults"])?;
     let agent_kubeconfig = host.agent_kubeconfig();
     let body = format!(
         "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
@@ -66,17 +63,7 @@ fn an_informer_misses_no_event(host: &HostCluster) -> anyhow::Result<()> {
     );
     let mut agent = site.agent("site-f", &body)?;
     agent.printed("the virtual cluster is provisioned")?;
-    let kubeconfig = site.file("faults.kubeconfig");
-    let config = site.file("server.yaml");
-    site::atoll(&[
-        "kubeconfig",
-        "faults",
-        "--server-config",
-        config.to_str().context("path")?,
-        "-o",
-        kubeconfig.to_str().context("path")?,
-    ])?;
-    let kubectl = Kubectl::new(kubeconfig);
+    let kubectl = site.administrator("faults")?;
     let namespace = r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"informer"}}"#;
     kubectl.ok_with(&["apply", "-f", "-"], namespace)?;
 

@@ -110,18 +110,9 @@ impl Soak {
     fn start(random: Rng) -> anyhow::Result<Self> {
         // Old versions are gone soon, so that clients and the agent get 410.
         let host = HostCluster::up_with(&["--etcd-compaction-interval=30s"])?;
-        let servers = host.api_servers()?;
-        let first = servers.first().context("no API server")?.clone();
-        let balancer = Balancer::start(servers)?;
-        let text = std::fs::read_to_string(host.agent_kubeconfig())?;
-        std::fs::write(host.agent_kubeconfig(), text.replace(&first, &balancer.address()))?;
-
+        let balancer = host.balance()?;
         let names: Vec<String> = (0..CLUSTERS).map(|number| format!("soak-{number}")).collect();
-        let entry = |name: &String| {
-            let ca = format!("{{certificate: clusters/{name}/client-ca.crt, key: clusters/{name}/client-ca.key}}");
-            format!("{{name: {name}, agents: [{AGENT}], clientCA: {ca}}}")
-        };
-        let entries: Vec<String> = names.iter().map(entry).collect();
+        let entries: Vec<String> = names.iter().map(|name| site::entry(name, AGENT)).collect();
         let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
         let site = Site::start(&entries, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
         let slices: Vec<String> = names.iter().map(|name| Nodes::Location("hangzhou").entry(name)).collect();
@@ -161,10 +152,7 @@ impl Drop for Soak {
 
 /// A virtual cluster with a namespace for its informers.
 fn administrator(site: &Site, name: String) -> anyhow::Result<(String, Kubectl)> {
-    let (config, kubeconfig) = (site.file("server.yaml"), site.file(&format!("{name}.kubeconfig")));
-    let (config, output) = (config.to_str().context("path")?, kubeconfig.to_str().context("path")?);
-    site::atoll(&["kubeconfig", &name, "--server-config", config, "-o", output])?;
-    let kubectl = Kubectl::new(kubeconfig);
+    let kubectl = site.administrator(&name)?;
     eventually(Duration::from_secs(60), || kubectl.ok(&["create", "namespace", "informer"]))?;
     Ok((name, kubectl))
 }

@@ -88,12 +88,18 @@ impl HostCluster {
     /// servers close connections at random (`--goaway-chance`), so that requests reach both.
     pub fn up_balanced() -> anyhow::Result<(Self, Balancer)> {
         let host = Self::start(&["--apiservers=2", "--apiserver-flag=--goaway-chance=0.02"])?;
-        let servers = host.api_servers()?;
+        let balancer = host.balance()?;
+        Ok((host, balancer))
+    }
+
+    /// Puts a load balancer between the agent and the API servers.
+    pub fn balance(&self) -> anyhow::Result<Balancer> {
+        let servers = self.api_servers()?;
         let first = servers.first().context("no API server")?.clone();
         let balancer = Balancer::start(servers)?;
-        let kubeconfig = std::fs::read_to_string(host.agent_kubeconfig())?;
-        std::fs::write(host.agent_kubeconfig(), kubeconfig.replace(&first, &balancer.address()))?;
-        Ok((host, balancer))
+        let kubeconfig = std::fs::read_to_string(self.agent_kubeconfig())?;
+        std::fs::write(self.agent_kubeconfig(), kubeconfig.replace(&first, &balancer.address()))?;
+        Ok(balancer)
     }
 
     /// Starts a host and a Karmada control plane. See [`crate::Karmada::beside`].

@@ -136,6 +136,14 @@ impl Site {
         Process::start(file, &paths::binary("proxy-agent"), &["--config", path(&config)], log)
     }
 
+    /// kubectl as `admin` of `system:masters` of a virtual cluster.
+    pub fn administrator(&self, cluster: &str) -> anyhow::Result<Kubectl> {
+        let kubeconfig = self.file(&format!("{cluster}.kubeconfig"));
+        let config = self.file("server.yaml");
+        atoll(&["kubeconfig", cluster, "--server-config", path(&config), "-o", path(&kubeconfig)])?;
+        Ok(Kubectl::new(kubeconfig))
+    }
+
     /// The URL of the admin listener of an agent. `file` is the name of its files.
     pub fn admin(&self, file: &str) -> anyhow::Result<String> {
         let text = std::fs::read_to_string(self.file(&format!("{file}.yaml")))?;
@@ -204,6 +212,12 @@ impl Ports {
 
 /// Both binaries print this text when they are ready.
 const READY: &str = "ready";
+
+/// An entry of the proxy-server's `clusters`: a virtual cluster with the certificates of [`Site::start`].
+pub fn entry(cluster: &str, agent: &str) -> String {
+    let files = format!("clusters/{cluster}/client-ca");
+    format!("{{name: {cluster}, agents: [{agent}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+}
 
 /// Whether the agents of the suite share watches.
 pub fn shares_watches() -> bool {

@@ -252,8 +252,7 @@ impl Credentials {
 }
 
 fn entry(name: &str) -> String {
-    let files = format!("clusters/{name}/client-ca");
-    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+    crate::site::entry(name, AGENT)
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {

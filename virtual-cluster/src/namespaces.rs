@@ -207,16 +207,15 @@ impl Namespaces {
     fn take(&self, namespace: &Value, source: Source) -> Result<Option<Member>, NotANamespace> {
         let (host, record) = record::parse(namespace)?;
         let mut ledger = self.lock();
-        let was_member = ledger.member(&host).is_some();
-        let (was_known, before) = (ledger.knows(&host), ledger.claim(&host));
+        let (was_known, before) = (ledger.knows(&host), ledger.member(&host));
         let member = ledger.member_of(&host, &record);
         if ledger.learn(&host, record, source) {
             self.publish(&ledger);
-            let after = ledger.claim(&host);
-            if was_known && before != after {
-                before.iter().chain(&after).for_each(|(cluster, _)| self.moves.note(cluster));
+            let identity = |member: &Option<Member>| member.as_ref().map(|it| (it.cluster.clone(), it.name.clone()));
+            if was_known && identity(&before) != identity(&member) {
+                before.iter().chain(&member).for_each(|it| self.moves.note(&it.cluster));
             }
-            if member.is_some() || was_member || host.is_root() {
+            if member.is_some() || before.is_some() || host.is_root() {
                 tell(&self.changes, host);
             }
         }

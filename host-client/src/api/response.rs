@@ -52,8 +52,8 @@ struct ListMeta {
 impl<T: DeserializeOwned> Page<T> {
     /// `limit` is the number of requested objects.
     pub(super) fn read(bytes: &[u8], limit: u32) -> Result<Self, ApiError> {
-        let list = serde_json::from_slice(bytes).or_else(|_| Self::read_each(bytes)).map_err(ApiError::Json)?;
-        let list: ListForm<T> = list;
+        let read: Result<ListForm<T>, _> = serde_json::from_slice(bytes);
+        let list = read.or_else(|_| Self::read_each(bytes)).map_err(ApiError::Json)?;
         let token = list.metadata.next.filter(|token| !token.is_empty());
         Ok(Self {
             items: list.items.unwrap_or_default(),
@@ -61,9 +61,7 @@ impl<T: DeserializeOwned> Page<T> {
             next: token.map(|token| Position::after(token, limit)),
         })
     }
-}
 
-impl<T: DeserializeOwned> Page<T> {
     /// Reads items that cannot be parsed in the usual way, because their managed fields are nested too deeply.
     fn read_each(bytes: &[u8]) -> Result<ListForm<T>, serde_json::Error> {
         let ListForm { metadata, items } = serde_json::from_slice::<ListForm<Box<RawValue>>>(bytes)?;

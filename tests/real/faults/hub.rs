@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
+use atoll_tests::{HostCluster, Nodes, Site, eventually, site};
 use libtest_mimic::Trial;
 
 use super::Informer;
@@ -21,11 +21,7 @@ pub(super) fn trial(host: Option<&Arc<HostCluster>>) -> Trial {
 fn informers_of_many_clusters_miss_no_event(host: &HostCluster) -> anyhow::Result<()> {
     let count = std::env::var(CLUSTERS.0).ok().and_then(|count| count.parse().ok()).unwrap_or(CLUSTERS.1);
     let names: Vec<String> = (0..count).map(|number| format!("shared-{number}")).collect();
-    let entry = |name: &String| {
-        let ca = format!("{{certificate: clusters/{name}/client-ca.crt, key: clusters/{name}/client-ca.key}}");
-        format!("{{name: {name}, agents: [site-s], clientCA: {ca}}}")
-    };
-    let entries: Vec<String> = names.iter().map(entry).collect();
+    let entries: Vec<String> = names.iter().map(|name| site::entry(name, "site-s")).collect();
     let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
     let site = Site::start(&entries, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
     let clusters: Vec<String> = names.iter().map(|name| Nodes::Location("hangzhou").entry(name)).collect();
@@ -35,13 +31,9 @@ fn informers_of_many_clusters_miss_no_event(host: &HostCluster) -> anyhow::Resul
         clusters.join(", ")
     );
     let mut agent = site.agent("site-s", &body)?;
-    let config = site.file("server.yaml");
-    let config = config.to_str().context("path")?;
     let mut informers = Vec::new();
     for name in &names {
-        let kubeconfig = site.file(&format!("{name}.kubeconfig"));
-        site::atoll(&["kubeconfig", name, "--server-config", config, "-o", kubeconfig.to_str().context("path")?])?;
-        let kubectl = Kubectl::new(kubeconfig);
+        let kubectl = site.administrator(name)?;
         eventually(Duration::from_secs(60), || kubectl.ok(&["create", "namespace", "informer"]))?;
         informers.push(Informer::start_with(&kubectl, "20s", "250ms")?);
     }

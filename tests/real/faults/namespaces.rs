@@ -1,13 +1,17 @@
 //! Namespaces with objects that join and leave a virtual cluster while the hub serves its watches.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::ensure;
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
-use atoll_tests::{HostCluster, eventually};
+use atoll_tests::{HostCluster, eventually, pause};
 use serde_json::{Value, json};
 
 use super::pair::{MAPS, Pair, Watch};
+
+/// Watches that begin soon after a move end, because the list before them may be older. Later ones go on.
+const SETTLING: Duration = Duration::from_secs(6);
 
 /// Clients of the cluster list again, and those of the other cluster notice nothing.
 pub(super) fn that_move_end_watches(host: Arc<HostCluster>) -> anyhow::Result<()> {
@@ -34,13 +38,7 @@ pub(super) fn that_move_end_watches(host: Arc<HostCluster>) -> anyhow::Result<()
         ensure!(watch.change()? == "ERROR 410" && watch.change()? == "END", "a watch goes on without the namespace");
     }
     let old = eventually(CONDITION_TIMEOUT, || ours.ok(&["get", "configmap", "old", "-n", "moved", "-o", "json"]))?;
-    // A watch that begins soon after a move ends some seconds later, because the list before it may be older.
-    let settled = || -> anyhow::Result<()> {
-        let change = at_host("/api/v1/namespaces/default/pods")?.change()?;
-        ensure!(change == "ERROR 410", "{change}");
-        Ok(())
-    };
-    settled()?;
+    pause(SETTLING);
     let old: Value = serde_json::from_str(&old)?;
     let version = old["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let [mut here, other] = pair.watches(MAPS, version)?;
@@ -58,7 +56,7 @@ pub(super) fn that_move_end_watches(host: Arc<HostCluster>) -> anyhow::Result<()
         ensure!(watch.change()? == "ERROR 410" && watch.change()? == "END", "a watch goes on with the namespace");
     }
     eventually(CONDITION_TIMEOUT, || ours.fails(&["get", "configmap", "old", "-n", "moved"]))?;
-    settled()?;
+    pause(SETTLING);
     operator.ok(&["create", "configmap", "later", "-n", &moved])?;
     let [mut here, other] = pair.watches(MAPS, "0")?;
     other.end()?;

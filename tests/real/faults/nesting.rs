@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, site};
+use atoll_tests::{HostCluster, Nodes, Site, eventually, site};
 use serde_json::Value;
 
 const CLUSTERS: [&str; 2] = ["deep-a", "deep-b"];
@@ -29,24 +29,14 @@ fn deep(kind: &str, name: &str, levels: usize) -> String {
 
 /// One virtual cluster writes such objects. The agent starts, and serves the other one.
 pub(super) fn of_one_cluster_stop_no_other(host: &HostCluster) -> anyhow::Result<()> {
-    let entry = |name: &str| {
-        let ca = format!("{{certificate: clusters/{name}/client-ca.crt, key: clusters/{name}/client-ca.key}}");
-        format!("{{name: {name}, agents: [site-n], clientCA: {ca}}}")
-    };
-    let entries = CLUSTERS.map(entry);
+    let entries = CLUSTERS.map(|name| site::entry(name, "site-n"));
     let site = Site::start(&entries.each_ref().map(String::as_str), &CLUSTERS)?;
     let slices = CLUSTERS.map(|name| Nodes::Location("hangzhou").entry(name)).join(", ");
     let kubeconfig = host.agent_kubeconfig();
     let body = format!("host: {{kubeconfig: {}}}\nvirtualClusters: [{slices}]", kubeconfig.display());
     let mut agent = site.agent("site-n", &body)?;
-    let config = site.file("server.yaml");
-    let config = config.to_str().context("path")?;
-    let administrator = |name: &str| -> anyhow::Result<Kubectl> {
-        let file = site.file(&format!("{name}.kubeconfig"));
-        site::atoll(&["kubeconfig", name, "--server-config", config, "-o", file.to_str().context("path")?])?;
-        Ok(Kubectl::new(file))
-    };
-    let ([ours, theirs], operator) = ([administrator(CLUSTERS[0])?, administrator(CLUSTERS[1])?], host.kubectl());
+    let (ours, theirs) = (site.administrator(CLUSTERS[0])?, site.administrator(CLUSTERS[1])?);
+    let operator = host.kubectl();
     eventually(START, || ours.ok(&["create", "namespace", "aaa"]))?;
 
     let namespace = format!("aaa-{}", CLUSTERS[0]);

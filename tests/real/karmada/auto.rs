@@ -389,8 +389,7 @@ fn account(karmada: &Karmada, site: &Site) -> anyhow::Result<PathBuf> {
 }
 
 fn entry(name: &str) -> String {
-    let files = format!("clusters/{name}/client-ca");
-    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+    site::entry(name, AGENT)
 }
 
 fn text(path: &std::path::Path) -> anyhow::Result<&str> {

@@ -157,8 +157,7 @@ fn page(port: u16, path: &str) -> anyhow::Result<String> {
 }
 
 fn entry(name: &str) -> String {
-    let files = format!("clusters/{name}/client-ca");
-    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+    site::entry(name, AGENT)
 }
 
 fn slices(clusters: &[(&str, &'static str)]) -> String {

@@ -123,8 +123,7 @@ fn slices(clusters: &[&str]) -> String {
 }
 
 fn entry(name: &str) -> String {
-    let files = format!("clusters/{name}/client-ca");
-    format!("{{name: {name}, agents: [{AGENT}], clientCA: {{certificate: {files}.crt, key: {files}.key}}}}")
+    site::entry(name, AGENT)
 }
 
 fn kubectl(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {

@@ -180,11 +180,6 @@ impl Ledger {
         self.records.contains_key(host)
     }
 
-    /// The virtual cluster to which a namespace belongs by its labels, and its name there.
-    pub(super) fn claim(&self, host: &HostNamespace) -> Option<(ClusterName, VirtualNamespace)> {
-        self.records.get(host)?.claim.clone()
-    }
-
     pub(super) fn member(&self, host: &HostNamespace) -> Option<Member> {
         self.member_of(host, self.records.get(host)?)
     }
