@@ -39,6 +39,9 @@ pub(crate) struct Options {
     /// Send harmless requests at the rate of the attack instead. Attacks that do not consist of complete requests stay.
     #[arg(long)]
     pub(crate) control: bool,
+    /// Also print the 50th, 90th and 99th percentiles of each kind of the tenant's requests.
+    #[arg(long)]
+    pub(crate) by_request: bool,
 }
 
 /// Prepares the attack, then alternates phases without and with it.
@@ -67,7 +70,8 @@ pub(crate) fn measure(site: &AttackSite, attack: &Attack, options: &Options) -> 
         above[number] = peak(process).context("a process has ended")?.saturating_sub(idle[number]);
     }
     let [agent, server, host] = above;
-    Ok(Row { name: attack.name, max_ratio: attack.max_ratio, responses, agent, server, host, without, with })
+    let (max_ratio, by_request) = (attack.max_ratio, options.by_request);
+    Ok(Row { name: attack.name, max_ratio, responses, agent, server, host, without, with, by_request })
 }
 
 /// The flags of the attacker's process.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::tenant::Outcome;
+use crate::tenant::{ACTS, Outcome};
 
 /// The maximum additional memory of proxy-server or agent during an attack, in bytes.
 const MAX_MEMORY: u64 = 128 << 20;
@@ -26,6 +26,8 @@ pub(crate) struct Row {
     /// The requests of the tenant.
     pub(crate) without: Outcome,
     pub(crate) with: Outcome,
+    /// Whether to print each kind of request, too.
+    pub(crate) by_request: bool,
 }
 
 // === impl Header ===
@@ -95,6 +97,15 @@ impl fmt::Display for Row {
             write!(f, "{times} x {response}, ")?;
         }
         write!(f, "{} in total", self.responses.values().sum::<u64>())?;
+        if self.by_request {
+            for act in ACTS {
+                write!(f, "\n  {act:?}:")?;
+                for percent in [50, 90, 99] {
+                    let [without, with] = [&self.without, &self.with].map(|phases| phases.percentile_of(percent, act));
+                    write!(f, "  p{percent} {without:.1} -> {with:.1}")?;
+                }
+            }
+        }
         self.misses().iter().try_for_each(|miss| write!(f, "\n  MISSED: {miss}"))
     }
 }

@@ -27,14 +27,13 @@ pub(crate) struct Tenant {
 /// The latencies and errors of the requests of some phases.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    lists: Vec<Duration>,
-    others: Vec<Duration>,
+    latencies: BTreeMap<Act, Vec<Duration>>,
     errors: BTreeMap<String, usize>,
 }
 
 /// The requests, sent in turns.
-#[derive(Clone, Copy, Debug)]
-enum Act {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Act {
     Get,
     List,
     /// Until the first event.
@@ -44,7 +43,7 @@ enum Act {
     Connect,
 }
 
-const ACTS: [Act; 5] = [Act::Get, Act::List, Act::Watch, Act::Create, Act::Connect];
+pub(crate) const ACTS: [Act; 5] = [Act::Get, Act::List, Act::Watch, Act::Create, Act::Connect];
 
 // === impl Tenant ===
 
@@ -87,8 +86,7 @@ impl Tenant {
             }
             while let Some(result) = running.join_next().await {
                 match result? {
-                    Ok((Act::List, latency)) => outcome.lists.push(latency),
-                    Ok((_, latency)) => outcome.others.push(latency),
+                    Ok((act, latency)) => outcome.latencies.entry(act).or_default().push(latency),
                     Err(error) => *outcome.errors.entry(format!("{error:#}")).or_default() += 1,
                 }
             }
@@ -142,12 +140,20 @@ impl Act {
 impl Outcome {
     /// The 99th percentile of lists and of all others, in milliseconds.
     pub(crate) fn p99(&self) -> [f64; 2] {
-        [&self.lists, &self.others].map(|latencies| {
-            let mut latencies = latencies.clone();
-            latencies.sort_unstable();
-            let at = (latencies.len() * 99).div_ceil(100).saturating_sub(1);
-            latencies.get(at).map_or(f64::INFINITY, |latency| latency.as_secs_f64() * 1e3)
-        })
+        [true, false].map(|lists| self.percentile(99, |act| (act == Act::List) == lists))
+    }
+
+    /// This percentile of one kind of request, in milliseconds.
+    pub(crate) fn percentile_of(&self, percent: usize, act: Act) -> f64 {
+        self.percentile(percent, |other| other == act)
+    }
+
+    fn percentile(&self, percent: usize, is_selected: impl Fn(Act) -> bool) -> f64 {
+        let selected = self.latencies.iter().filter(|(act, _)| is_selected(**act));
+        let mut latencies: Vec<_> = selected.flat_map(|(_, latencies)| latencies).collect();
+        latencies.sort_unstable();
+        let at = (latencies.len() * percent).div_ceil(100).saturating_sub(1);
+        latencies.get(at).map_or(f64::INFINITY, |latency| latency.as_secs_f64() * 1e3)
     }
 
     pub(crate) fn errors(&self) -> &BTreeMap<String, usize> {
