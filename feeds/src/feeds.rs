@@ -21,9 +21,13 @@ use crate::placement::Placement;
 use crate::request::{Bypass, WatchQuery};
 use crate::watch_body::WatchBody;
 
-/// A feed opens when the second virtual cluster needs it. A cluster counts for this time after its last watch. A feed that did
+/// A feed opens when a second virtual cluster needs it. A cluster counts for this time after its last watch. A feed that did
 /// not fit into the memory does not open again before this time.
 const DEMAND: Duration = Duration::from_secs(10 * 60);
+
+/// The number of watches at the host with which one virtual cluster alone opens a feed. A feed lists and watches the whole
+/// host, so for fewer watches of a small cluster it could cost the host more than it saves.
+const MANY: usize = 8;
 
 /// A watch waits at most this long for the version that it requires. Then it goes to the host. kube-apiserver waits
 /// as long (`blockTimeout` in `watch_cache.go`).
@@ -53,10 +57,16 @@ pub struct Feeds<P> {
 struct Resource {
     /// The clusters that watch it without a feed, and the times of their last requests.
     demand: HashMap<ClusterId, Instant>,
+    /// The watches that are open at the host because of too little demand.
+    at_host: AtHost,
     feed: Option<Arc<Feed>>,
     /// When a watch first found that its objects had not fit into the memory.
     too_large_at: Option<Instant>,
 }
+
+/// Counts a watch that has gone to the host because of too little demand ([`Bypass::Few`]), until it is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct AtHost(Arc<()>);
 
 /// The answer to a watch.
 #[derive(Debug)]
@@ -136,7 +146,12 @@ impl<P: Placement + 'static> Feeds<P> {
         timeout(ARRIVAL, admitted).await.map_err(|_| Bypass::Timeout)?
     }
 
-    /// The feed for a resource. Opens it if a second cluster needs it.
+    /// Counts a watch that goes to the host because of too little demand.
+    pub fn count_at_host(&self, collection: &Collection) -> AtHost {
+        self.lock().get(&*collection.path).map(|resource| resource.at_host.clone()).unwrap_or_default()
+    }
+
+    /// The feed for a resource. Opens it if a second cluster or many watches need it.
     fn feed(&self, collection: &Collection, cluster: ClusterId) -> Result<Arc<Feed>, Bypass> {
         let mut resources = self.lock();
         if resources.len() >= MAX_RESOURCES && !resources.contains_key(&*collection.path) {
@@ -165,7 +180,7 @@ impl<P: Placement + 'static> Feeds<P> {
         }
         resource.demand.retain(|_, last| now.duration_since(*last) < DEMAND);
         resource.demand.insert(cluster, now);
-        if resource.demand.len() < 2 {
+        if resource.demand.len() < 2 && resource.at_host.count() < MANY {
             return Err(Bypass::Few);
         }
         resource.demand.clear();
@@ -202,7 +217,18 @@ impl Resource {
     /// Whether it has a feed, or may get one.
     fn is_needed(&self) -> bool {
         let is_recent = |last: &Instant| last.elapsed() < DEMAND;
-        self.feed.as_ref().is_some_and(|feed| !feed.has_ended()) || self.demand.values().any(is_recent)
+        self.feed.as_ref().is_some_and(|feed| !feed.has_ended())
+            || self.demand.values().any(is_recent)
+            || self.at_host.count() > 0
+    }
+}
+
+// === impl AtHost ===
+
+impl AtHost {
+    /// The number of watches, in addition to this value.
+    fn count(&self) -> usize {
+        Arc::strong_count(&self.0) - 1
     }
 }
 

@@ -27,7 +27,7 @@ mod watch_body;
 
 pub use clusters::Clusters;
 pub use feed::{Collection, Feed};
-pub use feeds::{Begun, Feeds};
+pub use feeds::{AtHost, Begun, Feeds};
 pub use hub::ClusterId;
 pub use permission::{Check, Permission};
 pub use placement::{ByNamespace, Membership, Move, Moves, Placed, Placement};

@@ -53,7 +53,7 @@ pub enum Bypass {
     Newest,
     /// The caller may not watch.
     Right,
-    /// Only one virtual cluster watches the resource.
+    /// Only one virtual cluster watches the resource, and it has few watches.
     Few,
     /// The hub remembers the maximum number of resources.
     Many,
@@ -118,7 +118,7 @@ impl fmt::Display for Bypass {
             Self::Selector => "the hub does not support the selector",
             Self::Newest => "only the host knows the version of the newest state",
             Self::Right => "the caller may not watch this resource",
-            Self::Few => "no other virtual cluster watches the resource",
+            Self::Few => "no other virtual cluster watches the resource, and this one has few watches of it",
             Self::Many => "the hub already serves the maximum number of resources",
             Self::Timeout => "the hub has not reached the version in time",
             Self::BeforeWindow => "the version is older than the events in memory",

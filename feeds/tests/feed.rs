@@ -661,6 +661,29 @@ async fn an_object_without_a_namespace_ends_the_feed_of_a_namespaced_kind() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_feed_opens_for_eight_open_watches_of_one_cluster() {
+    let mut site = Site::new();
+    let watch = async |site: &Site| {
+        let begun = begin(&site.feeds, &collection(), query(1, "resourceVersion=10"), always()).await;
+        begun.map(drop).unwrap_err()
+    };
+    let mut at_host = Vec::new();
+    for _ in 0..8 {
+        assert_eq!(watch(&site).await, Bypass::Few);
+        // Those that have ended do not count.
+        at_host.pop();
+        at_host.extend([site.feeds.count_at_host(&collection()), site.feeds.count_at_host(&collection())]);
+        at_host.truncate(7);
+    }
+    assert_eq!(watch(&site).await, Bypass::Few);
+    at_host.push(site.feeds.count_at_host(&collection()));
+    assert_eq!(watch(&site).await, Bypass::Closed, "the feed is open, and lists");
+    site.list(10, &[]).await;
+    let _stream = site.watched_from(10).await;
+    site.watch(1, "resourceVersion=10").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_feed_opens_for_the_second_cluster_and_ends_without_watches() {
     let mut site = Site::new();
     let watch = async |site: &Site, cluster| {

@@ -215,7 +215,7 @@ impl Exchange {
 impl Stream {
     /// Sends the response to the client.
     async fn send(mut self, exchanged: ExchangeResponse, cluster: &VirtualCluster) -> Result<(), h2::Error> {
-        let ExchangeResponse { response, in_flight: _in_flight } = exchanged;
+        let ExchangeResponse { response, counted: _counted } = exchanged;
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());

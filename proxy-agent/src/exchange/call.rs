@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use feeds::AtHost;
 use http::{HeaderValue, Request, Response, header};
 use rewrite::{Mapping, View};
 use tokio::task::yield_now;
@@ -43,6 +44,8 @@ pub(crate) struct Call<'a> {
     pub(super) read_weight: AtomicUsize,
     /// The seats of a response that occupies the host while it streams.
     pub(super) occupied: Option<Occupied>,
+    /// Counts a watch that a feed could serve if there were more of them.
+    pub(super) at_host: Option<AtHost>,
 }
 
 // === impl Call ===
@@ -57,6 +60,7 @@ impl<'a> Call<'a> {
             counted_weight: AtomicUsize::new(0),
             read_weight: AtomicUsize::new(0),
             occupied: None,
+            at_host: None,
         }
     }
 

@@ -90,7 +90,7 @@ pub(super) async fn shared_watch(
 
 /// The feed that can answer the watch of an authorised caller.
 async fn ready(
-    call: &Call<'_>,
+    call: &mut Call<'_>,
     sharing: &Arc<Sharing>,
     planned: &Uri,
     query: &WatchQuery,
@@ -100,7 +100,11 @@ async fn ready(
     let permission = permission(call, sharing, request);
     // The host words the refusal.
     allowed(call, request).await.map_err(|_| Bypass::Right)?;
-    Ok((call.outside(sharing.feeds.ready(&collection, query)).await?, permission))
+    let ready = call.outside(sharing.feeds.ready(&collection, query)).await;
+    if matches!(ready, Err(Bypass::Few)) {
+        call.at_host = Some(sharing.feeds.count_at_host(&collection));
+    }
+    Ok((ready?, permission))
 }
 
 /// The planned resource, in the whole host. `None` if the host does not serve it, or if its versions may not be numbers, as

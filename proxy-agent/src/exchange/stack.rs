@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use ::tunnel::{Inbound, Reservation};
+use feeds::AtHost;
 use http::Response;
 use kube_wire::{RequestInfo, Verb};
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
@@ -26,7 +27,13 @@ use virtual_cluster::share::seats::Seated;
 pub(super) struct ExchangeResponse {
     pub(super) response: Response<Seated<ShownBody>>,
     /// Keep it until the response has ended.
-    pub(super) in_flight: Reservation,
+    pub(super) counted: Counted,
+}
+
+/// Counts a request.
+pub(super) struct Counted {
+    _in_flight: Reservation,
+    _at_host: Option<AtHost>,
 }
 
 /// A request within the limits.
@@ -152,5 +159,6 @@ async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<Exch
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, call.occupied.take()),
     });
-    Ok(ExchangeResponse { response, in_flight: held.in_flight })
+    let counted = Counted { _in_flight: held.in_flight, _at_host: call.at_host.take() };
+    Ok(ExchangeResponse { response, counted })
 }
