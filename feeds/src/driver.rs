@@ -19,7 +19,7 @@ use crate::feed::{Feed, State, Waiting};
 use crate::moving::Moving;
 use crate::placement::{Membership, Move, Moves as _, Placed, Placement};
 use crate::reopening::{self, Listed, Reopening};
-use crate::stored::{StoreError, Stored};
+use crate::stored::{StoreError, Stored, initial_frame};
 
 /// The interval in which the hub learns of the time.
 const TICK: Duration = Duration::from_secs(1);
@@ -150,7 +150,7 @@ impl<P: Placement> Driver<P> {
     async fn take(&mut self, read: Read) -> Result<(), DriverError> {
         match read {
             Read::Item(item) => {
-                let object = self.object(self.with_kind(&item)).await?;
+                let object = self.object(&item).await?;
                 self.feed.hub().listed(object);
             }
             Read::Listed(version) => {
@@ -178,7 +178,7 @@ impl<P: Placement> Driver<P> {
                 };
                 let version = facts.resource_version.clone();
                 let place = self.place(&facts).await?;
-                let object = Stored::object(bytes.slice(object), &facts, place)?;
+                let object = Stored::object(bytes.clone(), event, object, &facts, place)?;
                 let reached = object.version;
                 self.feed.change(|hub, now, wakes| hub.event(kind, object, now, wakes));
                 self.reached(&version, reached);
@@ -218,10 +218,14 @@ impl<P: Placement> Driver<P> {
         self.feed.enter(State::Synced(version));
     }
 
-    async fn object(&mut self, json: Bytes) -> Result<NewObject<Stored>, DriverError> {
-        let facts = Facts::read(&json, &[])?;
+    /// An item of a list.
+    async fn object(&mut self, item: &RawValue) -> Result<NewObject<Stored>, DriverError> {
+        let bytes = initial_frame(item, self.feed.collection());
+        let Frame::Change { event, object, facts } = frame(&bytes, &[])? else {
+            return Err(FactsError::Missing { field: "object" }.into());
+        };
         let place = self.place(&facts).await?;
-        Ok(Stored::object(json.clone(), &facts, place)?)
+        Ok(Stored::object(bytes.clone(), event, object, &facts, place)?)
     }
 
     async fn place(&mut self, facts: &Facts<'_>) -> Result<Place, DriverError> {
@@ -239,21 +243,6 @@ impl<P: Placement> Driver<P> {
             }
             Placed::Formerly(place) => place,
         })
-    }
-
-    /// An item of a list, as it would be in a watch. Lists of built-in kinds do not repeat the kind in each item.
-    fn with_kind(&self, item: &RawValue) -> Bytes {
-        #[derive(serde::Deserialize)]
-        struct Typed {
-            kind: Option<serde::de::IgnoredAny>,
-        }
-        let item = item.get();
-        let has_kind = serde_json::from_str(item).is_ok_and(|typed: Typed| typed.kind.is_some());
-        let members = item.strip_prefix('{').filter(|_| !has_kind);
-        let Some(members) = members else { return Bytes::copy_from_slice(item.as_bytes()) };
-        let collection = self.feed.collection();
-        let comma = if members.trim_start().starts_with('}') { "" } else { "," };
-        format!(r#"{{"kind":"{}","apiVersion":"{}"{comma}{members}"#, collection.kind, collection.api_version).into()
     }
 
     /// A new list begins. If the host has no events after the version of the hub, clients must list again, too.
@@ -375,7 +364,7 @@ impl<P: Placement> Driver<P> {
 
     /// Returns whether the hub still takes the objects of the cluster.
     async fn take_listed(&mut self, reopening: &mut Reopening, item: &RawValue) -> Result<Opened, DriverError> {
-        let object = self.object(self.with_kind(item)).await?;
+        let object = self.object(item).await?;
         if object.place.contains(reopening.cluster) {
             reopening.objects += 1;
             reopening.bytes += item.get().len();

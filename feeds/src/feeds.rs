@@ -14,8 +14,9 @@ use ops::drain::Tasks;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
+use crate::collection::Collection;
 use crate::driver::Driver;
-use crate::feed::{Collection, Feed};
+use crate::feed::Feed;
 use crate::permission::Permission;
 use crate::placement::Placement;
 use crate::request::{Bypass, WatchQuery};

@@ -5,12 +5,13 @@
 //! clusters. What a client sees of a frame is decided afterwards, as for a watch of the host itself.
 //!
 //! Reading order: [`WatchQuery`] (what of a request a feed can answer), [`Clusters`] (numbers of virtual clusters),
-//! [`Placement`] (to which clusters an object belongs), `wait_budget` (how long it waits for a namespace), `stored` (an object,
+//! [`Collection`] (a resource), [`Placement`] (to which clusters an object belongs), `wait_budget` (how long it waits for a namespace), `stored` (an object,
 //! and its frames), [`Feed`], `driver` (the task of a feed), `moving` and `reopening` (virtual clusters whose namespaces change),
 //! [`Rights`] (when rights must be checked again), [`Permission`] (the right to a watch), `newest` (how new the host is),
 //! [`WatchBody`], [`Feeds`] (which feeds are open).
 
 mod clusters;
+mod collection;
 mod driver;
 mod feed;
 mod feeds;
@@ -26,7 +27,8 @@ mod wait_budget;
 mod watch_body;
 
 pub use clusters::Clusters;
-pub use feed::{Collection, Feed};
+pub use collection::Collection;
+pub use feed::Feed;
 pub use feeds::{AtHost, Begun, Feeds};
 pub use hub::ClusterId;
 pub use permission::{Check, Permission};

@@ -1,18 +1,29 @@
 //! An object of the host, and the frames that show it.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use hub::{Change, Key, Labels, NewObject, Object, Place, Shown};
+use kube_wire::watch::EventType;
 use rewrite::facts::Facts;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::collection::Collection;
 
 /// The end of a frame.
 const END: Bytes = Bytes::from_static(b"}\n");
 
-/// An object, as the host has written it in a frame of a watch. Its bytes are shared by all watches.
+/// An object, in a frame of a watch with its line feed. All watches share the bytes of the frame. A watch that shows its event with
+/// the same type gets it as it is.
 #[derive(Debug)]
 pub(crate) struct Stored {
-    json: Bytes,
-    /// The position of the version, without its quotes.
-    version_at: std::ops::Range<usize>,
+    frame: Bytes,
+    event: EventType,
+    /// The position of the object.
+    object: Range<usize>,
+    /// The position of the version in the frame, without its quotes.
+    version_at: Range<usize>,
 }
 
 /// The host's object cannot be stored.
@@ -32,41 +43,83 @@ pub(crate) enum StoreError {
 // === impl Stored ===
 
 impl Stored {
-    /// The object for the hub.
-    pub(crate) fn object(json: Bytes, facts: &Facts<'_>, place: Place) -> Result<NewObject<Self>, StoreError> {
+    /// The object for the hub. `event` and `object` are its type and its position in the frame.
+    pub(crate) fn object(
+        frame: Bytes,
+        event: EventType,
+        object: Range<usize>,
+        facts: &Facts<'_>,
+        place: Place,
+    ) -> Result<NewObject<Self>, StoreError> {
         let version = facts
             .resource_version
             .parse()
             .map_err(|_| StoreError::Version { version: facts.resource_version.clone().into_owned() })?;
+        let Range { start, end } = facts.resource_version_at;
+        let version_at = object.start + start..object.start + end;
         Ok(NewObject {
             key: Key { namespace: (*facts.namespace).into(), name: (*facts.name).into() },
             version,
             labels: Labels::new(facts.labels.iter().map(|label| (&*label.key, &*label.value)))?,
             place,
-            size: json.len(),
-            data: Self { json, version_at: facts.resource_version_at.clone() },
+            size: frame.len(),
+            data: Self { frame, event, object, version_at },
         })
     }
 
-    /// The frame of an initial event.
-    pub(crate) fn initial(object: &Object<Self>) -> [Bytes; 3] {
-        [Bytes::from_static(br#"{"type":"ADDED","object":"#), object.data.json.clone(), END]
+    /// The frame of an initial event, in pieces.
+    pub(crate) fn initial(object: &Object<Self>) -> Vec<Bytes> {
+        object.data.shown_as(EventType::Added)
     }
 
     /// The frame of an event, in pieces.
     pub(crate) fn frame(change: &Change<Self>) -> Vec<Bytes> {
-        let head: &[u8] = match change.shown() {
-            Shown::Added => br#"{"type":"ADDED","object":"#,
-            Shown::Modified => br#"{"type":"MODIFIED","object":"#,
-            Shown::Deleted | Shown::DeletedAsBefore => br#"{"type":"DELETED","object":"#,
-        };
-        let head = Bytes::from_static(head);
-        let Self { json, version_at } = &change.object().data;
-        if change.shown() != Shown::DeletedAsBefore {
-            return vec![head, json.clone(), END];
+        let stored = &change.object().data;
+        match change.shown() {
+            Shown::Added => stored.shown_as(EventType::Added),
+            Shown::Modified => stored.shown_as(EventType::Modified),
+            Shown::Deleted => stored.shown_as(EventType::Deleted),
+            // The former object, with the version of the event (`convertToWatchEvent` in `cache_watcher.go`).
+            Shown::DeletedAsBefore => {
+                let (frame, at) = (&stored.frame, &stored.version_at);
+                let before = frame.slice(stored.object.start..at.start);
+                let after = frame.slice(at.end..stored.object.end);
+                vec![head(EventType::Deleted), before, change.version().to_string().into(), after, END]
+            }
         }
-        // The former object, with the version of the event (`convertToWatchEvent` in `cache_watcher.go`).
-        let version = change.version().to_string().into();
-        vec![head, json.slice(..version_at.start), version, json.slice(version_at.end..), END]
     }
+
+    fn shown_as(&self, event: EventType) -> Vec<Bytes> {
+        if event == self.event {
+            return vec![self.frame.clone()];
+        }
+        vec![head(event), self.frame.slice(self.object.clone()), END]
+    }
+}
+
+/// The start of a frame.
+fn head(event: EventType) -> Bytes {
+    Bytes::from_static(match event {
+        EventType::Modified => br#"{"type":"MODIFIED","object":"#,
+        EventType::Deleted => br#"{"type":"DELETED","object":"#,
+        _ => br#"{"type":"ADDED","object":"#,
+    })
+}
+
+/// An item of a list, in the frame of an initial event. Lists of built-in kinds do not repeat the kind in each item.
+pub(crate) fn initial_frame(item: &RawValue, collection: &Collection) -> Bytes {
+    #[derive(serde::Deserialize)]
+    struct Typed {
+        kind: Option<IgnoredAny>,
+    }
+    let item = item.get();
+    let has_kind = serde_json::from_str(item).is_ok_and(|typed: Typed| typed.kind.is_some());
+    let members = item.strip_prefix('{').filter(|_| !has_kind);
+    let Some(members) = members else { return [&head(EventType::Added), item.as_bytes(), &END].concat().into() };
+    let comma = if members.trim_start().starts_with('}') { "" } else { "," };
+    let Collection { kind, api_version, .. } = collection;
+    format!(
+        "{{\"type\":\"ADDED\",\"object\":{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"{comma}{members}}}\n"
+    )
+    .into()
 }

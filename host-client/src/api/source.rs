@@ -72,7 +72,7 @@ pub enum Read {
     Item(Box<RawValue>),
     /// The list is complete, and has this version.
     Listed(String),
-    /// A frame of the watch. Call [`Source::reached`] with the version of its object.
+    /// A frame of the watch, and a line feed. Call [`Source::reached`] with the version of its object.
     Frame(Bytes),
     /// The list or the watch cannot continue, and a new list begins. The items of an incomplete list are void.
     Restarted {
@@ -196,7 +196,7 @@ impl Source {
                 self.failures.reset();
                 watch.frames.push(&chunk).map_err(ApiError::from)?;
                 while let Some(frame) = watch.frames.next_frame().map_err(ApiError::from)? {
-                    self.ready.push_back(Read::Frame(Bytes::copy_from_slice(frame)));
+                    self.ready.push_back(Read::Frame([frame, b"\n"].concat().into()));
                 }
                 Ok(())
             }

@@ -23,7 +23,7 @@ async fn a_source_of_changes_begins_with_the_current_version() {
     let listen = async {
         assert!(matches!(source.next().await, Read::Listed(version) if version == "5"));
         assert!(!source.is_watching());
-        assert!(matches!(source.next().await, Read::Frame(frame) if frame == "{}"));
+        assert!(matches!(source.next().await, Read::Frame(frame) if frame == "{}\n"));
         assert!(source.is_watching());
         source
     };

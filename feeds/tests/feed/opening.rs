@@ -1,0 +1,110 @@
+//! Which feeds are open.
+
+use super::*;
+
+/// Objects of everybody stay in memory, whichever cluster the hub stops to serve.
+#[tokio::test(start_paused = true)]
+async fn objects_of_everybody_that_do_not_fit_are_watched_at_the_host() {
+    let mut site = Site::with_memory(1 << 20);
+    let nodes = Collection { membership: Membership::Everybody, ..collection() };
+    let watch =
+        async |site: &Site, cluster| begin(&site.feeds, &nodes, query(cluster, "resourceVersion=10"), always()).await;
+    assert_eq!(watch(&site, 1).await.unwrap_err(), Bypass::Few);
+    assert_eq!(watch(&site, 2).await.unwrap_err(), Bypass::Closed);
+    let large: Vec<_> = (0..3)
+        .map(|number| {
+            let mut object = with_kind(json!({"metadata": {"name": format!("n{number}"), "resourceVersion": "3"}}));
+            object["data"] = "x".repeat(400 << 10).into();
+            object
+        })
+        .collect();
+    site.list(10, &large).await;
+    let _stream = site.watched_from(10).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(site.feeds.feeds().iter().all(|feed| feed.has_ended()));
+    assert_eq!(site.feeds.memory(), 0);
+    for _ in 0..3 {
+        assert_eq!(watch(&site, 1).await.unwrap_err(), Bypass::Closed);
+    }
+    assert!(!site.server.has_request(), "it does not list again at once");
+}
+
+/// A custom kind can be deleted, and defined again with another scope.
+#[tokio::test(start_paused = true)]
+async fn a_kind_with_another_scope_gets_another_feed() {
+    let (mut site, mut stream) = Site::with(&[object("n1", "a", 3, "x")]).await;
+    let mut body = site.watch(1, "resourceVersion=10").await;
+    let everybody = Collection { membership: Membership::Everybody, ..collection() };
+    let watch = async |site: &Site, text: &str| begin(&site.feeds, &everybody, query(1, text), always()).await;
+    assert_eq!(watch(&site, "resourceVersion=10").await.unwrap_err(), Bypass::Closed);
+    assert_eq!(next(&mut body).await, None, "the watch of the former kind ends");
+    let unscoped = with_kind(json!({"metadata": {"name": "b", "resourceVersion": "15"}}));
+    site.list(20, std::slice::from_ref(&unscoped)).await;
+    let _stream = site.watched_from(20).await;
+    let begun = watch(&site, &format!("{INITIAL}=0")).await;
+    let Ok(Begun::Watch(mut body)) = begun else { panic!("{begun:?}") };
+    assert_eq!(next(&mut body).await.unwrap(), ("ADDED".to_owned(), unscoped));
+    assert_eq!(next(&mut body).await.unwrap().0, "BOOKMARK");
+    // The former feed is no longer read, whatever arrives for it.
+    send(&mut stream, "ADDED", object("n1", "c", 21, "x"));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(is_silent(&mut body) && stream.send_data(Bytes::new(), false).is_err());
+}
+
+/// The first watches of the new kind can begin before discovery knows its scope.
+#[tokio::test(start_paused = true)]
+async fn an_object_without_a_namespace_ends_the_feed_of_a_namespaced_kind() {
+    let (site, mut stream) = Site::with(&[]).await;
+    let mut body = site.watch(1, "resourceVersion=10").await;
+    send(&mut stream, "ADDED", json!({"metadata": {"name": "b", "resourceVersion": "11"}}));
+    assert_eq!(next(&mut body).await, None);
+    assert!(site.feeds.feeds().iter().all(|feed| feed.has_ended()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_opens_for_eight_open_watches_of_one_cluster() {
+    let mut site = Site::new();
+    let watch = async |site: &Site| {
+        let begun = begin(&site.feeds, &collection(), query(1, "resourceVersion=10"), always()).await;
+        begun.map(drop).unwrap_err()
+    };
+    let mut at_host = Vec::new();
+    for _ in 0..8 {
+        assert_eq!(watch(&site).await, Bypass::Few);
+        // Those that have ended do not count.
+        at_host.pop();
+        at_host.extend([site.feeds.count_at_host(&collection()), site.feeds.count_at_host(&collection())]);
+        at_host.truncate(7);
+    }
+    assert_eq!(watch(&site).await, Bypass::Few);
+    at_host.push(site.feeds.count_at_host(&collection()));
+    assert_eq!(watch(&site).await, Bypass::Closed, "the feed is open, and lists");
+    site.list(10, &[]).await;
+    let _stream = site.watched_from(10).await;
+    site.watch(1, "resourceVersion=10").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_feed_opens_for_the_second_cluster_and_ends_without_watches() {
+    let mut site = Site::new();
+    let watch = async |site: &Site, cluster| {
+        begin(&site.feeds, &collection(), query(cluster, "resourceVersion=10"), always()).await
+    };
+    assert_eq!(watch(&site, 1).await.unwrap_err(), Bypass::Few);
+    assert_eq!(watch(&site, 1).await.unwrap_err(), Bypass::Few);
+    // The host can continue a watch while the feed lists. A state must wait.
+    assert_eq!(watch(&site, 2).await.unwrap_err(), Bypass::Closed);
+    let state = begin(&site.feeds, &collection(), query(2, "resourceVersion=0"), always()).await;
+    assert_eq!(state.unwrap_err(), Bypass::Timeout);
+    site.list(10, &[]).await;
+    let stream = site.watched_from(10).await;
+    let body = site.watch(1, "resourceVersion=10").await;
+    tokio::time::sleep(Duration::from_secs(250)).await;
+    drop(site.watch(2, "resourceVersion=10").await);
+    assert!(!site.server.has_request(), "the feed still has a watch");
+    drop(body);
+    tokio::time::sleep(Duration::from_secs(302)).await;
+    // The feed has ended. A new one needs two clusters again.
+    assert_eq!(watch(&site, 1).await.unwrap_err(), Bypass::Few);
+    drop(stream);
+}
