@@ -16,7 +16,8 @@ pub(crate) use echo::status;
 pub(crate) use overlaid::{Overlaid, Read};
 pub(crate) use proxied::Proxied;
 pub(crate) use response::{
-    Arrivals, ListNamespaces, ResponseTransform, ShownBody, Upstream, encoding, transform_response, warnings,
+    Arrivals, ListNamespaces, MappedFrames, ResponseTransform, ShownBody, Upstream, encoding, transform_response,
+    warnings,
 };
 pub(crate) use review::{ReviewAnswer, Ruling};
 pub(crate) use whole::Collector;

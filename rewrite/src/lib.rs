@@ -29,6 +29,7 @@ pub mod program;
 pub mod protobuf;
 pub mod request;
 mod review;
+mod same;
 pub mod sample;
 pub mod schema;
 pub mod sink;
@@ -42,5 +43,6 @@ pub use program::Program;
 pub use protobuf::ProtoProgram;
 
 pub use request::{Refusal, Request};
+pub use same::Same;
 pub use sink::Sink;
 pub use view::View;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::name::{ClusterName, HostNamespace, VirtualNamespace};
+use crate::same::Same;
 
 pub mod identity;
 pub mod index;
@@ -198,6 +199,16 @@ impl Mapping {
     /// The names that are replaced in messages.
     pub(crate) fn messages(&self) -> Messages<'_> {
         Messages { namespaces: &self.namespaces, identities: &self.identities, objects: &self.objects }
+    }
+}
+
+impl Same for Mapping {
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { namespaces, identities: _of_the_cluster, roles, objects, nodes } = self;
+        namespaces.is_same(&other.namespaces)
+            && roles.is_same(&other.roles)
+            && objects.is_same(&other.objects)
+            && nodes.is_same(&other.nodes)
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use crate::descriptor::KindMessage;
+use crate::same::Same;
 
 mod node;
 mod path;
@@ -162,6 +163,13 @@ impl Program {
 
     pub(crate) fn root(&self) -> &Node {
         &self.root
+    }
+}
+
+impl Same for Program {
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { root, message: _of_protobuf } = self;
+        root.is_same(&other.root)
     }
 }
 

@@ -110,6 +110,9 @@ async fn send_plan(call: &mut Call<'_>, plan: &mut Plan) -> Result<Response<Host
     if let Some(query) = shareable(call, plan) {
         let planned = plan.request.uri().clone();
         if let Some(response) = Box::pin(shared_watch(call, &planned, query)).await? {
+            if let Some(sharing) = &call.services.sharing {
+                plan.transform.share(&sharing.mapped_frames);
+            }
             call.turn.end();
             return Ok(response);
         }

@@ -82,7 +82,8 @@ pub(crate) fn list_transform(
             _ if is_in_namespaces || request.namespace().is_some() => arrivals.in_namespaces(),
             _ => arrivals,
         };
-        ResponseTransform::Watch { program, filter, arrivals, bookmarks: beginning(&options) }
+        let bookmarks = beginning(&options);
+        ResponseTransform::Watch { program, filter, arrivals, bookmarks, mapped_frames: None }
     } else {
         let (seal, token) = (Arc::clone(&call.services.seal), list_id(call, request));
         let (counted, cluster) = (request.namespace().is_some(), Arc::clone(call.api.cluster));

@@ -14,6 +14,7 @@ use rewrite::ClusterName;
 use tracing::debug;
 
 use crate::config::Hub;
+use crate::translate::MappedFrames;
 use host_client::api::Api;
 use virtual_cluster::namespaces::Namespaces;
 
@@ -26,6 +27,8 @@ pub(crate) struct Sharing {
     pub(super) feeds: Feeds<ByNamespace>,
     /// The rights of the callers of open watches.
     pub(super) rights: Rights,
+    /// What watches show of the frames of feeds.
+    pub(super) mapped_frames: Arc<MappedFrames>,
     clusters: Arc<Clusters>,
     excluded: HashSet<String>,
     answers: OnceLock<Family<Answer, Counter>>,
@@ -67,6 +70,7 @@ impl Sharing {
         (memory > 0).then(|| Self {
             feeds: Feeds::new(api, placement, memory, tasks),
             rights: Rights::new(move |cluster| authz.forget(cluster)),
+            mapped_frames: Arc::default(),
             clusters,
             excluded,
             answers: OnceLock::new(),

@@ -4,6 +4,7 @@ mod arrivals;
 mod body;
 mod events;
 mod list;
+mod mapped_frames;
 mod namespaces;
 mod protobuf;
 mod transform;
@@ -29,6 +30,7 @@ pub(crate) use body::ShownBody;
 use body::{Engine, stream};
 use events::Events;
 use list::List;
+pub(crate) use mapped_frames::MappedFrames;
 pub(crate) use namespaces::ListNamespaces;
 pub(crate) use transform::ResponseTransform;
 pub(crate) use upstream::Upstream;
@@ -91,9 +93,9 @@ pub(crate) async fn transform_response(
             let list = if namespaces.are_awaited() { list.awaiting(namespaces) } else { list };
             stream(body, Engine::List(list), &mut parts.headers)?
         }
-        ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
+        ResponseTransform::Watch { program, filter, arrivals, bookmarks, mapped_frames } => {
             let events = Events::Json(WatchStream::new(view.clone(), program, filter));
-            stream(body, Engine::watch(events, arrivals, bookmarks), &mut parts.headers)?
+            stream(body, Engine::watch(events, arrivals, bookmarks, mapped_frames), &mut parts.headers)?
         }
     };
     not_switching(Response::from_parts(parts, shown))

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::index::{Index, Owner};
 use super::unknown::UnknownNames;
 use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
+use crate::same::Same;
 
 /// The prefix of a name of the host that has no name in the virtual cluster. No name of a namespace or of a (mapped) user has
 /// this prefix, so it can be recognised and refused when a client sends it back.
@@ -70,6 +71,11 @@ impl Namespaces {
     /// The `newer` namespaces, for the response to the same request.
     pub(super) fn renewed(self, newer: Self) -> Self {
         Self { requested: self.requested, unknown: self.unknown, ..newer }
+    }
+
+    /// Whether both have the same indexes.
+    pub(crate) fn has_index_of(&self, other: &Self) -> bool {
+        self.index.is_same(&other.index) && self.recently_deleted.is_same(&other.recently_deleted)
     }
 
     /// The virtual cluster.
@@ -162,5 +168,12 @@ impl Namespaces {
     /// The virtual name of a word in a message, if it is a host namespace of this virtual cluster.
     pub(super) fn word(&self, word: &[u8]) -> Option<&VirtualNamespace> {
         self.member(word).or_else(|| self.requested(word))
+    }
+}
+
+impl Same for Namespaces {
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { cluster, index: _, requested, recently_deleted: _, unknown: _only_collects } = self;
+        *cluster == other.cluster && self.has_index_of(other) && *requested == other.requested
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::name::{ClusterName, MAX_LABEL};
+use crate::same::Same;
 
 /// Kinds whose objects are named so, by group and kind.
 pub type RenamedKinds = HashSet<(String, String)>;
@@ -62,6 +63,13 @@ impl CustomObjects {
         let Some((group, _)) = api_version.split_once('/') else { return false };
         // Few hosts have many kinds, and a pair of borrowed strings is not a key of the set.
         self.kinds.iter().any(|(known, name)| known == group && name == kind)
+    }
+}
+
+impl Same for CustomObjects {
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { kinds, requested } = self;
+        kinds.is_same(&other.kinds) && *requested == other.requested
     }
 }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::identity::{Identities, Unmappable};
 use super::namespaces::FOREIGN_PREFIX;
+use crate::same::Same;
 
 /// Names of ClusterRoles that are the same on both sides.
 pub type SharedRoles = HashSet<Bytes>;
@@ -63,6 +64,13 @@ impl Roles {
     /// Whether every cluster has a role of this name.
     pub(super) fn is_shared(&self, name: &str) -> bool {
         self.shared.contains(name.as_bytes())
+    }
+}
+
+impl Same for Roles {
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { shared } = self;
+        shared.is_same(&other.shared)
     }
 }
 

@@ -7,6 +7,7 @@ use kube_wire::selector::LabelSelector;
 use super::filter::ProjectedObjects;
 use crate::credential::Certificate;
 use crate::review::OriginalAttributes;
+use crate::same::Same;
 use crate::{Guard, Mapping};
 
 /// The settings of a view.
@@ -40,5 +41,19 @@ impl Settings {
             selector: None,
             enforces_pod_security: false,
         }
+    }
+}
+
+impl Same for Settings {
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { mapping, guard, certificate, bare_rows, about, projection, selector, enforces_pod_security } = self;
+        mapping.is_same(&other.mapping)
+            && guard.is_same(&other.guard)
+            && certificate.is_same(&other.certificate)
+            && *bare_rows == other.bare_rows
+            && about.is_same(&other.about)
+            && projection.is_same(&other.projection)
+            && selector.is_same(&other.selector)
+            && *enforces_pod_security == other.enforces_pod_security
     }
 }

@@ -15,6 +15,7 @@ use super::filter::{Filter, Verdict};
 use super::limit::DEFAULT_ITEM_LIMIT;
 use super::object::Reader;
 use super::settings::Settings;
+use super::showing::Showing;
 use super::status::{is_status, status};
 use super::table::{Columns, is_table};
 use super::value_buffer::ValueBuffer;
@@ -35,9 +36,7 @@ pub use progress::Beginning;
 
 /// Shows a watch that arrives in chunks.
 pub struct WatchStream {
-    view: Settings,
-    program: Program,
-    filter: Filter,
+    showing: Showing,
     limit: usize,
     /// The frame that began in an earlier chunk.
     buffer: Option<ValueBuffer>,
@@ -87,13 +86,11 @@ enum EventType {
 impl WatchStream {
     /// Shows the events of objects that pass `filter`, each by `program`.
     pub fn new(view: View, program: Program, filter: Filter) -> Self {
-        let mut view = view.into_settings();
+        let mut settings = view.into_settings();
         let waits = FrameWaits::default();
-        view.mapping = waits.collecting(view.mapping);
+        settings.mapping = waits.collecting(settings.mapping);
         Self {
-            view,
-            program,
-            filter,
+            showing: Showing { settings, program, filter },
             limit: DEFAULT_ITEM_LIMIT,
             buffer: None,
             left_out: false,
@@ -123,7 +120,7 @@ impl WatchStream {
     /// A frame with the progress of the watch, to send after all frames so far. `None` if the progress is not known now.
     pub fn bookmark(&self) -> Option<Bytes> {
         let progress = self.progress.as_ref().filter(|_| !self.on_line)?;
-        let renamed = self.program.is_of_cluster_bindings();
+        let renamed = self.showing.program.is_of_cluster_bindings();
         progress.bookmark(|kind| shown_kind(kind).filter(|_| renamed))
     }
 
@@ -138,8 +135,29 @@ impl WatchStream {
 
     /// Uses newer names from the next frame on, because a watch outlives many namespaces.
     pub fn remap(&mut self, mapping: Mapping) {
-        let kinds = self.view.mapping.objects.kinds();
-        self.view.mapping = self.waits.collecting(mapping).with_renamed_kinds(kinds);
+        let names = &mut self.showing.settings.mapping;
+        *names = self.waits.collecting(mapping).with_renamed_kinds(names.objects.kinds());
+    }
+
+    /// How the next frame is shown.
+    pub fn showing(&self) -> &Showing {
+        &self.showing
+    }
+
+    /// Whether the next chunk begins with a frame.
+    pub fn is_between_frames(&self) -> bool {
+        self.buffer.is_none() && self.waiting.is_none() && !self.on_line
+    }
+
+    /// Counts a whole frame with its line feed, which was [read](Self::read) by a stream with the same [`Showing`], instead of
+    /// reading it again. `is_shown` is whether that stream has written anything. Call it only [between
+    /// frames](Self::is_between_frames).
+    pub fn count(&mut self, frame: &Bytes, is_shown: bool) -> Result<(), StreamError> {
+        if let Some(progress) = &mut self.progress {
+            progress.note(&Cursor::new(frame, 0, 0))?;
+        }
+        self.left_out = !is_shown;
+        Ok(())
     }
 
     /// Adds the next chunk, of any length, and writes what is complete to `sink`. Do not use the stream after an error. An
@@ -291,7 +309,7 @@ impl WatchStream {
         };
         // A frame without an object has no information.
         let mut verdict = Verdict::Shown;
-        let Self { view, program, filter, columns, edits, .. } = self;
+        let Self { showing: Showing { settings: view, program, filter }, columns, edits, .. } = self;
         cursor.object(edits, |cursor, edits, key| {
             if key.is("object") {
                 let found = match event {
@@ -328,7 +346,7 @@ impl WatchStream {
 
 impl fmt::Debug for WatchStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchStream").field("filter", &self.filter).finish_non_exhaustive()
+        f.debug_struct("WatchStream").field("filter", &self.showing.filter).finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tracing::debug;
 use super::arrivals::Arrivals;
 use super::events::Events;
 use super::list::{List, ListError};
+use super::mapped_frames::MappedFrames;
 use super::namespaces::NamespaceError;
 use super::upstream::Upstream;
 use super::watch::{Watch, WatchError};
@@ -156,8 +158,13 @@ impl Body for ShownBody {
 // === impl Engine ===
 
 impl Engine {
-    pub(super) fn watch(events: Events, arrivals: Arrivals, bookmarks: Option<Beginning>) -> Self {
-        Self::Watch(Watch::new(events, arrivals, bookmarks))
+    pub(super) fn watch(
+        events: Events,
+        arrivals: Arrivals,
+        bookmarks: Option<Beginning>,
+        mapped_frames: Option<Arc<MappedFrames>>,
+    ) -> Self {
+        Self::Watch(Watch::new(events, arrivals, bookmarks, mapped_frames))
     }
 
     /// Collects its output.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use kube_wire::Status;
-use rewrite::view::{Arrived, Beginning, ProtoWatchStream, StreamError, WatchStream};
+use rewrite::view::{Arrived, Beginning, ProtoWatchStream, Showing, StreamError, WatchStream};
 use rewrite::{Mapping, Sink};
 
 /// Maps the events of one watch.
@@ -57,6 +57,22 @@ impl Events {
             // The host writes a line feed after each event, which may be in the next chunk. Line feeds in texts are escaped.
             Self::Json(_) => chunk.last() == Some(&b'}') || memchr::memchr(b'\n', chunk).is_some(),
             Self::Protobuf(_) => true,
+        }
+    }
+
+    /// How the next frame is shown, if the next chunk can begin with one. Only feeds need this, and they have no protobuf.
+    pub(super) fn showing(&self) -> Option<&Showing> {
+        match self {
+            Self::Json(watch) => watch.is_between_frames().then(|| watch.showing()),
+            Self::Protobuf(_) => None,
+        }
+    }
+
+    /// Counts a frame that another watch has mapped.
+    pub(super) fn count(&mut self, frame: &Bytes, is_shown: bool) -> Result<(), StreamError> {
+        match self {
+            Self::Json(watch) => watch.count(frame, is_shown),
+            Self::Protobuf(_) => Ok(()),
         }
     }
 

@@ -68,10 +68,10 @@ pub(super) async fn transform_response(
             };
             return Ok(ShownBody::in_pieces(collect(list, namespaces, upstream, collector).await?, headers));
         }
-        ResponseTransform::Watch { program, filter, arrivals, bookmarks } => {
+        ResponseTransform::Watch { program, filter, arrivals, bookmarks, mapped_frames: _ } => {
             let watch = ProtoWatchStream::new(view.clone(), &program, filter).map_err(unreadable)?;
             let events = Events::Protobuf(watch);
-            return stream(body, Engine::watch(events, arrivals, bookmarks), headers);
+            return stream(body, Engine::watch(events, arrivals, bookmarks, None), headers);
         }
     };
     match shown {

@@ -1,3 +1,5 @@
+mod shared_frames;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -86,8 +88,13 @@ fn event(namespace: &str, version: &str) -> Bytes {
 
 /// The virtual cluster `ke`.
 fn cluster(namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster> {
+    named_cluster("ke", namespaces)
+}
+
+/// A virtual cluster of this name.
+fn named_cluster(name: &str, namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster> {
     let config = config::VirtualCluster {
-        name: "ke".parse().unwrap(),
+        name: name.parse().unwrap(),
         node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
         node_group: None,
         tolerations: Vec::new(),
@@ -100,6 +107,17 @@ fn cluster(namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster> {
     clusters.get(&config.name).unwrap()
 }
 
+/// The namespace `edge` of the virtual clusters `ke` and `hz`.
+async fn listed_namespaces() -> Arc<Namespaces> {
+    let namespaces = Arc::new(Namespaces::new(["ke".parse().unwrap()]));
+    let known = [namespace("edge-ke", "ke", "edge", "1"), namespace("edge-hz", "hz", "edge", "1")];
+    let listed = known.into_iter().map(Change::Applied).chain([Change::Synced]).collect();
+    // The future never ends.
+    let _ = timeout(Duration::ZERO, namespaces.follow(Listed(listed))).await;
+    assert!(namespaces.is_synced());
+    namespaces
+}
+
 impl Watched {
     async fn new(bookmarks: Option<Beginning>) -> Self {
         Self::limited(bookmarks, Encoding::Json).await.0
@@ -107,12 +125,7 @@ impl Watched {
 
     /// Also returns the limits of the virtual cluster.
     async fn limited(bookmarks: Option<Beginning>, encoding: Encoding) -> (Self, Arc<LargeObjectLimits>) {
-        let namespaces = Arc::new(Namespaces::new(["ke".parse().unwrap()]));
-        let known = [namespace("edge-ke", "ke", "edge", "1"), namespace("edge-hz", "hz", "edge", "1")];
-        let listed = known.into_iter().map(Change::Applied).chain([Change::Synced]).collect();
-        // The future never ends.
-        let _ = timeout(Duration::ZERO, namespaces.follow(Listed(listed))).await;
-        assert!(namespaces.is_synced());
+        let namespaces = listed_namespaces().await;
         let cluster = cluster(&namespaces);
         let (view, program) = (View::new(cluster.mapping()), program_for("", "v1", "pods"));
         let events = match encoding {
@@ -121,7 +134,7 @@ impl Watched {
         };
         let (host, written) = mpsc::unbounded_channel();
         let large_objects = Arc::clone(&cluster.lasting.large_objects);
-        let engine = Engine::watch(events, Arrivals::new(cluster, None), bookmarks);
+        let engine = Engine::watch(events, Arrivals::new(cluster, None), bookmarks, None);
         (Self { host, stream: Stream::new(Written(written), engine), namespaces }, large_objects)
     }
 

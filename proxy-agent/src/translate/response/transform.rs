@@ -9,6 +9,7 @@ use rewrite::Program;
 use rewrite::view::{Beginning, Filter};
 
 use super::arrivals::Arrivals;
+use super::mapped_frames::MappedFrames;
 use super::namespaces::ListNamespaces;
 use crate::seal::Seal;
 use crate::translate::proxied::Proxied;
@@ -27,8 +28,15 @@ pub(crate) enum ResponseTransform {
     /// A list, streamed. Its continue tokens are sealed for `token`. `counted` is whether the client sees all objects
     /// that the host returns.
     List { program: Program, filter: Filter, seal: Arc<Seal>, token: String, counted: bool, namespaces: ListNamespaces },
-    /// A watch, frame by frame, with bookmarks if the client requests them.
-    Watch { program: Program, filter: Filter, arrivals: Arrivals, bookmarks: Option<Beginning> },
+    /// A watch, frame by frame, with bookmarks if the client requests them. If a feed serves it, it shares `mapped_frames`
+    /// with other watches.
+    Watch {
+        program: Program,
+        filter: Filter,
+        arrivals: Arrivals,
+        bookmarks: Option<Beginning>,
+        mapped_frames: Option<Arc<MappedFrames>>,
+    },
 }
 
 // === impl ResponseTransform ===
@@ -41,6 +49,13 @@ impl ResponseTransform {
                 *filter == Filter::Shared
             }
             Self::Verbatim | Self::Proxied(_) | Self::Review { .. } => false,
+        }
+    }
+
+    /// A feed serves the watch.
+    pub(crate) fn share(&mut self, frames: &Arc<MappedFrames>) {
+        if let Self::Watch { mapped_frames, .. } = self {
+            *mapped_frames = Some(Arc::clone(frames));
         }
     }
 

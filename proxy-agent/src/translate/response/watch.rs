@@ -22,6 +22,7 @@ use tunnel::Reservation;
 
 use super::arrivals::{Arrivals, Wait};
 use super::events::Events;
+use super::mapped_frames::MappedFrames;
 use crate::translate::bookmarks::Bookmarks;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, LargeObjectLimits};
 
@@ -34,11 +35,15 @@ pub(super) struct Watch {
     events: Option<Events>,
     arrivals: Box<Arrivals>,
     bookmarks: Option<Bookmarks>,
+    /// For a watch that a feed serves: its chunks are whole frames, or pieces of frames.
+    mapped_frames: Option<Arc<MappedFrames>>,
     pending: Option<Pending>,
     /// The time until which events of the last chunk wait for names, if one has waited.
     deadline: Option<Instant>,
     large_objects: Arc<LargeObjectLimits>,
     turn: PollSemaphore,
+    /// The turn of a long event.
+    permit: Option<OwnedSemaphorePermit>,
     /// Ends when the cluster's watches may work on this chunk of a long event.
     slot: Option<Pin<Box<Sleep>>>,
     apart: Option<Apart>,
@@ -55,16 +60,14 @@ enum Pending {
     Resumed,
 }
 
-/// The turn of an event.
-struct Turn {
-    /// The length of the event so far, in bytes.
-    length: usize,
-    /// `None` for a short event.
-    permit: Option<OwnedSemaphorePermit>,
-}
+/// The work of another thread.
+type Apart = Pin<Box<dyn Future<Output = (Events, Result<Read, StreamError>)> + Send>>;
 
-/// The work of another thread: it returns the events, and what it has read and written.
-type Apart = Pin<Box<dyn Future<Output = (Events, Result<(Arrived, Vec<Bytes>), StreamError>)> + Send>>;
+/// What has been read, and what the client gets.
+struct Read {
+    arrived: Arrived,
+    pieces: Vec<Bytes>,
+}
 
 /// Why a watch must end.
 pub(super) enum WatchError {
@@ -77,7 +80,12 @@ pub(super) enum WatchError {
 // === impl Watch ===
 
 impl Watch {
-    pub(super) fn new(events: Events, arrivals: Arrivals, beginning: Option<Beginning>) -> Self {
+    pub(super) fn new(
+        events: Events,
+        arrivals: Arrivals,
+        beginning: Option<Beginning>,
+        mapped_frames: Option<Arc<MappedFrames>>,
+    ) -> Self {
         let cluster = arrivals.cluster();
         let (large_objects, charge) =
             (Arc::clone(&cluster.lasting.large_objects), cluster.lasting.memory.watches.nothing());
@@ -87,8 +95,21 @@ impl Watch {
         };
         let turn = PollSemaphore::new(large_objects.frames());
         let (events, arrivals) = (Some(events), Box::new(arrivals));
-        let (pending, deadline, slot, apart) = (None, None, None, None);
-        Self { events, arrivals, bookmarks, pending, deadline, large_objects, turn, slot, apart, charge }
+        let (pending, deadline, permit, slot, apart) = (None, None, None, None, None);
+        Self {
+            events,
+            arrivals,
+            bookmarks,
+            mapped_frames,
+            pending,
+            deadline,
+            large_objects,
+            turn,
+            permit,
+            slot,
+            apart,
+            charge,
+        }
     }
 
     /// Takes a chunk of the host, which [`poll`](Self::poll) maps.
@@ -120,6 +141,8 @@ impl Watch {
         let Some(events) = &self.events else { return Poll::Pending };
         let why = ready!(self.arrivals.poll_late(cx));
         debug!(?why, "watch ended: events were left out");
+        // The client may take long to read the end.
+        self.permit = None;
         Poll::Ready(events.error(&Status::expired(why.message())))
     }
 
@@ -132,8 +155,22 @@ impl Watch {
     ) -> Poll<Result<(), WatchError>> {
         if self.apart.is_none() {
             ready!(self.poll_names(cx));
-            let turn = ready!(self.poll_turn(cx));
-            if let Some(mapped) = self.map_here_or_apart(turn, out, shown) {
+            self.remap();
+            if let Some(reused) = self.reuse(shown) {
+                return Poll::Ready(reused);
+            }
+            if self.length() > LARGE_LENGTH {
+                if self.permit.is_none() {
+                    self.permit = ready!(self.turn.poll_acquire(cx));
+                    // Another watch may have mapped it in its turn.
+                    self.remap();
+                    if let Some(reused) = self.reuse(shown) {
+                        return Poll::Ready(reused);
+                    }
+                }
+                ready!(self.poll_slot(cx));
+            }
+            if let Some(mapped) = self.map_here_or_apart(out, shown) {
                 return Poll::Ready(mapped);
             }
         }
@@ -154,56 +191,61 @@ impl Watch {
         Poll::Ready(())
     }
 
-    /// Waits for the turn of a long event. A short one needs none.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        let held = self.held();
-        let (length, new) = match &self.pending {
-            Some(Pending::Chunk(chunk)) => (held + chunk.len(), chunk.len()),
-            _ => (held, held),
+    /// Uses the newest names, because a watch outlives many namespaces.
+    fn remap(&mut self) {
+        if let Some(events) = &mut self.events {
+            events.remap(self.arrivals.mapping());
+        }
+    }
+
+    /// Takes what another watch has made of the pending chunk, if it is a frame that the other one shows alike.
+    fn reuse(&mut self, shown: &mut VecDeque<Bytes>) -> Option<Result<(), WatchError>> {
+        let (Some(Pending::Chunk(chunk)), Some(events)) = (&self.pending, &mut self.events) else { return None };
+        let mapped = self.mapped_frames.as_ref()?.get(chunk, events.showing()?)?;
+        let counted = events.count(chunk, !mapped.is_empty());
+        (self.pending, self.permit) = (None, None);
+        shown.extend(mapped.iter().cloned());
+        Some(counted.map_err(WatchError::Stream).and_then(|()| self.mapped(Arrived::default(), shown)))
+    }
+
+    /// Waits until the cluster's watches may work on this chunk of a long event.
+    fn poll_slot(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let bytes = match &self.pending {
+            Some(Pending::Chunk(chunk)) => chunk.len(),
+            _ => self.held(),
         };
-        let permit = if length > LARGE_LENGTH {
-            let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.large_objects.slot(new))));
-            ready!(slot.as_mut().poll(cx));
-            ready!(self.turn.poll_acquire(cx))
-        } else {
-            None
-        };
-        self.slot = None;
-        Poll::Ready(Turn { length, permit })
+        let slot = self.slot.get_or_insert_with(|| Box::pin(sleep_until(self.large_objects.slot(bytes))));
+        slot.as_mut().poll(cx)
     }
 
     /// Maps what is pending. Returns `None` if another thread does so, because the event is too long for this one.
-    fn map_here_or_apart(
-        &mut self,
-        Turn { length, permit }: Turn,
-        out: &mut Coalesce,
-        shown: &mut VecDeque<Bytes>,
-    ) -> Option<Result<(), WatchError>> {
+    fn map_here_or_apart(&mut self, out: &mut Coalesce, shown: &mut VecDeque<Bytes>) -> Option<Result<(), WatchError>> {
+        let (length, permit) = (self.length(), self.permit.take());
+        self.slot = None;
         let chunk = match self.pending.take() {
             Some(Pending::Chunk(chunk)) => Some(chunk),
             _ => None,
         };
         let mut events = self.events.take().expect("no other thread works on them");
-        events.remap(self.arrivals.mapping());
         if LargeObjectLimits::is_for_another_thread(length)
             && chunk.as_ref().is_none_or(|chunk| events.may_end_in(chunk))
         {
+            let mapped_frames = self.mapped_frames.clone();
             self.apart = Some(Box::pin(self.large_objects.apart(move || {
-                let (mut out, _permit) = (Coalesce::new(), permit);
-                let read = read(&mut events, chunk.as_ref(), &mut out);
-                (events, read.map(|arrived| (arrived, out.drain().collect())))
+                let read = read(&mut events, chunk, &mut Coalesce::new(), mapped_frames.as_deref());
+                // The next watch in turn finds what this one has mapped.
+                drop(permit);
+                (events, read)
             })));
             return None;
         }
-        let arrived = match permit {
-            Some(_permit) => self.large_objects.run(|| read(&mut events, chunk.as_ref(), out)),
-            None => read(&mut events, chunk.as_ref(), out),
+        let mapped_frames = self.mapped_frames.as_deref();
+        let read = match permit {
+            Some(_permit) => self.large_objects.run(|| read(&mut events, chunk, out, mapped_frames)),
+            None => read(&mut events, chunk, out, mapped_frames),
         };
         self.events = Some(events);
-        Some(arrived.map_err(WatchError::Stream).and_then(|arrived| {
-            shown.extend(out.drain());
-            self.mapped(arrived, shown)
-        }))
+        Some(self.take(read, shown))
     }
 
     /// Waits for the other thread.
@@ -211,9 +253,14 @@ impl Watch {
         let Some(apart) = &mut self.apart else { return Poll::Ready(Ok(())) };
         let (events, read) = ready!(apart.as_mut().poll(cx));
         (self.events, self.apart) = (Some(events), None);
-        let (arrived, pieces) = read.map_err(WatchError::Stream)?;
+        Poll::Ready(self.take(read, shown))
+    }
+
+    /// Takes what has been read.
+    fn take(&mut self, read: Result<Read, StreamError>, shown: &mut VecDeque<Bytes>) -> Result<(), WatchError> {
+        let Read { arrived, pieces } = read.map_err(WatchError::Stream)?;
         shown.extend(pieces);
-        Poll::Ready(self.mapped(arrived, shown))
+        self.mapped(arrived, shown)
     }
 
     /// Something has been mapped.
@@ -226,6 +273,14 @@ impl Watch {
             self.pending = Some(Pending::Names(self.arrivals.wait(arrived, until)));
         }
         if self.charge(shown) { Ok(()) } else { Err(WatchError::Exhausted) }
+    }
+
+    /// The length of the pending event so far, in bytes.
+    fn length(&self) -> usize {
+        match &self.pending {
+            Some(Pending::Chunk(chunk)) => self.held() + chunk.len(),
+            _ => self.held(),
+        }
     }
 
     /// The bytes of events that are incomplete, or that wait.
@@ -251,10 +306,27 @@ impl Watch {
     }
 }
 
-/// Reads a chunk, or what waits no longer.
-fn read(events: &mut Events, chunk: Option<&Bytes>, out: &mut Coalesce) -> Result<Arrived, StreamError> {
-    match chunk {
-        Some(chunk) => events.read(chunk, out),
-        None => events.resume(out),
+/// Reads a chunk, or what waits no longer. If the chunk is a frame, other watches can use the result.
+fn read(
+    events: &mut Events,
+    chunk: Option<Bytes>,
+    out: &mut Coalesce,
+    mapped_frames: Option<&MappedFrames>,
+) -> Result<Read, StreamError> {
+    let Some(chunk) = chunk else {
+        let arrived = events.resume(out)?;
+        return Ok(Read { arrived, pieces: out.drain().collect() });
+    };
+    let began = events.showing().is_some();
+    let arrived = events.read(&chunk, out)?;
+    let pieces: Vec<Bytes> = out.drain().collect();
+    let is_one_frame = began && events.showing().is_some() && arrived.bookmarks.is_empty();
+    // What another watch shows of unknown names depends on how long it has waited for them.
+    if let (Some(mapped_frames), Some(showing)) = (mapped_frames, events.showing())
+        && is_one_frame
+        && !arrived.has_unknown
+    {
+        mapped_frames.put(chunk, showing, &pieces);
     }
+    Ok(Read { arrived, pieces })
 }

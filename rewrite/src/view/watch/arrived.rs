@@ -14,7 +14,9 @@ pub struct Arrived {
     pub bookmarks: Vec<Bookmark>,
     /// Namespaces of the host that the mapping does not know, in a frame that waits. If it is empty, no frame waits.
     pub unknown: Vec<Box<[u8]>>,
-    /// The one of these that decides whether the client sees the event.
+    /// Whether a frame contained names that the mapping does not know, and perhaps does not wait for them.
+    pub has_unknown: bool,
+    /// The one of `unknown` that decides whether the client sees the event.
     pub hiding: Option<Box<[u8]>>,
 }
 
@@ -66,6 +68,7 @@ impl FrameWaits {
     /// Whether the current frame must wait, and for which names.
     pub(in crate::view) fn must_wait(&mut self, arrived: &mut Arrived) -> bool {
         let (awaited, hiding) = self.unknown.take();
+        arrived.has_unknown |= !awaited.is_empty();
         self.awaited = awaited;
         if std::mem::take(&mut self.has_given_up) {
             self.awaited.clear();
