@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use host_client::api::Api;
-use hub::{Budget, ClusterId, End, Hub, Limits, Moment, ResourceVersion, Statistics, Usage, Wakes};
+use hub::{Admission, Budget, ClusterId, End, Hub, Limits, Moment, ResourceVersion, Statistics, Usage, Wakes};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::collection::Collection;
+use crate::list_body::ListBody;
 use crate::newest::Newest;
+use crate::request::ListQuery;
 use crate::stored::Stored;
 
 /// A resource of the host, which serves the watches of all virtual clusters.
@@ -123,6 +125,17 @@ impl Feed {
     /// Whether the hub has a complete list.
     pub(crate) fn is_synced(&self) -> bool {
         matches!(*self.state.borrow(), State::Synced(_))
+    }
+
+    /// Answers a list of any version. The caller must have the permission. `None` if the hub does not have the objects of the
+    /// virtual cluster.
+    pub fn list(&self, query: ListQuery) -> Option<ListBody> {
+        let ListQuery { selection } = query;
+        let admission = self.hub().snapshot(selection.cluster, ResourceVersion::default());
+        match admission {
+            Admission::Served((version, objects)) => Some(ListBody::new(&self.collection, selection, version, objects)),
+            _ => None,
+        }
     }
 
     /// The versions of the host that watches wait for.

@@ -147,6 +147,12 @@ impl<P: Placement + 'static> Feeds<P> {
         timeout(ARRIVAL, admitted).await.map_err(|_| Bypass::Timeout)?
     }
 
+    /// The feed of this collection, if it is open and has a complete state.
+    pub fn synced(&self, collection: &Collection) -> Option<Arc<Feed>> {
+        let feed = self.lock().get(&*collection.path).and_then(|resource| resource.feed.clone());
+        feed.filter(|feed| feed.collection() == collection && feed.is_synced())
+    }
+
     /// Counts a watch that goes to the host because of too little demand.
     pub fn count_at_host(&self, collection: &Collection) -> AtHost {
         self.lock().get(&*collection.path).map(|resource| resource.at_host.clone()).unwrap_or_default()

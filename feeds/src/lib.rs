@@ -8,13 +8,14 @@
 //! [`Collection`] (a resource), [`Placement`] (to which clusters an object belongs), `wait_budget` (how long it waits for a namespace), `stored` (an object,
 //! and its frames), [`Feed`], `driver` (the task of a feed), `moving` and `reopening` (virtual clusters whose namespaces change),
 //! [`Rights`] (when rights must be checked again), [`Permission`] (the right to a watch), `newest` (how new the host is),
-//! [`WatchBody`], [`Feeds`] (which feeds are open).
+//! [`WatchBody`] and [`ListBody`], [`Feeds`] (which feeds are open).
 
 mod clusters;
 mod collection;
 mod driver;
 mod feed;
 mod feeds;
+mod list_body;
 mod moving;
 mod newest;
 mod permission;
@@ -31,8 +32,9 @@ pub use collection::Collection;
 pub use feed::Feed;
 pub use feeds::{AtHost, Begun, Feeds};
 pub use hub::ClusterId;
+pub use list_body::ListBody;
 pub use permission::{Check, Permission};
 pub use placement::{ByNamespace, Membership, Move, Moves, Placed, Placement};
-pub use request::{Bypass, WatchQuery};
+pub use request::{Bypass, ListQuery, WatchQuery};
 pub use rights::Rights;
 pub use watch_body::WatchBody;

@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, Uri, header};
 use hub::{ClusterId, ResourceVersion, Scope, Selection, Start};
-use kube_wire::RequestInfo;
 use kube_wire::media::{Accept, Encoding, Form};
 use kube_wire::query::{ListOptions, Query};
 use kube_wire::request_info::Verb;
 use kube_wire::selector::{FieldSelector, LabelSelector};
+use kube_wire::{RequestInfo, ResourceRequest};
 
 /// A watch that a feed can answer.
 #[derive(Clone, Debug)]
@@ -33,6 +33,13 @@ pub struct WatchQuery {
     pub timeout: Option<Duration>,
 }
 
+/// A list that a feed can answer.
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    /// What it selects, in host names.
+    pub selection: Selection,
+}
+
 /// Why a request goes to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bypass {
@@ -41,7 +48,7 @@ pub enum Bypass {
     /// The agent adds objects of the host to its response, or evaluates its label selector, or the host's versions may not be
     /// numbers.
     Class,
-    /// It is not a watch of a collection.
+    /// It is not a list or a watch of a collection.
     Verb,
     /// A parameter that a feed does not know, or whose value is invalid.
     Options,
@@ -65,17 +72,21 @@ pub enum Bypass {
     Closed,
 }
 
+/// A list or a watch of a collection, as JSON objects.
+struct Read<'r>(RequestInfo<'r>);
+
 /// The maximum number of different requirements of a label selector.
 const MAX_REQUIREMENTS: usize = 64;
 
 /// The maximum length of selectors that a feed evaluates for each event, in bytes.
 const MAX_SELECTORS: usize = 4096;
 
-/// The parameters of a watch that a feed knows.
-const KNOWN: [&str; 9] = [
+/// The parameters of a list or a watch that a feed knows.
+const KNOWN: [&str; 10] = [
     "allowWatchBookmarks",
     "fieldSelector",
     "labelSelector",
+    "limit",
     "resourceVersion",
     "resourceVersionMatch",
     "sendInitialEvents",
@@ -112,7 +123,7 @@ impl fmt::Display for Bypass {
         f.write_str(match self {
             Self::Configured => "the hub does not watch this resource",
             Self::Class => "the agent adds to or selects from the host's response, or the API is aggregated",
-            Self::Verb => "it is not a watch of a collection",
+            Self::Verb => "it is not a list or a watch of a collection",
             Self::Options => "the hub does not support one of the parameters, or its value is invalid",
             Self::Form => "the hub serves only objects in JSON",
             Self::Selector => "the hub does not support the selector",
@@ -132,19 +143,68 @@ impl fmt::Display for Bypass {
 impl WatchQuery {
     /// Reads a request for the host, of this virtual cluster.
     pub fn read(method: &Method, uri: &Uri, headers: &HeaderMap, cluster: ClusterId) -> Result<Self, Bypass> {
+        let read = Read::new(method, uri, headers, Verb::Watch)?;
+        let timeout = read.timeout()?;
+        let options = read.options()?;
+        // kube-apiserver ignores it for a watch, but it is rare.
+        if read.query().contains("limit") {
+            return Err(Bypass::Options);
+        }
+        let (start, is_newest) = start(&options)?;
+        let selection = read.selection(&options, cluster)?;
+        Ok(Self { selection, start, is_newest, bookmarks: options.allow_watch_bookmarks, timeout })
+    }
+}
+
+// === impl ListQuery ===
+
+impl ListQuery {
+    /// Reads a request for the host, of this virtual cluster. A feed answers only lists of any version: its state can be older
+    /// than that of the host.
+    pub fn read(method: &Method, uri: &Uri, headers: &HeaderMap, cluster: ClusterId) -> Result<Self, Bypass> {
+        let read = Read::new(method, uri, headers, Verb::List)?;
+        read.timeout()?;
+        let options = read.options()?;
+        // For version 0, kube-apiserver's watch cache ignores the limit (`GetList` in `cacher.go`).
+        if options.resource_version != "0" || !matches!(&*options.resource_version_match, "" | "NotOlderThan") {
+            return Err(Bypass::Newest);
+        }
+        if options.send_initial_events.is_some() {
+            return Err(Bypass::Options);
+        }
+        Ok(Self { selection: read.selection(&options, cluster)? })
+    }
+}
+
+// === impl Read ===
+
+impl<'r> Read<'r> {
+    fn new(method: &Method, uri: &'r Uri, headers: &HeaderMap, verb: Verb) -> Result<Self, Bypass> {
         let info = RequestInfo::parse(method, uri.path(), uri.query()).map_err(|_| Bypass::Options)?;
         let resource = info.resource().ok_or(Bypass::Verb)?;
         let is_plain =
             resource.subresource().is_none() && resource.path_name().is_none() && !resource.has_watch_prefix();
-        if *method != Method::GET || resource.verb() != Verb::Watch || !is_plain {
+        if *method != Method::GET || resource.verb() != verb || !is_plain {
             return Err(Bypass::Verb);
         }
-        if !prefers_objects_in_json(headers) {
-            return Err(Bypass::Form);
-        }
-        let timeout = known_options(info.query())?;
-        let options = ListOptions::parse(info.query()).map_err(|_| Bypass::Options)?;
-        let (start, is_newest) = start(&options)?;
+        if prefers_objects_in_json(headers) { Ok(Self(info)) } else { Err(Bypass::Form) }
+    }
+
+    fn query(&self) -> &Query<'r> {
+        self.0.query()
+    }
+
+    /// Checks that a feed knows all parameters. Returns the time limit.
+    fn timeout(&self) -> Result<Option<Duration>, Bypass> {
+        known_options(self.query())
+    }
+
+    fn options(&self) -> Result<ListOptions<'_>, Bypass> {
+        ListOptions::parse(self.query()).map_err(|_| Bypass::Options)
+    }
+
+    /// What it selects.
+    fn selection(&self, options: &ListOptions<'_>, cluster: ClusterId) -> Result<Selection, Bypass> {
         if options.label_selector.len() + options.field_selector.len() > MAX_SELECTORS {
             return Err(Bypass::Selector);
         }
@@ -153,7 +213,7 @@ impl WatchQuery {
         if fields.terms().iter().any(|term| !matches!(term.field(), "metadata.name" | "metadata.namespace")) {
             return Err(Bypass::Selector);
         }
-        let scope = match resource.namespace() {
+        let scope = match self.0.resource().and_then(ResourceRequest::namespace) {
             Some(namespace) => Scope::Namespaces(vec![namespace.into()]),
             None => Scope::All,
         };
@@ -162,8 +222,7 @@ impl WatchQuery {
         if labels.requirements().len() > MAX_REQUIREMENTS {
             return Err(Bypass::Selector);
         }
-        let selection = Selection { cluster, scope, labels, fields };
-        Ok(Self { selection, start, is_newest, bookmarks: options.allow_watch_bookmarks, timeout })
+        Ok(Selection { cluster, scope, labels, fields })
     }
 }
 

@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 
 use crate::collection::Collection;
 
+/// The approximate length of what a body takes from the hub at a time, in bytes.
+pub(crate) const BATCH: usize = 64 * 1024;
+
 /// The end of a frame.
 const END: Bytes = Bytes::from_static(b"}\n");
 
@@ -87,6 +90,22 @@ impl Stored {
                 vec![head(EventType::Deleted), before, change.version().to_string().into(), after, END]
             }
         }
+    }
+
+    /// How the host begins an object of a built-in kind, but not in a list.
+    pub(crate) fn kind_of(collection: &Collection) -> String {
+        let Collection { kind, api_version, .. } = collection;
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",")
+    }
+
+    /// The item of a list, in pieces. It does not begin with its `kind`.
+    pub(crate) fn item(object: &Object<Self>, kind: &str) -> Vec<Bytes> {
+        let stored = &object.data;
+        let item = stored.frame.slice(stored.object.clone());
+        if !item.starts_with(kind.as_bytes()) {
+            return vec![item];
+        }
+        vec![Bytes::from_static(b"{"), item.slice(kind.len()..)]
     }
 
     fn shown_as(&self, event: EventType) -> Vec<Bytes> {

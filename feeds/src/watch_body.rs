@@ -14,10 +14,7 @@ use kube_wire::watch::error_event;
 
 use crate::feed::Feed;
 use crate::permission::Permission;
-use crate::stored::Stored;
-
-/// The approximate length of the events that a body takes from the hub at a time, in bytes.
-const BATCH: usize = 64 * 1024;
+use crate::stored::{BATCH, Stored};
 
 /// The frames that the host would send for a watch of one virtual cluster's objects.
 ///

@@ -9,10 +9,10 @@ use crate::budget::Usage;
 use crate::delivery::{End, Next};
 use crate::limits::Limits;
 use crate::moment::Moment;
-use crate::object::{NewObject, Object, ResourceVersion};
+use crate::object::{NewObject, ResourceVersion};
 use crate::partition::Closing;
 use crate::place::ClusterId;
-use crate::selection::Selection;
+use crate::snapshot::Snapshot;
 use crate::store::{MINIMUM, Store};
 use crate::wakes::Wakes;
 use crate::watcher::{Bookmarks, Watcher};
@@ -166,14 +166,10 @@ impl<T> Hub<T> {
         self.store.abandon(cluster);
     }
 
-    /// The selected objects in the order of their keys, and the version of this state. It is at least `at_least`.
-    pub fn snapshot(
-        &self,
-        selection: &Selection,
-        at_least: ResourceVersion,
-    ) -> Admission<(ResourceVersion, Vec<Arc<Object<T>>>)> {
-        match self.store.state_of(selection.cluster, at_least) {
-            Ok(version) => Admission::Served((version, self.store.selected(selection))),
+    /// The objects of a virtual cluster, and the version of this state. It is at least `at_least`.
+    pub fn snapshot(&self, cluster: ClusterId, at_least: ResourceVersion) -> Admission<(ResourceVersion, Snapshot<T>)> {
+        match self.store.state_of(cluster, at_least) {
+            Ok(version) => Admission::Served((version, self.store.snapshot(cluster))),
             Err(refusal) => refusal.into(),
         }
     }
@@ -192,7 +188,7 @@ impl<T> Hub<T> {
             Err(refusal) => return refusal.into(),
         };
         let (initial, is_marked) = match start {
-            Start::State { initial_events_end, .. } => (Some(self.store.initial(cluster)), initial_events_end),
+            Start::State { initial_events_end, .. } => (Some(self.store.snapshot(cluster)), initial_events_end),
             Start::After(_) | Start::Now => (None, false),
         };
         Admission::Served(self.watchers.add(Watcher {

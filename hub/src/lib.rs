@@ -20,7 +20,7 @@
 //! Methods that make progress possible for watchers add their wakers to [`Wakes`]. The driver wakes them after it has
 //! released its lock.
 //!
-//! Read the modules in this order: `object`, `place`, `window`, `selection`, `initial`, `admission`, `partition`, `latest`,
+//! Read the modules in this order: `object`, `place`, `window`, `selection`, `snapshot`, `admission`, `partition`, `latest`,
 //! `store`, `delivery`, `watcher`, `watchers`, `hub`. `moment`, `limits`, `budget` and `wakes` are small, and used by all of
 //! them.
 
@@ -28,7 +28,6 @@ mod admission;
 mod budget;
 mod delivery;
 mod hub;
-mod initial;
 mod latest;
 mod limits;
 mod moment;
@@ -36,6 +35,7 @@ mod object;
 mod partition;
 mod place;
 mod selection;
+mod snapshot;
 mod store;
 mod wakes;
 mod watcher;
@@ -52,6 +52,7 @@ pub use object::{InvalidLabels, InvalidVersion, Key, Labels, NewObject, Object, 
 pub use partition::Closing;
 pub use place::{ClusterId, ClusterSet, Place};
 pub use selection::{Scope, Selection};
+pub use snapshot::Snapshot;
 pub use wakes::Wakes;
 pub use watchers::WatcherId;
 pub use window::EventKind;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::admission::Refusal;
-use crate::initial::Objects;
 use crate::object::{Key, Object, ResourceVersion};
+use crate::snapshot::Objects;
 use crate::window::Event;
 
 /// The objects and events of a virtual cluster.

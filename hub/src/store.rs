@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use crate::admission::Refusal;
 use crate::budget::Usage;
-use crate::initial::{Initial, Objects};
 use crate::latest::Latest;
 use crate::limits::Limits;
 use crate::moment::Moment;
 use crate::object::{Key, NewObject, Object, ResourceVersion};
 use crate::partition::{Closing, Partition};
 use crate::place::{ClusterId, Place};
-use crate::selection::Selection;
+use crate::snapshot::{Objects, Snapshot};
 use crate::window::{Before, Event, EventKind, Window};
 
 /// Even over the memory limit, an event stays in the window for this time, so that a watcher can read it.
@@ -133,17 +132,10 @@ impl<T> Store<T> {
         })
     }
 
-    /// The selected objects, in the order of their keys.
-    pub(crate) fn selected(&self, selection: &Selection) -> Vec<Arc<Object<T>>> {
-        let initial = self.initial(selection.cluster);
-        let selected = initial.candidates(selection).filter(|object| selection.selects(object));
-        selected.map(Arc::clone).collect()
-    }
-
     /// The current objects of a cluster.
-    pub(crate) fn initial(&self, cluster: ClusterId) -> Initial<T> {
+    pub(crate) fn snapshot(&self, cluster: ClusterId) -> Snapshot<T> {
         let own = self.partitions.get(&cluster).map(|partition| partition.objects().clone());
-        Initial::new(own.unwrap_or_default(), self.shared.clone())
+        Snapshot::new(own.unwrap_or_default(), self.shared.clone())
     }
 
     /// The version of the state, if the hub serves the cluster.

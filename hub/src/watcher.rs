@@ -1,19 +1,15 @@
 //! One watcher: a client's open watch.
 
-use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use crate::delivery::{Change, End, Next};
-use crate::initial::Initial;
 use crate::moment::Moment;
-use crate::object::{Object, ResourceVersion};
+use crate::object::ResourceVersion;
 use crate::partition::Partition;
 use crate::selection::Selection;
+use crate::snapshot::{Snapshot, examined};
 use crate::wakes::Wakes;
-
-/// The maximum number of comparisons with terms of selectors in one call, because the driver holds its lock during the call.
-const COMPARISONS: usize = 4096;
 
 /// The last bookmark of a watch comes this long before its time limit, as in kube-apiserver (`nextBookmarkTime` in
 /// `cache_watcher.go`).
@@ -26,7 +22,7 @@ pub(crate) struct Watcher<T> {
     /// It gets the events after this version.
     pub(crate) start: ResourceVersion,
     /// The objects of the initial state, until it has examined all of them.
-    pub(crate) initial: Option<Initial<T>>,
+    pub(crate) initial: Option<Snapshot<T>>,
     /// The bookmark at the end of the initial events is still to be sent (KEP-3157).
     pub(crate) initial_events_end: bool,
     /// The position of the next event in the cluster's lane.
@@ -78,10 +74,10 @@ impl<T> Watcher<T> {
         if now >= self.until {
             return Next::End(End::Timeout);
         }
-        let objects = self.initial_batch(max);
-        if !objects.is_empty() || self.initial.is_some() {
+        if let Some(objects) = self.initial.as_mut().and_then(|initial| initial.next(&self.selection, max)) {
             return Next::Objects(objects);
         }
+        self.initial = None;
         if std::mem::take(&mut self.initial_events_end) {
             return Next::Bookmark { version: self.start, initial_events_end: true };
         }
@@ -107,43 +103,11 @@ impl<T> Watcher<T> {
         Next::Pending
     }
 
-    /// The number of objects or events that one call examines.
-    fn examined(&self) -> usize {
-        COMPARISONS / (1 + self.selection.labels.requirements().len() + self.selection.fields.terms().len()) + 1
-    }
-
-    fn initial_batch(&mut self, max: usize) -> Vec<Arc<Object<T>>> {
-        let (mut bytes, mut objects) = (0, Vec::new());
-        let Some(initial) = &self.initial else { return objects };
-        let mut last = None;
-        let mut candidates = initial.candidates(&self.selection);
-        for _ in 0..self.examined() {
-            let Some(object) = candidates.next() else {
-                drop(candidates);
-                self.initial = None;
-                return objects;
-            };
-            if self.selection.selects(object) {
-                bytes += object.bytes();
-                if bytes > max && !objects.is_empty() {
-                    break;
-                }
-                objects.push(Arc::clone(object));
-            }
-            last = Some(Arc::clone(object));
-        }
-        drop(candidates);
-        if let (Some(initial), Some(last)) = (&mut self.initial, last) {
-            initial.pass(&last);
-        }
-        objects
-    }
-
     /// The next selected events. `None` if they have left the window.
     fn batch(&mut self, partition: &Partition<T>, max: usize) -> Option<Vec<Change<T>>> {
         let mut bytes = 0;
         let mut changes: Vec<Change<T>> = Vec::new();
-        for event in partition.events_from(self.position)?.take(self.examined()) {
+        for event in partition.events_from(self.position)?.take(examined(&self.selection)) {
             // The client may have resumed from a version that the hub did not have at that time.
             let is_newer = event.version() > self.start;
             let change = is_newer.then(|| Change::of(self.selection.effect(event), event)).flatten();

@@ -54,6 +54,7 @@ mod record;
 mod refusals;
 mod rights;
 mod services;
+mod shared_list;
 mod shared_watch;
 mod sharing;
 mod stack;
@@ -85,6 +86,8 @@ use commitment::Commitment;
 use incoming::Incoming;
 use record::Record;
 pub(crate) use services::Services;
+#[cfg(test)]
+pub(crate) use sharing::Answer;
 pub(crate) use sharing::Sharing;
 use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;

@@ -4,6 +4,7 @@ mod api_servers;
 mod breaks;
 mod definitions;
 mod hub;
+mod lists;
 mod memory;
 mod namespaces;
 mod nesting;
@@ -43,11 +44,12 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
 type OfPair = (&'static str, fn(Arc<HostCluster>) -> anyhow::Result<()>);
 
 /// The trials of watches that the hub serves.
-const PAIRS: [OfPair; 7] = [
+const PAIRS: [OfPair; 8] = [
     ("faults::rights_end_with_rbac_in_quiet_watches", rights::end_with_rbac_in_quiet_watches),
     ("faults::rights_need_no_reviews_for_events", rights::need_no_reviews_for_events),
     ("faults::hub_breaks_are_invisible", breaks::are_invisible),
     ("faults::hub_definitions_can_be_deleted_and_created_again", definitions::can_be_deleted_and_created_again),
+    ("faults::hub_lists_of_any_version_equal_those_of_the_host", lists::of_any_version_equal_those_of_the_host),
     ("faults::hub_memory_too_small_sends_watches_to_the_host", memory::too_small_sends_watches_to_the_host),
     ("faults::hub_namespaces_that_move_end_watches", namespaces::that_move_end_watches),
     ("faults::hub_slow_watches_end_and_cost_no_memory", slow::watches_end_and_cost_no_memory),

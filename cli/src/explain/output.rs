@@ -68,7 +68,11 @@ fn sent(
     if let Some(otherwise) = &sent.otherwise {
         line(out, "on 404", &format!("sends {otherwise}, an object that {cluster} can read on the host"))?;
     }
+    let is_watch = matches!(sent.shown, Shown::Watch(_));
     match sent.hub {
+        Some(Ok(())) if !is_watch => {
+            line(out, "hub", "answers this list instead of the host if it watches the resource at that time")?;
+        }
         Some(Ok(())) => {
             line(
                 out,
@@ -76,7 +80,10 @@ fn sent(
                 "serves this watch instead of the host if another virtual cluster watches the same resource",
             )?;
         }
-        Some(Err(bypass)) => line(out, "hub", &format!("does not serve this watch: {bypass}"))?,
+        Some(Err(bypass)) => {
+            let what = if is_watch { "watch" } else { "list" };
+            line(out, "hub", &format!("does not serve this {what}: {bypass}"))?;
+        }
         None => {}
     }
     if sent.is_namespace_creation {

@@ -74,7 +74,7 @@ ke-beijing?
 }
 
 #[test]
-fn a_watch_says_whether_the_hub_serves_it() {
+fn a_watch_or_list_says_whether_the_hub_serves_it() {
     for (url, expected) in [
         (
             "/api/v1/pods?watch=1",
@@ -87,6 +87,11 @@ fn a_watch_says_whether_the_hub_serves_it() {
         ),
         ("/api/v1/nodes?watch=1", "serves this watch instead of the host"),
         ("/api/v1/events?watch=1", "does not serve this watch"),
+        (
+            "/api/v1/pods?resourceVersion=0&limit=500",
+            "answers this list instead of the host if it watches the resource",
+        ),
+        ("/api/v1/services?resourceVersion=0", "does not serve this list"),
     ] {
         let (text, _) = explain(&["--cluster", "ke-beijing", "GET", url]).unwrap();
         let line = text.lines().find(|line| line.trim_start().starts_with("hub:")).unwrap_or_else(|| panic!("{text}"));

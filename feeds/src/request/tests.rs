@@ -10,6 +10,12 @@ fn read(target: &str, accept: &'static str) -> Result<WatchQuery, Bypass> {
     WatchQuery::read(&Method::GET, &target.parse().unwrap(), &headers, ClusterId(3))
 }
 
+fn read_list(target: &str) -> Result<ListQuery, Bypass> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    ListQuery::read(&Method::GET, &target.parse().unwrap(), &headers, ClusterId(3))
+}
+
 fn state(at_least: u64, initial_events_end: bool) -> Start {
     Start::State { at_least: ResourceVersion::new(at_least), initial_events_end }
 }
@@ -115,4 +121,34 @@ fn the_selection_is_that_of_the_request() {
     let found = read("/api/v1/pods?watch=1&resourceVersion=7&timeoutSeconds=32&allowWatchBookmarks=1", "").unwrap();
     assert_eq!((found.bookmarks, found.timeout), (true, Some(Duration::from_secs(32))));
     assert_eq!(found.selection.scope, Scope::All);
+}
+
+/// kube-apiserver answers these from its watch cache, whatever the version of the cache is.
+#[test]
+fn a_list_is_of_any_version() {
+    for (query, expected) in [
+        ("resourceVersion=0", Ok(())),
+        ("resourceVersion=0&limit=500", Ok(())),
+        ("resourceVersion=0&resourceVersionMatch=NotOlderThan&labelSelector=a%3Db&timeoutSeconds=5", Ok(())),
+        ("resourceVersion=0&fieldSelector=metadata.name%3Dn", Ok(())),
+        ("resourceVersion=0&fieldSelector=spec.nodeName%3Dn", Err(Bypass::Selector)),
+        ("resourceVersion=0&continue=x", Err(Bypass::Options)),
+        ("resourceVersion=0&pretty=true", Err(Bypass::Options)),
+        ("resourceVersion=0&sendInitialEvents=true", Err(Bypass::Options)),
+        ("resourceVersion=0&resourceVersionMatch=Exact", Err(Bypass::Newest)),
+        ("resourceVersion=00", Err(Bypass::Newest)),
+        ("resourceVersion=7", Err(Bypass::Newest)),
+        ("limit=500", Err(Bypass::Newest)),
+        ("", Err(Bypass::Newest)),
+        ("watch=true&resourceVersion=0", Err(Bypass::Verb)),
+    ] {
+        assert_eq!(read_list(&format!("/api/v1/pods?{query}")).map(|_| ()), expected, "{query}");
+    }
+    let namespaced = read_list("/api/v1/namespaces/a/pods?resourceVersion=0").unwrap();
+    assert_eq!(namespaced.selection.scope, Scope::Namespaces(vec!["a".into()]));
+    for target in
+        ["/api/v1/namespaces/a/pods/b", "/api/v1/watch/pods", "/apis/apps/v1/namespaces/a/deployments/b/scale"]
+    {
+        assert_eq!(read_list(&format!("{target}?resourceVersion=0")).unwrap_err(), Bypass::Verb, "{target}");
+    }
 }

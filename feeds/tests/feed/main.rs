@@ -1,6 +1,7 @@
 //! A feed between a host in memory and watches of many virtual clusters.
 #![expect(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test")]
 
+mod lists;
 mod moves;
 mod opening;
 

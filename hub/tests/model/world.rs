@@ -373,9 +373,11 @@ impl World {
     }
 
     fn compare_state(&self, selection: &Selection) {
-        match self.hub.snapshot(selection, ResourceVersion::default()) {
-            Admission::Served((version, objects)) => {
+        match self.hub.snapshot(selection.cluster, ResourceVersion::default()) {
+            Admission::Served((version, mut snapshot)) => {
                 assert_eq!(Some(version), self.hub.version());
+                let max = usize::try_from(version.number() % 100).unwrap();
+                let objects: Vec<_> = std::iter::from_fn(|| snapshot.next(selection, max)).flatten().collect();
                 assert_eq!(pairs(&objects), self.state(selection));
             }
             Admission::Closed => assert!(self.is_closed(selection.cluster)),

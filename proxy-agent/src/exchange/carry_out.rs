@@ -20,6 +20,7 @@ use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Plan, Replan};
+use crate::exchange::shared_list::{list_query, shared_list};
 use crate::exchange::shared_watch::{shareable, shared_watch};
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
@@ -118,6 +119,13 @@ async fn send_plan(call: &mut Call<'_>, plan: &mut Plan) -> Result<Response<Host
         }
     }
     take_seats(call).await?;
+    if let Some(Ok(query)) = list_query(call, plan) {
+        let planned = plan.request.uri().clone();
+        if let Some(response) = Box::pin(shared_list(call, &planned, query)).await {
+            call.turn.end();
+            return Ok(response);
+        }
+    }
     let mut response = send_in_turn(call, plan.take_request()).await?;
     if response.status() == StatusCode::NOT_FOUND
         && let Some(other) = plan.otherwise.take()

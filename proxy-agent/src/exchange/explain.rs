@@ -29,6 +29,7 @@ use crate::exchange::body::Body;
 use crate::exchange::decide::decide;
 use crate::exchange::plan::{After, Plan};
 use crate::exchange::services::{Services, ServicesError};
+use crate::exchange::shared_list::list_query;
 use crate::exchange::shared_watch::watch_query;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
@@ -75,8 +76,8 @@ pub struct Sent {
     pub shown: Shown,
     /// The request that is sent if the host responds with 404.
     pub otherwise: Option<String>,
-    /// Whether the hub can serve the watch instead of the host, or why not. `None` if it is not a watch, or if the
-    /// configuration shares no watches.
+    /// Whether the hub can serve the watch or the list instead of the host, or why not. `None` if it is neither a watch nor a
+    /// list of any version, or if the configuration shares no watches.
     pub hub: Option<Result<(), Bypass>>,
     /// Whether the request creates a Namespace, so that the agent then writes the bindings of every namespace.
     pub is_namespace_creation: bool,
@@ -187,7 +188,8 @@ pub async fn explain(
             BodyUse::Ignored => Body::Whole(Bytes::new()),
         };
         let plan = decide(&call, &body).await.plan?;
-        let hub = watch_query(&call, &plan).map(|asked| asked.map(|_| ()));
+        let watch = watch_query(&call, &plan).map(|asked| asked.map(|_| ()));
+        let hub = watch.or_else(|| list_query(&call, &plan).map(|asked| asked.map(|_| ())));
         Ok((plan, hub))
     };
     let planned = tokio::select! {

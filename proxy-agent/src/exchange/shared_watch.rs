@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use caller::reviews::Attributes;
-use feeds::{Begun, Bypass, Check, Collection, Feed, Membership, Permission, WatchQuery};
+use feeds::{Begun, Bypass, Check, ClusterId, Collection, Feed, Membership, Permission, WatchQuery};
 use http::{HeaderValue, Method, Response, Uri, header};
 use kube_wire::gvr::{GroupVersion, GroupVersionResource};
 use kube_wire::request_info::ResourcePath;
@@ -33,21 +33,26 @@ pub(super) fn shareable(call: &Call<'_>, plan: &Plan) -> Option<WatchQuery> {
 
 /// The same, with the reason why it goes to the host. `None` if it is not a watch, or if no watches are shared.
 pub(super) fn watch_query(call: &Call<'_>, plan: &Plan) -> Option<Result<WatchQuery, Bypass>> {
-    let (sharing, request) = (call.services.sharing.as_ref()?, call.api.info.resource()?);
+    let sharing = call.services.sharing.as_ref()?;
     let is_watch = matches!(plan.transform, ResponseTransform::Watch { .. });
-    is_watch.then(|| query(call, sharing, request, plan))
+    is_watch.then(|| {
+        let cluster = may_share(call, sharing, plan)?;
+        let upstream = &plan.request;
+        WatchQuery::read(upstream.method(), upstream.uri(), upstream.headers(), cluster)
+    })
 }
 
-fn query(call: &Call<'_>, sharing: &Sharing, request: &ResourceRequest<'_>, plan: &Plan) -> Result<WatchQuery, Bypass> {
+/// Checks that the host's response to a planned list or watch has only objects of a resource that feeds may serve. Returns the
+/// number of the virtual cluster.
+pub(super) fn may_share(call: &Call<'_>, sharing: &Sharing, plan: &Plan) -> Result<ClusterId, Bypass> {
     if plan.projected.is_some() || plan.otherwise.is_some() || plan.selecting.is_some() {
         return Err(Bypass::Class);
     }
+    let request = call.api.info.resource().ok_or(Bypass::Verb)?;
     if sharing.excludes(request.group_resource()) {
         return Err(Bypass::Configured);
     }
-    let upstream = &plan.request;
-    let cluster = sharing.number(&call.api.cluster.name);
-    WatchQuery::read(upstream.method(), upstream.uri(), upstream.headers(), cluster)
+    Ok(sharing.number(&call.api.cluster.name))
 }
 
 /// Answers a watch from a feed. `planned` is the target of the planned request. `None` if it goes to the host.
@@ -82,10 +87,15 @@ pub(super) async fn shared_watch(
             return Ok(None);
         }
     };
+    Ok(Some(in_json(body)))
+}
+
+/// The response of a feed.
+pub(super) fn in_json(body: HostBody) -> Response<HostBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    Ok(Some(response))
+    response
 }
 
 /// The feed that can answer the watch of an authorised caller.
@@ -109,7 +119,7 @@ async fn ready(
 
 /// The planned resource, in the whole host. `None` if the host does not serve it, or if its versions may not be numbers, as
 /// those of an aggregated API.
-async fn collection(call: &Call<'_>, planned: &Uri) -> Option<Collection> {
+pub(super) async fn collection(call: &Call<'_>, planned: &Uri) -> Option<Collection> {
     let planned = RequestInfo::parse(&Method::GET, planned.path(), planned.query()).ok()?;
     let planned = planned.resource()?.group_version_resource();
     let known = call.outside(call.services.discovery.resource(planned)).await.ok()??;

@@ -37,9 +37,9 @@ pub(crate) struct Sharing {
 }
 
 ops::label_set! {
-    /// Watches that a feed could answer.
+    /// Watches and lists that a feed could answer.
     pub(crate) struct Answer {
-        answer: &'static str,
+        pub(crate) answer: &'static str,
     }
 }
 

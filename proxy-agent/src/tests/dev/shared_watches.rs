@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ops::metrics::{Build, Registry};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::exchange::Answer;
 use crate::tests::agent::{ClientRequest, Open};
 use crate::tests::dev::Dev;
 
@@ -135,6 +137,62 @@ async fn watches_of_what_has_no_namespace_are_shared() {
     let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "new"}});
     dev.send(ClientRequest::post("/api/v1/namespaces", &namespace)).await.expect(201);
     assert_eq!(summary(&namespaces.line().await), ("ADDED".to_owned(), String::new(), "new".to_owned()));
+}
+
+/// The items of a list, sorted, and its version.
+async fn listed(dev: &Dev, cluster: &'static str, path: &str) -> (Value, u64) {
+    let mut list = dev.send(ClientRequest::get(path).of(cluster)).await.expect(200).json();
+    let version = list["metadata"]["resourceVersion"].take().as_str().unwrap().parse().unwrap();
+    list["items"].as_array_mut().unwrap().sort_by_key(Value::to_string);
+    (list, version)
+}
+
+/// The lists of clients that list before they watch.
+#[tokio::test(start_paused = true)]
+async fn lists_of_any_version_are_those_of_the_host() {
+    let dev = Dev::configured(HUB).await;
+    dev.send(ClientRequest::post(MAPS, &map("a"))).await.expect(201);
+    dev.send(ClientRequest::post(MAPS, &map("b")).of("hz")).await.expect(201);
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let paths = [
+        EVERYWHERE,
+        MAPS,
+        &format!("{MAPS}?fieldSelector=metadata.name%3Da"),
+        "/api/v1/nodes",
+        "/api/v1/namespaces",
+        &format!("{rbac}/rolebindings"),
+        &format!("{rbac}/clusterrolebindings"),
+        &format!("{rbac}/clusterroles"),
+        "/apis/storage.k8s.io/v1/storageclasses",
+    ];
+    let mut open = Vec::new();
+    for path in paths {
+        for cluster in ["ke", "hz"] {
+            open.push(initial(&dev, cluster, path.split_once('?').map_or(path, |(path, _)| path)).await);
+        }
+    }
+    let registry = Registry::new(Build { component: "test", version: "0" });
+    let (answers, reviews) = (registry.counters("answers", "Answers."), registry.counters("reviews", "Reviews."));
+    dev.sharing.as_ref().unwrap().count_in(answers.clone(), reviews);
+    let shared = || answers.with(&Answer { answer: "list" }).get();
+    for path in paths {
+        for cluster in ["ke", "hz"] {
+            let before = shared();
+            let (newest, version) = listed(&dev, cluster, path).await;
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let any = format!("{path}{separator}resourceVersion=0&limit=500");
+            let (any, version_of_any) = listed(&dev, cluster, &any).await;
+            assert_eq!(any, newest, "{path}");
+            assert!(version_of_any <= version);
+            assert_eq!(shared(), before + 1, "{path}");
+        }
+    }
+    let before = shared();
+    let refused = dev.send(ClientRequest::get(&format!("{EVERYWHERE}?resourceVersion=0")).by("jane")).await;
+    assert!(refused.expect(403).json()["message"].as_str().unwrap().contains("cannot list resource"));
+    let secrets = dev.send(ClientRequest::get("/api/v1/secrets?resourceVersion=0")).await;
+    assert_eq!(secrets.expect(200).json()["kind"], "SecretList");
+    assert_eq!(shared(), before, "the host answers these");
 }
 
 /// A virtual cluster has seats for three new watches at a time. A watch that waits for the feed needs none.

@@ -1,7 +1,7 @@
-//! The objects with which a watch begins.
+//! The objects of a state: those of a list, and those with which a watch begins.
 //!
 //! A client may read them slowly, and meanwhile the hub changes. A copy of all references would take time in proportion to
-//! the number of objects, while the driver and all other watchers wait for the hub. So the maps are persistent, and a watch
+//! the number of objects, while the driver and all other watchers wait for the hub. So the maps are persistent, and a client
 //! keeps the former ones. kube-apiserver clones its B-tree for the same reason (`store_btree.go` in `pkg/storage/cacher`).
 
 use std::iter::Peekable;
@@ -19,25 +19,56 @@ pub(crate) type Objects<T> = RedBlackTreeMapSync<Key, Arc<Object<T>>>;
 /// A part of such objects, in the order of their keys.
 type Range<'a, T> = Peekable<Box<dyn Iterator<Item = (&'a Key, &'a Arc<Object<T>>)> + 'a>>;
 
-/// The objects of a state that a watcher has not examined yet.
+/// The maximum number of comparisons with terms of selectors in one call. The driver holds its lock while a watcher examines
+/// objects.
+const COMPARISONS: usize = 4096;
+
+/// The objects of a state that a client has not examined yet.
 #[derive(Debug)]
-pub(crate) struct Initial<T> {
+pub struct Snapshot<T> {
     /// Those of the virtual cluster, and those of everybody.
     objects: [Objects<T>; 2],
-    /// The last one that it has examined.
+    /// The last one that the client has examined.
     last: Option<Key>,
 }
 
-// === impl Initial ===
+// === impl Snapshot ===
 
-impl<T> Initial<T> {
+impl<T> Snapshot<T> {
     pub(crate) fn new(own: Objects<T>, shared: Objects<T>) -> Self {
         Self { objects: [own, shared], last: None }
     }
 
+    /// The next selected objects in the order of their keys, of about `max` bytes together. They can be none, because one call
+    /// examines a limited number. `None` if all have been examined. Always pass the same selection, of the same cluster.
+    pub fn next(&mut self, selection: &Selection, max: usize) -> Option<Vec<Arc<Object<T>>>> {
+        let (mut bytes, mut objects, mut last) = (0, Vec::new(), None);
+        let mut candidates = self.candidates(selection);
+        for _ in 0..examined(selection) {
+            let Some(object) = candidates.next() else {
+                if objects.is_empty() {
+                    return None;
+                }
+                break;
+            };
+            if selection.selects(object) {
+                bytes += object.bytes();
+                if bytes > max && !objects.is_empty() {
+                    break;
+                }
+                objects.push(Arc::clone(object));
+            }
+            last = Some(Arc::clone(object));
+        }
+        drop(candidates);
+        let last = last?;
+        self.pass(&last);
+        Some(objects)
+    }
+
     /// The objects that a selection can contain, in the order of their keys. Selectors can be expensive, so they are not
     /// compared here.
-    pub(crate) fn candidates<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Arc<Object<T>>> {
+    fn candidates<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Arc<Object<T>>> {
         let mut ranges: Vec<_> = self.objects.iter().flat_map(|objects| self.ranges(objects, selection)).collect();
         std::iter::from_fn(move || {
             let heads = ranges.iter_mut().enumerate();
@@ -48,7 +79,7 @@ impl<T> Initial<T> {
     }
 
     /// The objects up to this one have been examined.
-    pub(crate) fn pass(&mut self, object: &Object<T>) {
+    fn pass(&mut self, object: &Object<T>) {
         self.last = Some(object.key.clone());
     }
 
@@ -74,6 +105,11 @@ impl<T> Initial<T> {
     }
 }
 
+/// The number of objects or events that one call examines.
+pub(crate) fn examined(selection: &Selection) -> usize {
+    COMPARISONS / (1 + selection.labels.requirements().len() + selection.fields.terms().len()) + 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,13 +129,13 @@ mod tests {
         objects
     }
 
-    /// The names of all candidates, if the watcher examines this many at a time.
-    fn names(initial: &mut Initial<()>, selection: &Selection, at_once: usize) -> Vec<String> {
+    /// The names of all candidates, if the client examines this many at a time.
+    fn names(snapshot: &mut Snapshot<()>, selection: &Selection, at_once: usize) -> Vec<String> {
         let mut names = Vec::new();
         loop {
-            let batch: Vec<_> = initial.candidates(selection).take(at_once).map(Arc::clone).collect();
+            let batch: Vec<_> = snapshot.candidates(selection).take(at_once).map(Arc::clone).collect();
             let Some(last) = batch.last() else { return names };
-            initial.pass(last);
+            snapshot.pass(last);
             names.extend(batch.iter().map(|object| format!("{}/{}", object.key.namespace, object.key.name)));
         }
     }
@@ -108,11 +144,11 @@ mod tests {
     fn candidates_are_in_order_and_come_once() {
         let own = [("b", "x"), ("a", "y"), ("c", "x"), ("a", "x")];
         for at_once in 1..6 {
-            let mut all = Initial::new(objects(&own), objects(&[("", "n"), ("b", "m")]));
+            let mut all = Snapshot::new(objects(&own), objects(&[("", "n"), ("b", "m")]));
             let everything = Selection::everything(ClusterId(1));
             assert_eq!(names(&mut all, &everything, at_once), ["/n", "a/x", "a/y", "b/m", "b/x", "c/x"]);
 
-            let mut some = Initial::new(objects(&own), Objects::default());
+            let mut some = Snapshot::new(objects(&own), Objects::default());
             let scope = Scope::Namespaces(vec!["c".into(), "a".into(), "d".into()]);
             let selection = Selection { scope, ..everything };
             assert_eq!(names(&mut some, &selection, at_once), ["a/x", "a/y", "c/x"]);
