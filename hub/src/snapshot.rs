@@ -30,26 +30,29 @@ pub struct Snapshot<T> {
     objects: [Objects<T>; 2],
     /// The last one that the client has examined.
     last: Option<Key>,
+    is_complete: bool,
 }
 
 // === impl Snapshot ===
 
 impl<T> Snapshot<T> {
     pub(crate) fn new(own: Objects<T>, shared: Objects<T>) -> Self {
-        Self { objects: [own, shared], last: None }
+        Self { objects: [own, shared], last: None, is_complete: false }
     }
 
     /// The next selected objects in the order of their keys, of about `max` bytes together. They can be none, because one call
     /// examines a limited number. `None` if all have been examined. Always pass the same selection, of the same cluster.
     pub fn next(&mut self, selection: &Selection, max: usize) -> Option<Vec<Arc<Object<T>>>> {
+        if self.is_complete {
+            return None;
+        }
         let (mut bytes, mut objects, mut last) = (0, Vec::new(), None);
         let mut candidates = self.candidates(selection);
         for _ in 0..examined(selection) {
             let Some(object) = candidates.next() else {
-                if objects.is_empty() {
-                    return None;
-                }
-                break;
+                drop(candidates);
+                self.is_complete = true;
+                return (!objects.is_empty()).then_some(objects);
             };
             if selection.selects(object) {
                 bytes += object.bytes();
@@ -64,6 +67,11 @@ impl<T> Snapshot<T> {
         let last = last?;
         self.pass(&last);
         Some(objects)
+    }
+
+    /// Whether all objects have been examined. If not, it may still have none that are selected.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// The objects that a selection can contain, in the order of their keys. Selectors can be expensive, so they are not
@@ -137,6 +145,19 @@ mod tests {
             let Some(last) = batch.last() else { return names };
             snapshot.pass(last);
             names.extend(batch.iter().map(|object| format!("{}/{}", object.key.namespace, object.key.name)));
+        }
+    }
+
+    /// The maximum length of a batch divides the objects in any way.
+    #[test]
+    fn a_snapshot_is_read_once() {
+        let own = [("a", "x"), ("b", "x"), ("c", "x")];
+        for max in [0, 1, 1000, usize::MAX] {
+            let mut snapshot = Snapshot::new(objects(&own), Objects::default());
+            let everything = Selection::everything(ClusterId(1));
+            let read: Vec<_> = std::iter::from_fn(|| snapshot.next(&everything, max)).flatten().collect();
+            assert_eq!(read.len(), own.len(), "{max}");
+            assert!(snapshot.is_complete() && snapshot.next(&everything, max).is_none());
         }
     }
 

@@ -74,10 +74,11 @@ impl<T> Watcher<T> {
         if now >= self.until {
             return Next::End(End::Timeout);
         }
-        if let Some(objects) = self.initial.as_mut().and_then(|initial| initial.next(&self.selection, max)) {
+        let objects = self.initial.as_mut().and_then(|initial| initial.next(&self.selection, max));
+        self.initial.take_if(|initial| initial.is_complete());
+        if let Some(objects) = objects {
             return Next::Objects(objects);
         }
-        self.initial = None;
         if std::mem::take(&mut self.initial_events_end) {
             return Next::Bookmark { version: self.start, initial_events_end: true };
         }
