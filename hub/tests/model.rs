@@ -17,7 +17,12 @@ use proptest::prelude::*;
 use world::World;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    // Some mistakes were found only by thousands of cases, which take a few seconds.
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: ProptestConfig::default().cases.max(4000),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn clients_get_what_the_history_says(operations in operations(200)) {
