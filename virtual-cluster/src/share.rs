@@ -2,8 +2,9 @@
 //!
 //! [`in_flight`] limits the number of requests, [`seats`] limits the streamed responses at the host, [`large_objects`]
 //! limits how many large objects are processed at a time, and [`write_rate`] limits the rate of bodies that cost the host
-//! much.
+//! much. [`activity`] says whether there are others to protect.
 
+pub mod activity;
 pub mod in_flight;
 pub mod large_objects;
 pub mod seats;

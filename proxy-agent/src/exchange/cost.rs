@@ -100,8 +100,9 @@ fn field_error(field: &str, defect: Defect) -> FieldError {
 /// Waits for the seats of the response, unless the request has them.
 pub(crate) async fn take_seats(call: &mut Call<'_>) -> Result<(), Refusal> {
     if let Some(load) = load_of(&call.api).filter(|_| call.occupied.is_none()) {
-        let seats = &call.api.cluster.lasting.seats;
-        call.occupied = Some(call.outside(seats.take(load)).await.ok_or(Exhausted::Seats)?);
+        let lasting = &call.api.cluster.lasting;
+        let taken = lasting.seats.take(load, lasting.activity.has_others());
+        call.occupied = Some(call.outside(taken).await.ok_or(Exhausted::Seats)?);
     }
     Ok(())
 }

@@ -142,6 +142,7 @@ async fn take_seats<'a>(
     mut admitted: Admitted<'a, Box<Call<'a>>, Body>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Body>, Refusal> {
     let call = &mut admitted.call;
+    call.api.cluster.lasting.activity.note();
     let is_watch = call.api.info.resource().is_some_and(|request| request.verb() == Verb::Watch);
     if !is_watch || call.services.sharing.is_none() {
         cost::take_seats(call).await?;

@@ -4,11 +4,14 @@
 //! occupies seats until its initial events are sent (`WatchInitialized` in apiserver's `pkg/util/flowcontrol`). All
 //! virtual clusters share the seats of a priority level. So the responses of one cluster may occupy only some of the
 //! seats at a time, and further requests wait, as they do in the host's own queues.
+//!
+//! Seats do not limit CPU time: an API server has 600, however few cores it has, and it encodes a list at once. Three lists of
+//! one cluster make all others wait. So while others are active, the host makes only one list of each cluster at a time.
 
 use std::future::pending;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -34,10 +37,15 @@ const SILENCE_OF_NEW_WATCH: Duration = Duration::from_millis(100);
 /// interruption.
 const SILENCE_OF_RESUMED_WATCH: Duration = Duration::from_millis(10);
 
+/// The time after which a list ends its turn if the client does not read it. Then, the host does not work on it.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The seats of one virtual cluster.
 #[derive(Debug)]
 pub struct Seats {
     free: Arc<Semaphore>,
+    /// The turn of a list.
+    turn: Arc<Semaphore>,
 }
 
 /// The kind of a response. It determines how many seats the response occupies, and for how long.
@@ -55,6 +63,8 @@ pub enum Load {
 #[derive(Debug)]
 pub struct Occupied {
     _permit: OwnedSemaphorePermit,
+    /// The turn of a list.
+    turn: Mutex<Option<OwnedSemaphorePermit>>,
     load: Load,
     /// How often the body has been polled.
     polled: AtomicUsize,
@@ -75,20 +85,42 @@ pub struct Seated<B> {
 
 impl Default for Seats {
     fn default() -> Self {
-        Self { free: Arc::new(Semaphore::new(SEATS)) }
+        Self { free: Arc::new(Semaphore::new(SEATS)), turn: Arc::new(Semaphore::new(1)) }
     }
 }
 
 impl Seats {
-    /// Waits for the seats that this load occupies. `None` if they are not free in time.
-    pub async fn take(&self, load: Load) -> Option<Occupied> {
-        let permit = timeout(QUEUE_WAIT, Arc::clone(&self.free).acquire_many_owned(load.seats())).await.ok()?.ok()?;
-        Some(Occupied { _permit: permit, load, polled: AtomicUsize::new(0), is_waiting: AtomicBool::new(false) })
+    /// Waits for the seats that this load occupies, and for the turn of a list if the cluster `has_others` to consider. `None`
+    /// if they are not free in time.
+    pub async fn take(&self, load: Load, has_others: bool) -> Option<Occupied> {
+        let taken = async {
+            let turn = match load {
+                Load::List if has_others => Some(Arc::clone(&self.turn).acquire_owned().await.ok()?),
+                _ => None,
+            };
+            Some((turn, Arc::clone(&self.free).acquire_many_owned(load.seats()).await.ok()?))
+        };
+        let (turn, permit) = timeout(QUEUE_WAIT, taken).await.ok()??;
+        let (polled, is_waiting) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Some(Occupied { _permit: permit, turn: Mutex::new(turn), load, polled, is_waiting })
     }
 
     /// The number of seats that are occupied, of [`SEATS`].
     pub fn occupied(&self) -> usize {
         SEATS.saturating_sub(self.free.available_permits())
+    }
+}
+
+// === impl Occupied ===
+
+impl Occupied {
+    fn turn(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the client has read nothing since the body had been polled so often.
+    fn is_stalled(&self, before: usize) -> bool {
+        self.polled.load(Ordering::Relaxed) == before && !self.is_waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -136,15 +168,10 @@ impl<B> Seated<B> {
             if let Some(patience) = patience {
                 return sleep(patience).await;
             }
-            let (start, mut before) = (Instant::now(), 0);
-            while start.elapsed() < REQUEST_TIMEOUT {
-                sleep(STALLED).await;
-                let Some(occupied) = occupied.as_ref().and_then(Weak::upgrade) else { return pending().await };
-                let polled = occupied.polled.load(Ordering::Relaxed);
-                if polled == before && !occupied.is_waiting.load(Ordering::Relaxed) {
-                    return;
-                }
-                before = polled;
+            let Some(occupied) = occupied else { return pending().await };
+            tokio::select! {
+                () = stalled(&occupied) => {}
+                () = end_turn(&occupied) => {}
             }
         }
     }
@@ -157,6 +184,34 @@ impl<B> Seated<B> {
             (self.occupied, self.silence) = (None, None);
         }
     }
+}
+
+/// Completes if the client does not read in time.
+async fn stalled(occupied: &Weak<Occupied>) {
+    let (start, mut before) = (Instant::now(), 0);
+    while start.elapsed() < REQUEST_TIMEOUT {
+        sleep(STALLED).await;
+        let Some(occupied) = occupied.upgrade() else { return pending().await };
+        if occupied.is_stalled(before) {
+            return;
+        }
+        before = occupied.polled.load(Ordering::Relaxed);
+    }
+}
+
+/// Ends the turn of a list when the client pauses. Never completes.
+async fn end_turn(occupied: &Weak<Occupied>) {
+    let mut before = 0;
+    while let Some(occupied) = occupied.upgrade().filter(|occupied| occupied.turn().is_some()) {
+        if before > 0 && occupied.is_stalled(before) {
+            occupied.turn().take();
+            break;
+        }
+        before = occupied.polled.load(Ordering::Relaxed);
+        drop(occupied);
+        sleep(PAUSE).await;
+    }
+    pending().await
 }
 
 impl<B: Body + Unpin> Body for Seated<B> {
@@ -191,6 +246,7 @@ impl<B: Body + Unpin> Body for Seated<B> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::pin::pin;
 
     use std::convert::Infallible;
 
@@ -217,7 +273,7 @@ mod tests {
 
     async fn seated(seats: &Seats, load: Load) -> (mpsc::UnboundedSender<Bytes>, Seated<Sent>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (sender, Seated::new(Sent(receiver), seats.take(load).await))
+        (sender, Seated::new(Sent(receiver), seats.take(load, false).await))
     }
 
     async fn read(body: &mut Seated<Sent>) -> bool {
@@ -300,12 +356,39 @@ mod tests {
         let seats = Seats::default();
         let mut taken = Vec::new();
         while seats.free.available_permits() > 0 {
-            taken.push(seats.take(Load::List).await);
+            taken.push(seats.take(Load::List, false).await);
         }
         let start = Instant::now();
-        assert!(seats.take(Load::List).await.is_none());
+        assert!(seats.take(Load::List, false).await.is_none());
         assert_eq!(start.elapsed(), QUEUE_WAIT);
         taken.pop();
-        assert!(seats.take(Load::List).await.is_some());
+        assert!(seats.take(Load::List, false).await.is_some());
+    }
+
+    /// The others of the cluster's lists wait until the host has sent this one, or until its client pauses.
+    #[tokio::test(start_paused = true)]
+    async fn one_list_has_the_turn() {
+        let seats = Seats::default();
+        let (source, receiver) = mpsc::unbounded_channel();
+        let mut list = Seated::new(Sent(receiver), seats.take(Load::List, true).await);
+        let mut next = pin!(seats.take(Load::List, true));
+        for load in [Load::List, Load::NewWatch] {
+            assert!(seats.take(load, load == Load::NewWatch).await.is_some(), "it needs no turn");
+        }
+        let overdue = tokio::spawn(list.overdue());
+        // The host is slow.
+        listen(&mut list, STALLED).await;
+        assert!(timeout(Duration::ZERO, &mut next).await.is_err());
+        source.send(Bytes::from("some")).unwrap();
+        assert!(read(&mut list).await);
+        // The client is slow.
+        let begun = Instant::now();
+        let mut second = Seated::new(Sent(mpsc::unbounded_channel().1), next.await);
+        assert!(begun.elapsed() <= 2 * PAUSE, "{:?}", begun.elapsed());
+        let mut third = pin!(seats.take(Load::List, true));
+        assert!(timeout(Duration::ZERO, &mut third).await.is_err());
+        assert!(!read(&mut second).await);
+        assert!(timeout(Duration::ZERO, third).await.unwrap().is_some(), "the second one has ended");
+        overdue.abort();
     }
 }
