@@ -13,6 +13,8 @@ pub struct Collection {
     pub api_version: String,
     /// For example, `Deployment`.
     pub kind: String,
+    /// Whether Kubernetes defines it.
+    pub is_built_in: bool,
     /// Whose its objects are.
     pub membership: Membership,
 }
@@ -48,7 +50,13 @@ mod tests {
             ("/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/a/deployments"),
         ] {
             let (api_version, kind) = (String::new(), String::new());
-            let collection = Collection { path: path.into(), api_version, kind, membership: Membership::Namespaced };
+            let collection = Collection {
+                path: path.into(),
+                api_version,
+                kind,
+                is_built_in: true,
+                membership: Membership::Namespaced,
+            };
             assert_eq!(collection.path_in("a"), expected);
         }
     }

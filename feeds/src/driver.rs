@@ -154,11 +154,15 @@ impl<P: Placement> Driver<P> {
                 self.feed.hub().listed(object);
             }
             Read::Listed(version) => {
+                self.feed.hear();
                 let version = parsed(&version)?;
                 self.feed.hub().synced(version);
                 self.feed.enter(State::Synced(version));
             }
-            Read::Frame(bytes) => self.frame(&bytes).await?,
+            Read::Frame(bytes) => {
+                self.feed.hear();
+                self.frame(&bytes).await?;
+            }
             Read::Restarted { is_expired } => self.restarted(is_expired),
             Read::Refused => {
                 self.feed.enter(State::Refused);

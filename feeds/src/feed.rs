@@ -15,6 +15,10 @@ use crate::newest::Newest;
 use crate::request::ListQuery;
 use crate::stored::Stored;
 
+/// After this time without anything from the host, the state may be too old for lists. An API server sends a bookmark each
+/// minute.
+const SILENCE: Duration = Duration::from_secs(2 * 60);
+
 /// A resource of the host, which serves the watches of all virtual clusters.
 #[derive(Debug)]
 pub struct Feed {
@@ -27,6 +31,8 @@ pub struct Feed {
     required: watch::Sender<Waiting>,
     newest: Newest,
     begun: Instant,
+    /// When the host last sent something.
+    heard: Mutex<Instant>,
 }
 
 /// The state of a feed.
@@ -93,8 +99,19 @@ impl Feed {
     pub(crate) fn new(collection: Collection, limits: Limits, budget: Arc<Budget>) -> Self {
         let usage = budget.usage();
         let hub = Mutex::new(Hub::new(limits, Arc::clone(&usage)));
-        let (state, required) = (watch::Sender::new(State::Listing(Instant::now())), watch::Sender::default());
-        Self { collection, hub, budget, usage, state, required, newest: Newest::default(), begun: Instant::now() }
+        let now = Instant::now();
+        let (state, required) = (watch::Sender::new(State::Listing(now)), watch::Sender::default());
+        Self {
+            collection,
+            hub,
+            budget,
+            usage,
+            state,
+            required,
+            newest: Newest::default(),
+            begun: now,
+            heard: Mutex::new(now),
+        }
     }
 
     /// Waits until the hub has all events up to a version. Returns `false` if the feed has ended, or if the host refuses it.
@@ -125,6 +142,17 @@ impl Feed {
     /// Whether the hub has a complete list.
     pub(crate) fn is_synced(&self) -> bool {
         matches!(*self.state.borrow(), State::Synced(_))
+    }
+
+    /// The host has sent something.
+    pub(crate) fn hear(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether the state is complete and recent. While the host cannot be reached, the state does not change, but its age grows.
+    pub(crate) fn is_recent(&self) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_synced() && heard.elapsed() < SILENCE
     }
 
     /// Answers a list of any version. The caller must have the permission. `None` if the hub does not have the objects of the

@@ -26,9 +26,10 @@ use crate::watch_body::WatchBody;
 /// not fit into the memory does not open again before this time.
 const DEMAND: Duration = Duration::from_secs(10 * 60);
 
-/// The number of watches at the host with which one virtual cluster alone opens a feed. A feed lists and watches the whole
-/// host, so for fewer watches of a small cluster it could cost the host more than it saves.
-const MANY: usize = 8;
+/// If this number of watches is open at the host, the next one opens a feed, even without a second virtual cluster. A feed lists
+/// and watches the objects of the whole host. For fewer watches, this could cost the host more than it saves. The number is an
+/// estimate: a cluster with one Karmada and a few controllers has fewer watches of a resource.
+const WATCHES_AT_HOST: usize = 8;
 
 /// A watch waits at most this long for the version that it requires. Then it goes to the host. kube-apiserver waits
 /// as long (`blockTimeout` in `watch_cache.go`).
@@ -58,16 +59,16 @@ pub struct Feeds<P> {
 struct Resource {
     /// The clusters that watch it without a feed, and the times of their last requests.
     demand: HashMap<ClusterId, Instant>,
-    /// The watches that are open at the host because of too little demand.
-    at_host: AtHost,
+    /// Has a reference for each watch that is open at the host because too few watches need a feed, and one more.
+    at_host: Arc<()>,
     feed: Option<Arc<Feed>>,
     /// When a watch first found that its objects had not fit into the memory.
     too_large_at: Option<Instant>,
 }
 
-/// Counts a watch that has gone to the host because of too little demand ([`Bypass::Few`]), until it is dropped.
-#[derive(Clone, Debug, Default)]
-pub struct AtHost(Arc<()>);
+/// Counts a watch that goes to the host because too few watches need a feed ([`Bypass::Few`]), until it is dropped.
+#[derive(Debug)]
+pub struct AtHost(#[expect(dead_code, reason = "it counts as long as it exists")] Arc<()>);
 
 /// The answer to a watch.
 #[derive(Debug)]
@@ -147,18 +148,18 @@ impl<P: Placement + 'static> Feeds<P> {
         timeout(ARRIVAL, admitted).await.map_err(|_| Bypass::Timeout)?
     }
 
-    /// The feed of this collection, if it is open and has a complete state.
+    /// The feed of this collection, if it is open and has a complete and recent state.
     pub fn synced(&self, collection: &Collection) -> Option<Arc<Feed>> {
         let feed = self.lock().get(&*collection.path).and_then(|resource| resource.feed.clone());
-        feed.filter(|feed| feed.collection() == collection && feed.is_synced())
+        feed.filter(|feed| feed.collection() == collection && feed.is_recent())
     }
 
-    /// Counts a watch that goes to the host because of too little demand.
-    pub fn count_at_host(&self, collection: &Collection) -> AtHost {
-        self.lock().get(&*collection.path).map(|resource| resource.at_host.clone()).unwrap_or_default()
+    /// Counts a watch that goes to the host because too few watches need a feed.
+    pub fn hold_at_host(&self, collection: &Collection) -> Option<AtHost> {
+        self.lock().get(&*collection.path).map(|resource| AtHost(Arc::clone(&resource.at_host)))
     }
 
-    /// The feed for a resource. Opens it if a second cluster or many watches need it.
+    /// The feed for a resource. Opens it if a second cluster watches the resource, or many watches of it are open at the host.
     fn feed(&self, collection: &Collection, cluster: ClusterId) -> Result<Arc<Feed>, Bypass> {
         let mut resources = self.lock();
         if resources.len() >= MAX_RESOURCES && !resources.contains_key(&*collection.path) {
@@ -187,7 +188,7 @@ impl<P: Placement + 'static> Feeds<P> {
         }
         resource.demand.retain(|_, last| now.duration_since(*last) < DEMAND);
         resource.demand.insert(cluster, now);
-        if resource.demand.len() < 2 && resource.at_host.count() < MANY {
+        if resource.demand.len() < 2 && resource.watches_at_host() < WATCHES_AT_HOST {
             return Err(Bypass::Few);
         }
         resource.demand.clear();
@@ -226,16 +227,11 @@ impl Resource {
         let is_recent = |last: &Instant| last.elapsed() < DEMAND;
         self.feed.as_ref().is_some_and(|feed| !feed.has_ended())
             || self.demand.values().any(is_recent)
-            || self.at_host.count() > 0
+            || self.watches_at_host() > 0
     }
-}
 
-// === impl AtHost ===
-
-impl AtHost {
-    /// The number of watches, in addition to this value.
-    fn count(&self) -> usize {
-        Arc::strong_count(&self.0) - 1
+    fn watches_at_host(&self) -> usize {
+        Arc::strong_count(&self.at_host) - 1
     }
 }
 

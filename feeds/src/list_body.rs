@@ -8,20 +8,22 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use hub::{ResourceVersion, Selection, Snapshot};
+use rewrite::Sink as _;
+use rewrite::sink::Coalesce;
 
 use crate::collection::Collection;
-use crate::stored::{BATCH, Stored};
+use crate::stored::{BATCH, Stored, type_meta};
 
 /// The list that the host would send from its watch cache, with one virtual cluster's objects.
 ///
-/// It takes the next objects only when the client has read the former ones.
+/// It takes the next objects only after the client has read the previous ones.
 #[derive(Debug)]
 pub struct ListBody {
     selection: Selection,
     /// `None` at the end.
     snapshot: Option<Snapshot<Stored>>,
-    /// How an object begins in a frame, but not in a list of a built-in kind.
-    kind: String,
+    /// The `kind` and `apiVersion` to remove from each object.
+    type_meta: String,
     has_items: bool,
     ready: VecDeque<Bytes>,
 }
@@ -40,8 +42,8 @@ impl ListBody {
             "{{\"kind\":\"{kind}List\",\"apiVersion\":\"{api_version}\",\
              \"metadata\":{{\"resourceVersion\":\"{version}\"}},\"items\":["
         );
-        let kind = Stored::kind_of(collection);
-        Self { selection, snapshot: Some(snapshot), kind, has_items: false, ready: VecDeque::from([head.into()]) }
+        let type_meta = type_meta(collection);
+        Self { selection, snapshot: Some(snapshot), type_meta, has_items: false, ready: VecDeque::from([head.into()]) }
     }
 }
 
@@ -55,21 +57,23 @@ impl Body for ListBody {
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }
         let Some(snapshot) = &mut this.snapshot else { return Poll::Ready(None) };
-        match snapshot.next(&this.selection, BATCH) {
-            Some(objects) => {
-                for object in objects {
-                    if std::mem::replace(&mut this.has_items, true) {
-                        this.ready.push_back(Bytes::from_static(b","));
-                    }
-                    this.ready.extend(Stored::item(&object, &this.kind));
+        if let Some(objects) = snapshot.next(&this.selection, BATCH) {
+            // In one piece, because each piece costs more than a copy. Long objects are their own pieces.
+            let mut joined = Coalesce::new();
+            for object in objects {
+                if std::mem::replace(&mut this.has_items, true) {
+                    joined.emit(Bytes::from_static(b","));
+                }
+                for piece in Stored::item(&object, &this.type_meta) {
+                    joined.emit(piece);
                 }
             }
-            None => {
-                this.snapshot = None;
-                this.ready.push_back(Bytes::from_static(b"]}\n"));
-            }
+            this.ready.extend(joined.drain());
+        } else {
+            this.snapshot = None;
+            this.ready.push_back(Bytes::from_static(b"]}\n"));
         }
-        // Each batch gives way to other tasks, also if nothing was selected.
+        // Other tasks run between two batches, even if a batch is empty.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

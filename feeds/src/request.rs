@@ -43,7 +43,7 @@ pub struct ListQuery {
 /// Why a request goes to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bypass {
-    /// The configuration excludes the resource, or it is Events.
+    /// The configuration excludes the resource, or it is Events or Endpoints.
     Configured,
     /// The agent adds objects of the host to its response, or evaluates its label selector, or the host's versions may not be
     /// numbers.
@@ -60,7 +60,7 @@ pub enum Bypass {
     Newest,
     /// The caller may not watch.
     Right,
-    /// Only one virtual cluster watches the resource, and it has few watches.
+    /// No second virtual cluster watches the resource, and few watches of it are open at the host.
     Few,
     /// The hub remembers the maximum number of resources.
     Many,
@@ -73,7 +73,7 @@ pub enum Bypass {
 }
 
 /// A list or a watch of a collection, as JSON objects.
-struct Read<'r>(RequestInfo<'r>);
+struct CollectionRequest<'r>(RequestInfo<'r>);
 
 /// The maximum number of different requirements of a label selector.
 const MAX_REQUIREMENTS: usize = 64;
@@ -129,7 +129,7 @@ impl fmt::Display for Bypass {
             Self::Selector => "the hub does not support the selector",
             Self::Newest => "only the host knows the version of the newest state",
             Self::Right => "the caller may not watch this resource",
-            Self::Few => "no other virtual cluster watches the resource, and this one has few watches of it",
+            Self::Few => "no other virtual cluster watches the resource, and few watches of it are open at the host",
             Self::Many => "the hub already serves the maximum number of resources",
             Self::Timeout => "the hub has not reached the version in time",
             Self::BeforeWindow => "the version is older than the events in memory",
@@ -143,10 +143,10 @@ impl fmt::Display for Bypass {
 impl WatchQuery {
     /// Reads a request for the host, of this virtual cluster.
     pub fn read(method: &Method, uri: &Uri, headers: &HeaderMap, cluster: ClusterId) -> Result<Self, Bypass> {
-        let read = Read::new(method, uri, headers, Verb::Watch)?;
+        let read = CollectionRequest::new(method, uri, headers, Verb::Watch)?;
         let timeout = read.timeout()?;
         let options = read.options()?;
-        // kube-apiserver ignores it for a watch, but it is rare.
+        // kube-apiserver ignores `limit` for a watch. Such watches are rare, so they go to the host.
         if read.query().contains("limit") {
             return Err(Bypass::Options);
         }
@@ -159,26 +159,36 @@ impl WatchQuery {
 // === impl ListQuery ===
 
 impl ListQuery {
-    /// Reads a request for the host, of this virtual cluster. A feed answers only lists of any version: its state can be older
-    /// than that of the host.
+    /// Whether a request for the host is a list of any version, as far as its version tells. A feed answers no others, because
+    /// its state can be older than that of the host.
+    pub fn is_of_any_version(uri: &Uri) -> bool {
+        let query = Query::new(uri.query().unwrap_or_default());
+        query.first("resourceVersion").is_ok_and(|version| version.as_deref() == Some("0"))
+    }
+
+    /// Reads such a list, of this virtual cluster.
     pub fn read(method: &Method, uri: &Uri, headers: &HeaderMap, cluster: ClusterId) -> Result<Self, Bypass> {
-        let read = Read::new(method, uri, headers, Verb::List)?;
+        let read = CollectionRequest::new(method, uri, headers, Verb::List)?;
         read.timeout()?;
         let options = read.options()?;
         // For version 0, kube-apiserver's watch cache ignores the limit (`GetList` in `cacher.go`).
-        if options.resource_version != "0" || !matches!(&*options.resource_version_match, "" | "NotOlderThan") {
-            return Err(Bypass::Newest);
-        }
-        if options.send_initial_events.is_some() {
+        let is_of_any_version =
+            options.resource_version == "0" && matches!(&*options.resource_version_match, "" | "NotOlderThan");
+        // The host refuses an invalid limit. `timeout` is a parameter of watches.
+        let limit = read.query().first("limit").map_err(|_| Bypass::Options)?;
+        let has_valid_limit =
+            limit.is_none_or(|limit| limit.is_empty() || limit.parse::<i64>().is_ok_and(|limit| limit >= 0));
+        let has_others = options.send_initial_events.is_some() || read.query().contains("timeout");
+        if !is_of_any_version || !has_valid_limit || has_others {
             return Err(Bypass::Options);
         }
         Ok(Self { selection: read.selection(&options, cluster)? })
     }
 }
 
-// === impl Read ===
+// === impl CollectionRequest ===
 
-impl<'r> Read<'r> {
+impl<'r> CollectionRequest<'r> {
     fn new(method: &Method, uri: &'r Uri, headers: &HeaderMap, verb: Verb) -> Result<Self, Bypass> {
         let info = RequestInfo::parse(method, uri.path(), uri.query()).map_err(|_| Bypass::Options)?;
         let resource = info.resource().ok_or(Bypass::Verb)?;

@@ -11,14 +11,14 @@ use serde_json::value::RawValue;
 
 use crate::collection::Collection;
 
-/// The approximate length of what a body takes from the hub at a time, in bytes.
+/// The approximate number of bytes that a body takes from the hub at a time.
 pub(crate) const BATCH: usize = 64 * 1024;
 
 /// The end of a frame.
 const END: Bytes = Bytes::from_static(b"}\n");
 
-/// An object, in a frame of a watch with its line feed. All watches share the bytes of the frame. A watch that shows its event with
-/// the same type gets it as it is.
+/// An object, in the frame of a watch event that ends with a line feed. All watches share the bytes of the frame. If a watch
+/// needs the same event type, it sends the frame unchanged.
 #[derive(Debug)]
 pub(crate) struct Stored {
     frame: Bytes,
@@ -92,20 +92,14 @@ impl Stored {
         }
     }
 
-    /// How the host begins an object of a built-in kind, but not in a list.
-    pub(crate) fn kind_of(collection: &Collection) -> String {
-        let Collection { kind, api_version, .. } = collection;
-        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",")
-    }
-
-    /// The item of a list, in pieces. It does not begin with its `kind`.
-    pub(crate) fn item(object: &Object<Self>, kind: &str) -> Vec<Bytes> {
+    /// The item of a list of a built-in kind, in pieces, without its [`type_meta`].
+    pub(crate) fn item(object: &Object<Self>, type_meta: &str) -> Vec<Bytes> {
         let stored = &object.data;
         let item = stored.frame.slice(stored.object.clone());
-        if !item.starts_with(kind.as_bytes()) {
+        if !item.starts_with(type_meta.as_bytes()) {
             return vec![item];
         }
-        vec![Bytes::from_static(b"{"), item.slice(kind.len()..)]
+        vec![Bytes::from_static(b"{"), item.slice(type_meta.len()..)]
     }
 
     fn shown_as(&self, event: EventType) -> Vec<Bytes> {
@@ -118,14 +112,17 @@ impl Stored {
 
 /// The start of a frame.
 fn head(event: EventType) -> Bytes {
-    Bytes::from_static(match event {
-        EventType::Modified => br#"{"type":"MODIFIED","object":"#,
-        EventType::Deleted => br#"{"type":"DELETED","object":"#,
-        _ => br#"{"type":"ADDED","object":"#,
-    })
+    Bytes::from(format!(r#"{{"type":"{}","object":"#, event.as_str()))
 }
 
-/// An item of a list, in the frame of an initial event. Lists of built-in kinds do not repeat the kind in each item.
+/// The `kind` and `apiVersion` with which the host begins an object in a watch event. The items of a list of a built-in kind do
+/// not have them.
+pub(crate) fn type_meta(collection: &Collection) -> String {
+    let Collection { kind, api_version, .. } = collection;
+    format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","#)
+}
+
+/// An item of a list, as the frame of an initial event. Adds `kind` and `apiVersion`, which items of built-in kinds do not have.
 pub(crate) fn initial_frame(item: &RawValue, collection: &Collection) -> Bytes {
     #[derive(serde::Deserialize)]
     struct Typed {
@@ -133,12 +130,9 @@ pub(crate) fn initial_frame(item: &RawValue, collection: &Collection) -> Bytes {
     }
     let item = item.get();
     let has_kind = serde_json::from_str(item).is_ok_and(|typed: Typed| typed.kind.is_some());
+    let head = head(EventType::Added);
+    // An object has a name, so a member follows.
     let members = item.strip_prefix('{').filter(|_| !has_kind);
-    let Some(members) = members else { return [&head(EventType::Added), item.as_bytes(), &END].concat().into() };
-    let comma = if members.trim_start().starts_with('}') { "" } else { "," };
-    let Collection { kind, api_version, .. } = collection;
-    format!(
-        "{{\"type\":\"ADDED\",\"object\":{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"{comma}{members}}}\n"
-    )
-    .into()
+    let Some(members) = members else { return [&head, item.as_bytes(), &END].concat().into() };
+    [&head, type_meta(collection).as_bytes(), members.as_bytes(), &END].concat().into()
 }

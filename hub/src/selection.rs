@@ -8,6 +8,10 @@ use crate::object::{Key, Object};
 use crate::place::ClusterId;
 use crate::window::{Before, Event, EventKind};
 
+/// The maximum number of comparisons with terms of selectors in one call. During a watcher's call, the driver waits for the lock
+/// of the hub: with 4,096 comparisons, well below a millisecond.
+const COMPARISONS: usize = 4096;
+
 /// Selectors with at most this many requirements and terms are quick.
 const QUICK: usize = 4;
 
@@ -67,6 +71,11 @@ impl Selection {
     pub fn everything(cluster: ClusterId) -> Self {
         let (labels, fields) = (LabelSelector::everything(), FieldSelector::everything());
         Self { cluster, scope: Scope::All, labels, fields }
+    }
+
+    /// The number of objects or events that one call examines.
+    pub(crate) fn max_examined(&self) -> usize {
+        COMPARISONS / (1 + self.labels.requirements().len() + self.fields.terms().len()) + 1
     }
 
     /// Whether it selects an object.

@@ -19,10 +19,6 @@ pub(crate) type Objects<T> = RedBlackTreeMapSync<Key, Arc<Object<T>>>;
 /// A part of such objects, in the order of their keys.
 type Range<'a, T> = Peekable<Box<dyn Iterator<Item = (&'a Key, &'a Arc<Object<T>>)> + 'a>>;
 
-/// The maximum number of comparisons with terms of selectors in one call. The driver holds its lock while a watcher examines
-/// objects.
-const COMPARISONS: usize = 4096;
-
 /// The objects of a state that a client has not examined yet.
 #[derive(Debug)]
 pub struct Snapshot<T> {
@@ -40,15 +36,16 @@ impl<T> Snapshot<T> {
         Self { objects: [own, shared], last: None, is_complete: false }
     }
 
-    /// The next selected objects in the order of their keys, of about `max` bytes together. They can be none, because one call
-    /// examines a limited number. `None` if all have been examined. Always pass the same selection, of the same cluster.
+    /// The next selected objects in the order of their keys, of about `max` bytes together. The result can be empty, because
+    /// one call examines only a limited number of objects. `None` at the end. Always pass the same selection, of the same
+    /// cluster.
     pub fn next(&mut self, selection: &Selection, max: usize) -> Option<Vec<Arc<Object<T>>>> {
         if self.is_complete {
             return None;
         }
         let (mut bytes, mut objects, mut last) = (0, Vec::new(), None);
         let mut candidates = self.candidates(selection);
-        for _ in 0..examined(selection) {
+        for _ in 0..selection.max_examined() {
             let Some(object) = candidates.next() else {
                 drop(candidates);
                 self.is_complete = true;
@@ -64,12 +61,11 @@ impl<T> Snapshot<T> {
             last = Some(Arc::clone(object));
         }
         drop(candidates);
-        let last = last?;
-        self.pass(&last);
+        self.pass(&last.expect("the first object is examined in any case"));
         Some(objects)
     }
 
-    /// Whether all objects have been examined. If not, it may still have none that are selected.
+    /// Whether all objects have been examined. If `false`, the remaining objects may still include no selected one.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -113,11 +109,6 @@ impl<T> Snapshot<T> {
     }
 }
 
-/// The number of objects or events that one call examines.
-pub(crate) fn examined(selection: &Selection) -> usize {
-    COMPARISONS / (1 + selection.labels.requirements().len() + selection.fields.terms().len()) + 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,17 +139,30 @@ mod tests {
         }
     }
 
-    /// The maximum length of a batch divides the objects in any way.
+    /// Whatever the maximum length of a batch is.
     #[test]
     fn a_snapshot_is_read_once() {
         let own = [("a", "x"), ("b", "x"), ("c", "x")];
         for max in [0, 1, 1000, usize::MAX] {
             let mut snapshot = Snapshot::new(objects(&own), Objects::default());
             let everything = Selection::everything(ClusterId(1));
-            let read: Vec<_> = std::iter::from_fn(|| snapshot.next(&everything, max)).flatten().collect();
-            assert_eq!(read.len(), own.len(), "{max}");
+            let read = std::iter::from_fn(|| snapshot.next(&everything, max)).flatten();
+            let read: Vec<_> = read.map(|object| object.key.namespace.to_string()).collect();
+            assert_eq!(read, ["a", "b", "c"], "{max}");
             assert!(snapshot.is_complete() && snapshot.next(&everything, max).is_none());
         }
+    }
+
+    #[test]
+    fn one_call_examines_a_limited_number() {
+        let names: Vec<String> = (0..5000).map(|number| format!("n{number}")).collect();
+        let own: Vec<(&str, &str)> = names.iter().map(|name| ("a", &**name)).chain([("b", "last")]).collect();
+        let mut snapshot = Snapshot::new(objects(&own), Objects::default());
+        let fields = "metadata.name=last".parse().unwrap();
+        let selection = Selection { fields, ..Selection::everything(ClusterId(1)) };
+        let batches: Vec<_> = std::iter::from_fn(|| snapshot.next(&selection, 0)).map(|batch| batch.len()).collect();
+        assert_eq!((batches.iter().sum::<usize>(), batches.last()), (1, Some(&1)));
+        assert!(batches.len() > 2, "{batches:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::moment::Moment;
 use crate::object::ResourceVersion;
 use crate::partition::Partition;
 use crate::selection::Selection;
-use crate::snapshot::{Snapshot, examined};
+use crate::snapshot::Snapshot;
 use crate::wakes::Wakes;
 
 /// The last bookmark of a watch comes this long before its time limit, as in kube-apiserver (`nextBookmarkTime` in
@@ -108,7 +108,7 @@ impl<T> Watcher<T> {
     fn batch(&mut self, partition: &Partition<T>, max: usize) -> Option<Vec<Change<T>>> {
         let mut bytes = 0;
         let mut changes: Vec<Change<T>> = Vec::new();
-        for event in partition.events_from(self.position)?.take(examined(&self.selection)) {
+        for event in partition.events_from(self.position)?.take(self.selection.max_examined()) {
             // The client may have resumed from a version that the hub did not have at that time.
             let is_newer = event.version() > self.start;
             let change = is_newer.then(|| Change::of(self.selection.effect(event), event)).flatten();

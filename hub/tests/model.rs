@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use world::World;
 
 proptest! {
-    // Some mistakes were found only by thousands of cases, which take a few seconds.
+    // Some defects appeared only in thousands of cases. These take a few seconds.
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
         cases: ProptestConfig::default().cases.max(4000),

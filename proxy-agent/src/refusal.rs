@@ -70,7 +70,7 @@ pub(crate) enum Exhausted {
     #[error("too many requests: this cluster has too many {} at a time", of_kind(*.0))]
     InFlight(Kind),
     /// The [seats](virtual_cluster::share::seats) at the host.
-    #[error("too many requests: other lists and watches of this cluster occupy all of its seats at the API server")]
+    #[error("too many requests: earlier lists and watches of this cluster are still in progress at the API server")]
     Seats,
     /// The [limits](virtual_cluster::share::large_objects) for large objects.
     #[error("too many requests: the agent or the API server is busy with other large objects")]

@@ -204,7 +204,8 @@ impl Mapping {
 
 impl Same for Mapping {
     fn is_same(&self, other: &Self) -> bool {
-        let Self { namespaces, identities: _of_the_cluster, roles, objects, nodes } = self;
+        // Identities are derived from the name of the cluster, which `namespaces` compares.
+        let Self { namespaces, identities: _, roles, objects, nodes } = self;
         namespaces.is_same(&other.namespaces)
             && roles.is_same(&other.roles)
             && objects.is_same(&other.objects)

@@ -168,7 +168,8 @@ impl Program {
 
 impl Same for Program {
     fn is_same(&self, other: &Self) -> bool {
-        let Self { root, message: _of_protobuf } = self;
+        // Only programs of protobuf use the message.
+        let Self { root, message: _ } = self;
         root.is_same(&other.root)
     }
 }

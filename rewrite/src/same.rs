@@ -1,4 +1,4 @@
-//! Whether two values are the same, without a look at large maps.
+//! Whether two values are the same, without comparing large maps.
 
 use std::sync::Arc;
 

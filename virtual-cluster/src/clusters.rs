@@ -28,7 +28,7 @@ use crate::namespaces::annotations::Reserved;
 use crate::namespaces::{Annotations, Namespaces};
 use crate::nodes::{AllNodes, OwnNodes};
 use crate::roles::Roles;
-use crate::share::activity::Activity;
+use crate::share::activity::{Activity, ActivityLog};
 use crate::share::in_flight::{InFlight, MaxInFlight};
 use crate::share::large_objects::{LargeObjectLimits, PARSED};
 use crate::share::seats::Seats;
@@ -74,7 +74,7 @@ pub struct VirtualClusters {
     watches: FairBudget,
     heads: FairBudget,
     send_queue: FairBudget,
-    activity: Activity,
+    activity: ActivityLog,
     in_flight: MaxInFlight,
     parsed: Arc<Semaphore>,
     reserved: Reserved,
@@ -130,7 +130,7 @@ pub struct LastingState {
     pub write_rate: Arc<WriteRateLimit>,
     /// The seats at the host that its lists and watches may occupy.
     pub seats: Arc<Seats>,
-    /// When it and others have sent requests.
+    /// When this cluster and the others last sent requests.
     pub activity: Activity,
     /// Limits the number of its kinds whose objects the agent lists at a time in its own name.
     pub scans: Arc<Semaphore>,
@@ -221,7 +221,7 @@ impl VirtualClusters {
             watches: FairBudget::new(WATCHES, WATCHES / 3),
             heads: FairBudget::new(HEADS, HEADS / 2),
             send_queue: FairBudget::new(SEND_QUEUE, SEND_QUEUE / 2),
-            activity: Activity::new(),
+            activity: ActivityLog::default(),
             in_flight: MaxInFlight::default(),
             parsed: Arc::new(Semaphore::new(PARSED)),
         };
@@ -263,7 +263,7 @@ impl VirtualClusters {
             large_objects: Arc::new(LargeObjectLimits::new(Arc::clone(&self.parsed))),
             write_rate: Arc::default(),
             seats: Arc::default(),
-            activity: self.activity.another(),
+            activity: self.activity.cluster(),
             scans: Arc::new(Semaphore::new(SCANS)),
             callers: Arc::new(KnownCallers::new(engine_name(name))),
             owner: Owner::new(),

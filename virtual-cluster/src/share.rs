@@ -2,10 +2,11 @@
 //!
 //! [`in_flight`] limits the number of requests, [`seats`] limits the streamed responses at the host, [`large_objects`]
 //! limits how many large objects are processed at a time, and [`write_rate`] limits the rate of bodies that cost the host
-//! much. [`activity`] says whether there are others to protect.
+//! much. [`activity`] tells whether other virtual clusters are active.
 
 pub mod activity;
 pub mod in_flight;
 pub mod large_objects;
+mod one_list;
 pub mod seats;
 pub mod write_rate;

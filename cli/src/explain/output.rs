@@ -71,13 +71,14 @@ fn sent(
     let is_watch = matches!(sent.shown, Shown::Watch(_));
     match sent.hub {
         Some(Ok(())) if !is_watch => {
-            line(out, "hub", "answers this list instead of the host if it watches the resource at that time")?;
+            line(out, "hub", "answers this list instead of the host while it watches the resource")?;
         }
         Some(Ok(())) => {
             line(
                 out,
                 "hub",
-                "serves this watch instead of the host if another virtual cluster watches the same resource",
+                "serves this watch instead of the host if another virtual cluster watches the resource, or if many watches \
+                 of it are open at the host",
             )?;
         }
         Some(Err(bypass)) => {

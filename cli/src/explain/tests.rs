@@ -78,7 +78,7 @@ fn a_watch_or_list_says_whether_the_hub_serves_it() {
     for (url, expected) in [
         (
             "/api/v1/pods?watch=1",
-            "serves this watch instead of the host if another virtual cluster watches the same resource",
+            "serves this watch instead of the host if another virtual cluster watches the resource, or if many watches of it are open at the host",
         ),
         ("/api/v1/namespaces/edge/pods?watch=1", "serves this watch instead of the host"),
         (
@@ -89,13 +89,17 @@ fn a_watch_or_list_says_whether_the_hub_serves_it() {
         ("/api/v1/events?watch=1", "does not serve this watch"),
         (
             "/api/v1/pods?resourceVersion=0&limit=500",
-            "answers this list instead of the host if it watches the resource",
+            "answers this list instead of the host while it watches the resource",
         ),
         ("/api/v1/services?resourceVersion=0", "does not serve this list"),
     ] {
         let (text, _) = explain(&["--cluster", "ke-beijing", "GET", url]).unwrap();
         let line = text.lines().find(|line| line.trim_start().starts_with("hub:")).unwrap_or_else(|| panic!("{text}"));
         assert!(line.contains(expected), "{url}: {line}");
+    }
+    for url in ["/api/v1/pods", "/api/v1/services?limit=500", "/api/v1/pods/a"] {
+        let (text, _) = explain(&["--cluster", "ke-beijing", "GET", url]).unwrap();
+        assert!(!text.contains("hub:"), "{text}");
     }
 }
 

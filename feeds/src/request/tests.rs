@@ -133,16 +133,29 @@ fn a_list_is_of_any_version() {
         ("resourceVersion=0&fieldSelector=metadata.name%3Dn", Ok(())),
         ("resourceVersion=0&fieldSelector=spec.nodeName%3Dn", Err(Bypass::Selector)),
         ("resourceVersion=0&continue=x", Err(Bypass::Options)),
+        ("resourceVersion=0&limit=", Ok(())),
+        ("resourceVersion=0&limit=x", Err(Bypass::Options)),
+        ("resourceVersion=0&limit=-1", Err(Bypass::Options)),
+        ("resourceVersion=0&timeout=5s", Err(Bypass::Options)),
         ("resourceVersion=0&pretty=true", Err(Bypass::Options)),
         ("resourceVersion=0&sendInitialEvents=true", Err(Bypass::Options)),
-        ("resourceVersion=0&resourceVersionMatch=Exact", Err(Bypass::Newest)),
-        ("resourceVersion=00", Err(Bypass::Newest)),
-        ("resourceVersion=7", Err(Bypass::Newest)),
-        ("limit=500", Err(Bypass::Newest)),
-        ("", Err(Bypass::Newest)),
+        ("resourceVersion=0&resourceVersionMatch=Exact", Err(Bypass::Options)),
+        ("resourceVersion=00", Err(Bypass::Options)),
+        ("resourceVersion=7", Err(Bypass::Options)),
+        ("limit=500", Err(Bypass::Options)),
+        ("", Err(Bypass::Options)),
         ("watch=true&resourceVersion=0", Err(Bypass::Verb)),
     ] {
         assert_eq!(read_list(&format!("/api/v1/pods?{query}")).map(|_| ()), expected, "{query}");
+    }
+    for (query, expected) in
+        [("a=b&resourceVersion=0", true), ("resourceVersion=00", false), ("", false), ("resourceVersion=", false)]
+    {
+        assert_eq!(
+            ListQuery::is_of_any_version(&format!("/api/v1/pods?{query}").parse().unwrap()),
+            expected,
+            "{query}"
+        );
     }
     let namespaced = read_list("/api/v1/namespaces/a/pods?resourceVersion=0").unwrap();
     assert_eq!(namespaced.selection.scope, Scope::Namespaces(vec!["a".into()]));

@@ -51,8 +51,19 @@ async fn a_list_does_not_wait_for_a_feed() {
     let _stream = site.watched_from(10).await;
     assert!(site.feeds.feeds()[0].reached(ResourceVersion::new(10)).await);
     assert!(list(&site, 1, "").await.is_some());
-    let others = Collection { path: "/api/v1/pods".into(), ..collection() };
-    assert!(site.feeds.synced(&others).is_none());
+    let redefined = Collection { membership: Membership::Everybody, ..collection() };
+    assert!(site.feeds.synced(&redefined).is_none(), "the feed is of the former kind");
+}
+
+/// While the host cannot be reached, the state gets older.
+#[tokio::test(start_paused = true)]
+async fn a_list_of_a_silent_host_goes_to_the_host() {
+    let (site, _stream) = Site::with(&[]).await;
+    let _watch = site.watch(1, "resourceVersion=10").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(list(&site, 1, "").await.is_some());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(list(&site, 1, "").await.is_none());
 }
 
 /// A list is of one state, whatever happens while the client reads it.

@@ -207,7 +207,7 @@ fn permission(is_allowed: impl Fn() -> bool + Send + Sync + 'static) -> Permissi
 
 fn collection() -> Collection {
     let (api_version, kind) = ("v1".into(), "ConfigMap".into());
-    Collection { path: PATH.into(), api_version, kind, membership: Membership::Namespaced }
+    Collection { path: PATH.into(), api_version, kind, is_built_in: true, membership: Membership::Namespaced }
 }
 
 fn query(cluster: u32, text: &str) -> WatchQuery {

@@ -376,7 +376,8 @@ impl World {
         match self.hub.snapshot(selection.cluster, ResourceVersion::default()) {
             Admission::Served((version, mut snapshot)) => {
                 assert_eq!(Some(version), self.hub.version());
-                let max = usize::try_from(version.number() % 100).unwrap();
+                // Batches of one to three objects of 100 bytes.
+                let max = usize::try_from(version.number() % 4 * 100).unwrap_or_default();
                 let objects: Vec<_> = std::iter::from_fn(|| snapshot.next(selection, max)).flatten().collect();
                 assert_eq!(pairs(&objects), self.state(selection));
             }

@@ -65,8 +65,10 @@ pub(super) fn hub(metrics: &Registry, sharing: Option<&Arc<Sharing>>) {
         sharing.feeds().iter().map(|feed| feed.statistics().watchers).sum()
     });
     observe("atoll_hub_rbac_watches", "Watches of RBAC objects of the host that are current.", Sharing::current_rights);
-    let answers = metrics
-        .counters("atoll_hub_answers_total", "Watches and lists of clients that the hub could serve, by its answer.");
+    let answers = metrics.counters(
+        "atoll_hub_answers_total",
+        "Watches that clients requested and lists that the hub answered, by the hub's answer.",
+    );
     let reviews = metrics.counters("atoll_hub_reviews_total", "Access reviews for watches that are open.");
     if let Some(sharing) = sharing {
         sharing.count_in(answers, reviews);

@@ -44,7 +44,7 @@ pub(crate) struct Call<'a> {
     pub(super) read_weight: AtomicUsize,
     /// The seats of a response that occupies the host while it streams.
     pub(super) occupied: Option<Occupied>,
-    /// Counts a watch that a feed could serve if there were more of them.
+    /// Counts the watch at the host, if a feed would serve it with more demand.
     pub(super) at_host: Option<AtHost>,
 }
 

@@ -20,7 +20,7 @@ use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Plan, Replan};
-use crate::exchange::shared_list::{list_query, shared_list};
+use crate::exchange::shared_list::{feed_list_query, shared_list};
 use crate::exchange::shared_watch::{shareable, shared_watch};
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
@@ -40,7 +40,7 @@ pub(super) async fn carry_out(
     check_field_manager(call)?;
     loop {
         call.take_turn(cost.size).await?;
-        commitment.begin(&call.api);
+        commitment.begin(call);
         let decision = call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), decide(call, body)).await;
         *findings = decision.findings;
         let plan = decision.plan?;
@@ -68,7 +68,7 @@ async fn attempt(
 ) -> Result<End<ShownBody>, Refusal> {
     check_sent(call, &plan.request, body.len())?;
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
-    let response = send_plan(call, &mut plan).await?;
+    let response = send_plan(call, &mut plan, commitment).await?;
     settle_overlay(call, std::mem::take(&mut plan.moved), response.status()).await;
     if let Some(cause) = cause(call, &plan.replan, response.status(), body) {
         return Ok(ControlFlow::Continue(cause));
@@ -106,8 +106,13 @@ fn check_sent(call: &Call<'_>, request: &Request<RequestBody>, received: usize) 
     call.hold(sent.len().saturating_sub(received))
 }
 
-/// Sends the request of a plan, unless a feed answers it. If the host responds with 404, the other plan takes its place, if there is one.
-async fn send_plan(call: &mut Call<'_>, plan: &mut Plan) -> Result<Response<HostBody>, Refusal> {
+/// Sends the request of a plan, unless a feed answers it. If the host responds with 404, the other plan takes its place, if there
+/// is one.
+async fn send_plan(
+    call: &mut Call<'_>,
+    plan: &mut Plan,
+    commitment: &Commitment,
+) -> Result<Response<HostBody>, Refusal> {
     if let Some(query) = shareable(call, plan) {
         let planned = plan.request.uri().clone();
         if let Some(response) = Box::pin(shared_watch(call, &planned, query)).await? {
@@ -118,14 +123,15 @@ async fn send_plan(call: &mut Call<'_>, plan: &mut Plan) -> Result<Response<Host
             return Ok(response);
         }
     }
-    take_seats(call).await?;
-    if let Some(Ok(query)) = list_query(call, plan) {
+    if let Some(Ok(query)) = feed_list_query(call, plan) {
         let planned = plan.request.uri().clone();
-        if let Some(response) = Box::pin(shared_list(call, &planned, query)).await {
+        if let Some(response) = Box::pin(shared_list(call, &planned, query)).await? {
             call.turn.end();
             return Ok(response);
         }
     }
+    take_seats(call).await?;
+    commitment.begin(call);
     let mut response = send_in_turn(call, plan.take_request()).await?;
     if response.status() == StatusCode::NOT_FOUND
         && let Some(other) = plan.otherwise.take()

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 
 use crate::exchange::api_request::ApiRequest;
+use crate::exchange::call::Call;
 use crate::exchange::cost::load_of;
 use virtual_cluster::share::seats::Load;
 
@@ -32,10 +33,13 @@ pub(crate) struct Commitment(AtomicBool);
 // === impl Commitment ===
 
 impl Commitment {
-    /// The first decision about the request follows, or another one.
-    pub(super) fn begin(&self, api: &ApiRequest<'_>) {
+    /// The first decision about the request follows, or another one, or the request to the host.
+    pub(super) fn begin(&self, call: &Call<'_>) {
+        let api = &call.api;
         let is_write = !api.is_read() && !api.info.is_long_running();
-        self.0.store(is_write || load_of(api) == Some(Load::List), Ordering::Relaxed);
+        // A list that still waits for its seats can end.
+        let is_list = matches!(load_of(api), Some(Load::List | Load::Long)) && call.occupied.is_some();
+        self.0.store(is_write || is_list, Ordering::Relaxed);
     }
 
     /// The host has responded.

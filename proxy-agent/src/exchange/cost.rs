@@ -20,6 +20,7 @@ use crate::exchange::kinds::group_kind;
 use crate::refusal::{Exhausted, Refusal};
 use crate::translate::{Upstream, encoding};
 use virtual_cluster::clusters::VirtualCluster;
+use virtual_cluster::share::activity::Others;
 use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
 use virtual_cluster::share::seats::Load;
@@ -101,9 +102,16 @@ fn field_error(field: &str, defect: Defect) -> FieldError {
 pub(crate) async fn take_seats(call: &mut Call<'_>) -> Result<(), Refusal> {
     if let Some(load) = load_of(&call.api).filter(|_| call.occupied.is_none()) {
         let lasting = &call.api.cluster.lasting;
-        let taken = lasting.seats.take(load, lasting.activity.has_others());
+        let taken = lasting.seats.take(load, lasting.activity.others());
         call.occupied = Some(call.outside(taken).await.ok_or(Exhausted::Seats)?);
     }
+    Ok(())
+}
+
+/// The same for a list that a feed answers: it is in memory until the client has read it, but the host does not make it.
+pub(crate) async fn take_seats_of_shared_list(call: &mut Call<'_>) -> Result<(), Refusal> {
+    let taken = call.api.cluster.lasting.seats.take(Load::Long, Others::Idle);
+    call.occupied = Some(call.outside(taken).await.ok_or(Exhausted::Seats)?);
     Ok(())
 }
 
@@ -113,10 +121,11 @@ pub(crate) fn load_of(api: &ApiRequest<'_>) -> Option<Load> {
         Target::Resource(request) => match request.verb() {
             Verb::Watch if is_resumed(api) => Some(Load::ResumedWatch),
             Verb::Watch => Some(Load::NewWatch),
-            Verb::List | Verb::DeleteCollection => Some(Load::List),
+            Verb::List => Some(Load::List),
+            Verb::DeleteCollection => Some(Load::Long),
             _ => None,
         },
-        Target::NonResource(request) => request.path().starts_with("/openapi/").then_some(Load::List),
+        Target::NonResource(request) => request.path().starts_with("/openapi/").then_some(Load::Long),
     }
 }
 

@@ -29,7 +29,7 @@ use crate::exchange::body::Body;
 use crate::exchange::decide::decide;
 use crate::exchange::plan::{After, Plan};
 use crate::exchange::services::{Services, ServicesError};
-use crate::exchange::shared_list::list_query;
+use crate::exchange::shared_list::feed_list_query;
 use crate::exchange::shared_watch::watch_query;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
@@ -189,7 +189,7 @@ pub async fn explain(
         };
         let plan = decide(&call, &body).await.plan?;
         let watch = watch_query(&call, &plan).map(|asked| asked.map(|_| ()));
-        let hub = watch.or_else(|| list_query(&call, &plan).map(|asked| asked.map(|_| ())));
+        let hub = watch.or_else(|| feed_list_query(&call, &plan).map(|asked| asked.map(|_| ())));
         Ok((plan, hub))
     };
     let planned = tokio::select! {

@@ -19,6 +19,20 @@ pub(crate) async fn allowed(call: &Call<'_>, request: &ResourceRequest<'_>) -> R
     }
 }
 
+/// The same, from a single review: the host decides if it says no.
+pub(crate) async fn is_allowed_now(call: &Call<'_>, request: &ResourceRequest<'_>) -> bool {
+    let host = match request.namespace().map(|name| call.api.locate(name)) {
+        Some(NamespaceLocation::Member(host)) => Some(host),
+        _ => None,
+    };
+    let attributes = match &host {
+        Some(host) => call.api.attributes_in(request, host),
+        None => call.api.attributes(request),
+    };
+    let decision = call.outside(call.services.authz.check(&call.api.caller.host, &attributes)).await;
+    decision.is_ok_and(|decision| decision.allowed)
+}
+
 /// Whether the caller may do this in a namespace, for writes that the agent sends itself.
 pub(crate) async fn allowed_in(
     call: &Call<'_>,

@@ -1,55 +1,57 @@
-//! Lists of any version that the agent answers from a feed which is open.
+//! Lists with `resourceVersion=0` (any version) that the agent answers from an open feed.
 //!
-//! A client that lists before it watches asks for `resourceVersion=0`, which kube-apiserver answers from its watch cache. As for a
-//! [shared watch](crate::exchange::shared_watch), the feed answers the *planned* request, and the agent checks the caller's right.
+//! Informers that list before they watch request `resourceVersion=0`. kube-apiserver answers such a list from its watch cache. As
+//! for a [shared watch](crate::exchange::shared_watch), the feed answers the *planned* request, and the agent checks the caller's
+//! right.
 
 use feeds::{Bypass, ListQuery};
 use http::{Response, Uri};
-use kube_wire::gvr::GroupVersionResource;
-use rewrite::schema;
 
 use crate::exchange::call::Call;
+use crate::exchange::cost::take_seats_of_shared_list;
 use crate::exchange::plan::Plan;
-use crate::exchange::rights::allowed;
-use crate::exchange::shared_watch::{collection, in_json, may_share};
+use crate::exchange::rights::is_allowed_now;
+use crate::exchange::shared_watch::{check_shareable, collection, in_json};
+use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::HostBody;
 
-/// The list that a plan requests, if an open feed may serve it, or the reason why it goes to the host. `None` if it is not a list
-/// of any version, or if nothing is shared.
-pub(super) fn list_query(call: &Call<'_>, plan: &Plan) -> Option<Result<ListQuery, Bypass>> {
+/// The list that a plan requests, if an open feed may answer it, or the reason why it goes to the host. `None` if it is not a
+/// list of any version, or if nothing is shared.
+pub(super) fn feed_list_query(call: &Call<'_>, plan: &Plan) -> Option<Result<ListQuery, Bypass>> {
     let sharing = call.services.sharing.as_ref()?;
-    if !matches!(plan.transform, ResponseTransform::List { .. }) {
+    let upstream = &plan.request;
+    if !matches!(plan.transform, ResponseTransform::List { .. }) || !ListQuery::is_of_any_version(upstream.uri()) {
         return None;
     }
-    let query = may_share(call, sharing, plan).and_then(|cluster| {
-        let upstream = &plan.request;
-        let query = ListQuery::read(upstream.method(), upstream.uri(), upstream.headers(), cluster)?;
-        // Only the host knows the kind of a list of custom objects.
-        if is_built_in(call) { Ok(query) } else { Err(Bypass::Class) }
-    });
-    match query {
-        Err(Bypass::Newest | Bypass::Verb) => None,
-        query => Some(query),
-    }
+    Some(
+        check_shareable(call, sharing, plan)
+            .and_then(|cluster| ListQuery::read(upstream.method(), upstream.uri(), upstream.headers(), cluster)),
+    )
 }
 
 /// Answers a list from a feed. `planned` is the target of the planned request. `None` if the list goes to the host.
-pub(super) async fn shared_list(call: &Call<'_>, planned: &Uri, query: ListQuery) -> Option<Response<HostBody>> {
-    let (sharing, request) = (call.services.sharing.as_ref()?, call.api.info.resource()?);
-    let collection = collection(call, planned).await?;
-    let feed = sharing.feeds.synced(&collection)?;
+pub(super) async fn shared_list(
+    call: &mut Call<'_>,
+    planned: &Uri,
+    query: ListQuery,
+) -> Result<Option<Response<HostBody>>, Refusal> {
+    let services = call.services;
+    let (Some(sharing), Some(collection)) = (&services.sharing, collection(call, planned).await) else {
+        return Ok(None);
+    };
+    // Only the host knows the kind of a list of custom objects.
+    let feed = sharing.feeds.synced(&collection).filter(|_| collection.is_built_in);
+    let (Some(feed), Some(request)) = (feed, call.api.info.resource()) else { return Ok(None) };
     // The host words the refusal.
-    allowed(call, request).await.ok()?;
-    let list = feed.list(query)?;
+    if !is_allowed_now(call, request).await {
+        return Ok(None);
+    }
+    take_seats_of_shared_list(call).await?;
+    let Some(list) = feed.list(query) else {
+        call.occupied = None;
+        return Ok(None);
+    };
     sharing.count("list");
-    Some(in_json(HostBody::produced(list)))
-}
-
-fn is_built_in(call: &Call<'_>) -> bool {
-    let request = call.api.info.resource();
-    request.is_some_and(|request| {
-        let GroupVersionResource { group, resource, .. } = request.group_version_resource();
-        schema::kind_of(group, resource).is_some()
-    })
+    Ok(Some(in_json(HostBody::produced(list))))
 }

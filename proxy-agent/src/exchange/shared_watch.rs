@@ -31,20 +31,21 @@ pub(super) fn shareable(call: &Call<'_>, plan: &Plan) -> Option<WatchQuery> {
     watch_query(call, plan)?.inspect_err(|bypass| sharing.bypassed(*bypass, request)).ok()
 }
 
-/// The same, with the reason why it goes to the host. `None` if it is not a watch, or if no watches are shared.
+/// The watch that a plan requests, if a feed may serve it, or the reason why the watch goes to the host. `None` if it is not a
+/// watch, or if no watches are shared.
 pub(super) fn watch_query(call: &Call<'_>, plan: &Plan) -> Option<Result<WatchQuery, Bypass>> {
     let sharing = call.services.sharing.as_ref()?;
     let is_watch = matches!(plan.transform, ResponseTransform::Watch { .. });
     is_watch.then(|| {
-        let cluster = may_share(call, sharing, plan)?;
+        let cluster = check_shareable(call, sharing, plan)?;
         let upstream = &plan.request;
         WatchQuery::read(upstream.method(), upstream.uri(), upstream.headers(), cluster)
     })
 }
 
-/// Checks that the host's response to a planned list or watch has only objects of a resource that feeds may serve. Returns the
-/// number of the virtual cluster.
-pub(super) fn may_share(call: &Call<'_>, sharing: &Sharing, plan: &Plan) -> Result<ClusterId, Bypass> {
+/// Checks that a feed may answer the planned list or watch: the agent adds nothing to the host's response, and the configuration
+/// does not exclude the resource. Returns the number of the virtual cluster.
+pub(super) fn check_shareable(call: &Call<'_>, sharing: &Sharing, plan: &Plan) -> Result<ClusterId, Bypass> {
     if plan.projected.is_some() || plan.otherwise.is_some() || plan.selecting.is_some() {
         return Err(Bypass::Class);
     }
@@ -112,7 +113,7 @@ async fn ready(
     allowed(call, request).await.map_err(|_| Bypass::Right)?;
     let ready = call.outside(sharing.feeds.ready(&collection, query)).await;
     if matches!(ready, Err(Bypass::Few)) {
-        call.at_host = Some(sharing.feeds.count_at_host(&collection));
+        call.at_host = sharing.feeds.hold_at_host(&collection);
     }
     Ok((ready?, permission))
 }
@@ -133,7 +134,7 @@ pub(super) async fn collection(call: &Call<'_>, planned: &Uri) -> Option<Collect
         _ => Membership::Everybody,
     };
     let path = ResourcePath::new(group, version, resource).build();
-    Some(Collection { path, api_version: GroupVersion { group, version }.to_string(), kind, membership })
+    Some(Collection { path, api_version: GroupVersion { group, version }.to_string(), kind, is_built_in, membership })
 }
 
 /// The right of the caller to this watch, in the namespace or in the whole cluster.

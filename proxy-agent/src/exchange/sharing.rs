@@ -18,8 +18,9 @@ use crate::translate::MappedFrames;
 use host_client::api::Api;
 use virtual_cluster::namespaces::Namespaces;
 
-/// etcd deletes Events of one lease at one version, so a feed could lose some. kube-apiserver does not cache them either.
-const EVENTS: [&str; 2] = ["events", "events.events.k8s.io"];
+/// Resources that feeds never serve. etcd deletes Events of one lease at one version, so a feed could lose some. kube-apiserver
+/// does not cache them either. It adds a warning to its responses with Endpoints, which are deprecated (KEP-4974).
+const NEVER: [&str; 3] = ["events", "events.events.k8s.io", "endpoints"];
 
 /// The feeds of the host.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Sharing {
     pub(super) feeds: Feeds<ByNamespace>,
     /// The rights of the callers of open watches.
     pub(super) rights: Rights,
-    /// What watches show of the frames of feeds.
+    /// Frames of feeds that watches have mapped.
     pub(super) mapped_frames: Arc<MappedFrames>,
     clusters: Arc<Clusters>,
     excluded: HashSet<String>,
@@ -37,7 +38,7 @@ pub(crate) struct Sharing {
 }
 
 ops::label_set! {
-    /// Watches and lists that a feed could answer.
+    /// Watches that clients requested, and lists that the hub answered.
     pub(crate) struct Answer {
         pub(crate) answer: &'static str,
     }
@@ -66,7 +67,7 @@ impl Sharing {
         let clusters = Arc::new(Clusters::default());
         let placement = ByNamespace::new(Arc::clone(namespaces), Arc::clone(&clusters));
         let excluded = config.exclude.iter().map(ToString::to_string);
-        let excluded = excluded.chain(EVENTS.map(str::to_owned)).collect();
+        let excluded = excluded.chain(NEVER.map(str::to_owned)).collect();
         (memory > 0).then(|| Self {
             feeds: Feeds::new(api, placement, memory, tasks),
             rights: Rights::new(move |cluster| authz.forget(cluster)),

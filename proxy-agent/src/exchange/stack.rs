@@ -5,7 +5,7 @@ use std::pin::Pin;
 use ::tunnel::{Inbound, Reservation};
 use feeds::AtHost;
 use http::Response;
-use kube_wire::{RequestInfo, Verb};
+use kube_wire::{RequestInfo, ResourceRequest, Verb};
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 use crate::exchange::authenticate::authenticate;
@@ -30,7 +30,7 @@ pub(super) struct ExchangeResponse {
     pub(super) counted: Counted,
 }
 
-/// Counts a request.
+/// Keeps the request counted until its response has ended.
 pub(super) struct Counted {
     _in_flight: Reservation,
     _at_host: Option<AtHost>,
@@ -113,11 +113,14 @@ async fn identify(limited: Limited<'_>) -> Result<Admitted<'_, Authenticated<'_>
     Ok(Admitted { call, body, commitment, record, held })
 }
 
+/// Also records that the virtual cluster is active.
 async fn authorise<'a>(
     admitted: Admitted<'a, Authenticated<'a>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
     let Admitted { call, body, commitment, record, held } = admitted;
-    Ok(Admitted { call: call.authorise().await?, body, commitment, record, held })
+    let call = call.authorise().await?;
+    call.api.cluster.lasting.activity.record();
+    Ok(Admitted { call, body, commitment, record, held })
 }
 
 /// Counts the request as a session instead of a short one.
@@ -136,15 +139,15 @@ async fn receive_body<'a>(
     Ok(Admitted { call, body, commitment, record, held })
 }
 
-/// Waits for the seats of a response that occupies the host while it streams. A watch that a feed may serve takes them
-/// later, when the feed is ready.
+/// Waits for the seats of a response that occupies the host while it streams. A list or a watch that a
+/// feed may serve takes them later.
 async fn take_seats<'a>(
     mut admitted: Admitted<'a, Box<Call<'a>>, Body>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Body>, Refusal> {
     let call = &mut admitted.call;
-    call.api.cluster.lasting.activity.note();
-    let is_watch = call.api.info.resource().is_some_and(|request| request.verb() == Verb::Watch);
-    if !is_watch || call.services.sharing.is_none() {
+    let verb = call.api.info.resource().map(ResourceRequest::verb);
+    let may_be_shared = matches!(verb, Some(Verb::List | Verb::Watch)) && call.services.sharing.is_some();
+    if !may_be_shared {
         cost::take_seats(call).await?;
     }
     Ok(admitted)

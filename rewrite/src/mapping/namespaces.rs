@@ -173,7 +173,8 @@ impl Namespaces {
 
 impl Same for Namespaces {
     fn is_same(&self, other: &Self) -> bool {
-        let Self { cluster, index: _, requested, recently_deleted: _, unknown: _only_collects } = self;
+        // `unknown` collects names, and changes none.
+        let Self { cluster, index: _, requested, recently_deleted: _, unknown: _ } = self;
         *cluster == other.cluster && self.has_index_of(other) && *requested == other.requested
     }
 }

@@ -16,14 +16,14 @@ pub struct Showing {
 // === impl Showing ===
 
 impl Showing {
-    /// Whether both have the same index of the host's namespaces.
+    /// Whether both have the same indexes of the host's namespaces.
     #[must_use]
-    pub fn has_index_of(&self, other: &Self) -> bool {
+    pub fn has_namespaces_of(&self, other: &Self) -> bool {
         self.settings.mapping.namespaces.has_index_of(&other.settings.mapping.namespaces)
     }
 }
 
-/// Two that are the same show each event by the same bytes.
+/// Two watches with the same value show each JSON event as the same bytes.
 impl Same for Showing {
     fn is_same(&self, other: &Self) -> bool {
         let Self { settings, program, filter } = self;

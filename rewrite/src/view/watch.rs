@@ -149,9 +149,9 @@ impl WatchStream {
         self.buffer.is_none() && self.waiting.is_none() && !self.on_line
     }
 
-    /// Counts a whole frame with its line feed, which was [read](Self::read) by a stream with the same [`Showing`], instead of
-    /// reading it again. `is_shown` is whether that stream has written anything. Call it only [between
-    /// frames](Self::is_between_frames).
+    /// Updates the state of this stream as if it had [read](Self::read) this frame. Another stream with the same [`Showing`] has
+    /// read it. The frame ends with a line feed. `is_shown`: whether the other stream has written anything. Call this only
+    /// [between frames](Self::is_between_frames).
     pub fn count(&mut self, frame: &Bytes, is_shown: bool) -> Result<(), StreamError> {
         if let Some(progress) = &mut self.progress {
             progress.note(&Cursor::new(frame, 0, 0))?;

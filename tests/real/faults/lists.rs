@@ -11,7 +11,7 @@ use super::pair::{MAPS, Pair};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// They have the objects of the newest list, which the host answers.
+/// Lists that the hub answers have the same objects as lists that the host answers.
 pub(super) fn of_any_version_equal_those_of_the_host(host: Arc<HostCluster>) -> anyhow::Result<()> {
     let pair = Pair::start(host, "lists")?;
     for kubectl in pair.kubectls()? {

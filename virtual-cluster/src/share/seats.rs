@@ -5,8 +5,9 @@
 //! virtual clusters share the seats of a priority level. So the responses of one cluster may occupy only some of the
 //! seats at a time, and further requests wait, as they do in the host's own queues.
 //!
-//! Seats do not limit CPU time: an API server has 600, however few cores it has, and it encodes a list at once. Three lists of
-//! one cluster make all others wait. So while others are active, the host makes only one list of each cluster at a time.
+//! Seats do not limit CPU time: by default, an API server has 600 seats, regardless of its cores, and it encodes a whole list
+//! without a pause. So three lists of one virtual cluster can delay the requests of all others. While other virtual clusters are
+//! active, the agent therefore sends the host only one list of each virtual cluster at a time.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -19,6 +20,8 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
+use super::activity::Others;
+use super::one_list::{Begun, OneList};
 use host_client::{QUEUE_WAIT, REQUEST_TIMEOUT};
 
 /// The number of seats that the responses of one virtual cluster may occupy. By default, an API server has 600 seats:
@@ -37,22 +40,28 @@ const SILENCE_OF_NEW_WATCH: Duration = Duration::from_millis(100);
 /// interruption.
 const SILENCE_OF_RESUMED_WATCH: Duration = Duration::from_millis(10);
 
-/// The time after which a list ends its turn if the client does not read it. Then, the host does not work on it.
+/// If the client reads nothing for this time, the next list of its cluster begins: the host waits for the client, and needs no
+/// CPU time for the list. A client on a fast link seldom pauses for so long, and ten times this time would hold up the other
+/// lists.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The seats of one virtual cluster.
 #[derive(Debug)]
 pub struct Seats {
     free: Arc<Semaphore>,
-    /// The turn of a list.
-    turn: Arc<Semaphore>,
+    /// The list that the host makes, while other clusters are active.
+    one_list: Arc<OneList>,
 }
 
 /// The kind of a response. It determines how many seats the response occupies, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Occupies seats until the client has read all of it.
+    /// Occupies seats until the client has read all of it. While other clusters are active, only one list of a cluster is at the
+    /// host at a time.
     List,
+    /// A long response that is no list of objects, or that the host does not make. Occupies seats until the client has read all
+    /// of it.
+    Long,
     /// A watch that sends all objects first. Occupies seats until the client has read them.
     NewWatch,
     /// A watch from a resource version on. Occupies a seat until the client has read the events since that version.
@@ -63,8 +72,8 @@ pub enum Load {
 #[derive(Debug)]
 pub struct Occupied {
     _permit: OwnedSemaphorePermit,
-    /// The turn of a list.
-    turn: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Until it ends, the next list of the cluster does not begin.
+    one_list: Mutex<Option<Begun>>,
     load: Load,
     /// How often the body has been polled.
     polled: AtomicUsize,
@@ -85,24 +94,24 @@ pub struct Seated<B> {
 
 impl Default for Seats {
     fn default() -> Self {
-        Self { free: Arc::new(Semaphore::new(SEATS)), turn: Arc::new(Semaphore::new(1)) }
+        Self { free: Arc::new(Semaphore::new(SEATS)), one_list: Arc::default() }
     }
 }
 
 impl Seats {
-    /// Waits for the seats that this load occupies, and for the turn of a list if the cluster `has_others` to consider. `None`
-    /// if they are not free in time.
-    pub async fn take(&self, load: Load, has_others: bool) -> Option<Occupied> {
+    /// Waits for the seats that this load occupies. If other clusters are active, a list also waits for the cluster's other
+    /// lists. `None` if the wait takes longer than [`QUEUE_WAIT`].
+    pub async fn take(&self, load: Load, others: Others) -> Option<Occupied> {
         let taken = async {
-            let turn = match load {
-                Load::List if has_others => Some(Arc::clone(&self.turn).acquire_owned().await.ok()?),
+            let one_list = match (load, others) {
+                (Load::List, Others::Active) => Some(self.one_list.begin().await),
                 _ => None,
             };
-            Some((turn, Arc::clone(&self.free).acquire_many_owned(load.seats()).await.ok()?))
+            Some((one_list, Arc::clone(&self.free).acquire_many_owned(load.seats()).await.ok()?))
         };
-        let (turn, permit) = timeout(QUEUE_WAIT, taken).await.ok()??;
+        let (one_list, permit) = timeout(QUEUE_WAIT, taken).await.ok()??;
         let (polled, is_waiting) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Some(Occupied { _permit: permit, turn: Mutex::new(turn), load, polled, is_waiting })
+        Some(Occupied { _permit: permit, one_list: Mutex::new(one_list), load, polled, is_waiting })
     }
 
     /// The number of seats that are occupied, of [`SEATS`].
@@ -114,13 +123,13 @@ impl Seats {
 // === impl Occupied ===
 
 impl Occupied {
-    fn turn(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn one_list(&self) -> MutexGuard<'_, Option<Begun>> {
+        self.one_list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the client has read nothing since the body had been polled so often.
-    fn is_stalled(&self, before: usize) -> bool {
-        self.polled.load(Ordering::Relaxed) == before && !self.is_waiting.load(Ordering::Relaxed)
+    /// Whether the client has read nothing since the time when the body had been polled `polled_before` times.
+    fn is_stalled(&self, polled_before: usize) -> bool {
+        self.polled.load(Ordering::Relaxed) == polled_before && !self.is_waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -133,7 +142,7 @@ impl Load {
     /// less than half.
     fn seats(self) -> u32 {
         match self {
-            Self::List | Self::NewWatch => 10,
+            Self::List | Self::Long | Self::NewWatch => 10,
             Self::ResumedWatch => 1,
         }
     }
@@ -141,7 +150,7 @@ impl Load {
     /// How long a body must be silent before its seats are freed. `None`: they are freed at its end.
     fn silence(self) -> Option<Duration> {
         match self {
-            Self::List => None,
+            Self::List | Self::Long => None,
             Self::NewWatch => Some(SILENCE_OF_NEW_WATCH),
             Self::ResumedWatch => Some(SILENCE_OF_RESUMED_WATCH),
         }
@@ -171,7 +180,7 @@ impl<B> Seated<B> {
             let Some(occupied) = occupied else { return pending().await };
             tokio::select! {
                 () = stalled(&occupied) => {}
-                () = end_turn(&occupied) => {}
+                () = let_the_next_list_begin(&occupied) => {}
             }
         }
     }
@@ -199,19 +208,20 @@ async fn stalled(occupied: &Weak<Occupied>) {
     }
 }
 
-/// Ends the turn of a list when the client pauses. Never completes.
-async fn end_turn(occupied: &Weak<Occupied>) {
-    let mut before = 0;
-    while let Some(occupied) = occupied.upgrade().filter(|occupied| occupied.turn().is_some()) {
-        if before > 0 && occupied.is_stalled(before) {
-            occupied.turn().take();
+/// Lets the next list begin when the client pauses. Never completes.
+async fn let_the_next_list_begin(occupied: &Weak<Occupied>) {
+    let mut polled_before = 0;
+    while let Some(occupied) = occupied.upgrade().filter(|occupied| occupied.one_list().is_some()) {
+        // A body that has not been polled is about to be.
+        if polled_before > 0 && occupied.is_stalled(polled_before) {
+            occupied.one_list().take();
             break;
         }
-        before = occupied.polled.load(Ordering::Relaxed);
+        polled_before = occupied.polled.load(Ordering::Relaxed);
         drop(occupied);
         sleep(PAUSE).await;
     }
-    pending().await
+    pending::<()>().await;
 }
 
 impl<B: Body + Unpin> Body for Seated<B> {
@@ -273,7 +283,7 @@ mod tests {
 
     async fn seated(seats: &Seats, load: Load) -> (mpsc::UnboundedSender<Bytes>, Seated<Sent>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (sender, Seated::new(Sent(receiver), seats.take(load, false).await))
+        (sender, Seated::new(Sent(receiver), seats.take(load, Others::Idle).await))
     }
 
     async fn read(body: &mut Seated<Sent>) -> bool {
@@ -356,39 +366,46 @@ mod tests {
         let seats = Seats::default();
         let mut taken = Vec::new();
         while seats.free.available_permits() > 0 {
-            taken.push(seats.take(Load::List, false).await);
+            taken.push(seats.take(Load::List, Others::Idle).await);
         }
         let start = Instant::now();
-        assert!(seats.take(Load::List, false).await.is_none());
+        assert!(seats.take(Load::List, Others::Idle).await.is_none());
         assert_eq!(start.elapsed(), QUEUE_WAIT);
         taken.pop();
-        assert!(seats.take(Load::List, false).await.is_some());
+        assert!(seats.take(Load::List, Others::Idle).await.is_some());
     }
 
-    /// The others of the cluster's lists wait until the host has sent this one, or until its client pauses.
+    /// The cluster's other lists wait until the host has sent this one, or until its client pauses.
     #[tokio::test(start_paused = true)]
-    async fn one_list_has_the_turn() {
+    async fn the_host_makes_one_list_while_others_are_active() {
         let seats = Seats::default();
         let (source, receiver) = mpsc::unbounded_channel();
-        let mut list = Seated::new(Sent(receiver), seats.take(Load::List, true).await);
-        let mut next = pin!(seats.take(Load::List, true));
-        for load in [Load::List, Load::NewWatch] {
-            assert!(seats.take(load, load == Load::NewWatch).await.is_some(), "it needs no turn");
+        let mut list = Seated::new(Sent(receiver), seats.take(Load::List, Others::Active).await);
+        let mut next = pin!(seats.take(Load::List, Others::Active));
+        assert!(seats.take(Load::List, Others::Idle).await.is_some());
+        for load in [Load::Long, Load::NewWatch, Load::ResumedWatch] {
+            assert!(seats.take(load, Others::Active).await.is_some(), "{load:?}");
         }
-        let overdue = tokio::spawn(list.overdue());
+        let mut overdue = pin!(list.overdue());
         // The host is slow.
-        listen(&mut list, STALLED).await;
+        tokio::select! {
+            () = &mut overdue => panic!("the client reads"),
+            () = listen(&mut list, 5 * PAUSE) => {}
+        }
         assert!(timeout(Duration::ZERO, &mut next).await.is_err());
         source.send(Bytes::from("some")).unwrap();
         assert!(read(&mut list).await);
         // The client is slow.
         let begun = Instant::now();
-        let mut second = Seated::new(Sent(mpsc::unbounded_channel().1), next.await);
+        let second = tokio::select! {
+            () = &mut overdue => panic!("the client has more time"),
+            second = next => second,
+        };
         assert!(begun.elapsed() <= 2 * PAUSE, "{:?}", begun.elapsed());
-        let mut third = pin!(seats.take(Load::List, true));
+        let mut second = Seated::new(Sent(mpsc::unbounded_channel().1), second);
+        let mut third = pin!(seats.take(Load::List, Others::Active));
         assert!(timeout(Duration::ZERO, &mut third).await.is_err());
         assert!(!read(&mut second).await);
         assert!(timeout(Duration::ZERO, third).await.unwrap().is_some(), "the second one has ended");
-        overdue.abort();
     }
 }

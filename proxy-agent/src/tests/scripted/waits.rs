@@ -67,7 +67,7 @@ async fn a_cluster_has_seats_for_three_lists() {
     }
     let response = agent.send(ClientRequest::get(MAPS)).await;
     assert_eq!((response.code, &response.headers["retry-after"]), (429, &"1".parse().unwrap()));
-    assert!(response.refusal().2.contains("occupy all of its seats"));
+    assert!(response.refusal().2.contains("still in progress at the API server"));
     // Neither another cluster nor a read of one object waits.
     let host = expect("GET", "/api/v1/namespaces/edge-hz/configmaps");
     let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []});

@@ -60,7 +60,8 @@ impl Events {
         }
     }
 
-    /// How the next frame is shown, if the next chunk can begin with one. Only feeds need this, and they have no protobuf.
+    /// How the next frame is shown, if the next chunk can begin with one. `None` for protobuf, because only watches of
+    /// feeds need this, and feeds send JSON.
     pub(super) fn showing(&self) -> Option<&Showing> {
         match self {
             Self::Json(watch) => watch.is_between_frames().then(|| watch.showing()),

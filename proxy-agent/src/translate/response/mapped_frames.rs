@@ -1,26 +1,23 @@
-//! Frames of feeds that have just been mapped.
+//! Frames of feeds that watches have mapped.
 //!
-//! All watches that a feed serves get the same frame, at the same place in memory. Watches of one virtual cluster mostly also
-//! show it by the same bytes. So the first of them maps the frame, and the others take what it has made. Whatever decides the
-//! bytes is a part of [`Showing`]. An entry holds its frame, so nothing else can get its place.
+//! All watches that a feed serves get the same frame, at the same address. Most watches of one virtual cluster also send the same
+//! bytes for it. So the first watch maps the frame, and the others reuse the result. [`Showing`] contains everything that
+//! determines these bytes. An entry keeps its frame in memory, so no other frame can get the same address.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rewrite::Same;
 use rewrite::view::Showing;
-use tokio::time::Instant;
 
-/// The maximum number of frames. It is more than a watch takes from the hub at a time, if the objects are not tiny.
+/// The maximum number of frames. A watch takes fewer frames from the hub at a time (64 KiB), unless they are shorter than 512
+/// bytes. A search compares all of them, so ten times as many would cost more than it takes to map a short frame.
 const MAX_FRAMES: usize = 128;
 
-/// The maximum memory of all frames, in bytes. One longer frame is possible.
+/// The maximum memory of all frames, in bytes. A single larger frame may exceed it. A few of the largest objects fit, and an
+/// idle agent keeps little.
 const MAX_BYTES: usize = 4 << 20;
-
-/// An entry is not used after this time. Almost all watches take a frame within milliseconds.
-const LIFETIME: Duration = Duration::from_secs(10);
 
 /// The mapped frames of all virtual clusters.
 #[derive(Debug, Default)]
@@ -28,89 +25,73 @@ pub(crate) struct MappedFrames(Mutex<Recent>);
 
 #[derive(Debug, Default)]
 struct Recent {
-    entries: HashMap<Place, Entry>,
     /// Oldest first.
-    order: VecDeque<Place>,
+    entries: VecDeque<Entry>,
     bytes: usize,
 }
-
-/// Where a frame is in memory: the address of its first byte.
-type Place = usize;
 
 #[derive(Debug)]
 struct Entry {
     frame: Bytes,
     showing: Showing,
-    shown: Shown,
-    at: Instant,
+    mapped: MappedFrame,
 }
 
-/// What clients see of a frame. Empty if it is hidden.
-pub(super) type Shown = Arc<[Bytes]>;
+/// What clients see of a frame. Empty if the frame is hidden.
+pub(super) type MappedFrame = Arc<[Bytes]>;
 
 // === impl MappedFrames ===
 
 impl MappedFrames {
-    /// What a watch shows of this frame, if another one has mapped it.
-    pub(super) fn get(&self, frame: &Bytes, showing: &Showing) -> Option<Shown> {
+    /// The mapped frame, if another watch has mapped this frame in the same way.
+    pub(super) fn get(&self, frame: &Bytes, showing: &Showing) -> Option<MappedFrame> {
         let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = recent.entries.get(&place(frame))?;
-        let is_same = entry.frame.len() == frame.len() && entry.showing.is_same(showing);
-        (is_same && entry.at.elapsed() < LIFETIME).then(|| Arc::clone(&entry.shown))
+        let mut latest_first = recent.entries.iter().rev();
+        let found = latest_first.find(|entry| entry.is_of(frame) && entry.showing.is_same(showing));
+        found.map(|entry| Arc::clone(&entry.mapped))
     }
 
     /// Takes what a watch shows of this frame.
-    pub(super) fn put(&self, frame: Bytes, showing: &Showing, shown: &[Bytes]) {
-        let entry = Entry { frame, showing: showing.clone(), shown: shown.into(), at: Instant::now() };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(entry);
+    pub(super) fn put(&self, frame: Bytes, showing: &Showing, mapped: &[Bytes]) {
+        let entry = Entry { frame, showing: showing.clone(), mapped: mapped.into() };
+        // Large frames are freed without the lock.
+        let _former = self.0.lock().unwrap_or_else(PoisonError::into_inner).put(entry);
     }
 }
 
 // === impl Recent ===
 
 impl Recent {
-    fn put(&mut self, entry: Entry) {
-        // The index of namespaces can be large, so entries keep only one alive.
-        let is_outdated = |other: &Entry| !other.showing.has_index_of(&entry.showing);
-        if self.order.back().and_then(|place| self.entries.get(place)).is_some_and(is_outdated) {
-            *self = Self::default();
+    /// Returns the entries that have left.
+    fn put(&mut self, entry: Entry) -> VecDeque<Entry> {
+        let mut former = VecDeque::new();
+        // The index of namespaces can be large, so the entries keep only one version of it in memory.
+        if self.entries.back().is_some_and(|latest| !latest.showing.has_namespaces_of(&entry.showing)) {
+            former = std::mem::take(self).entries;
         }
-        let at = place(&entry.frame);
-        self.remove(at);
         self.bytes += entry.bytes();
-        self.entries.insert(at, entry);
-        self.order.push_back(at);
-        while let Some(oldest) = self.order.front().copied().filter(|oldest| *oldest != at && self.is_over(*oldest)) {
-            self.remove(oldest);
+        self.entries.push_back(entry);
+        while self.entries.len() > MAX_FRAMES || (self.bytes > MAX_BYTES && self.entries.len() > 1) {
+            let Some(oldest) = self.entries.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+            former.push_back(oldest);
         }
-    }
-
-    /// Whether the oldest entry must go.
-    fn is_over(&self, oldest: Place) -> bool {
-        let is_old = self.entries.get(&oldest).is_some_and(|entry| entry.at.elapsed() >= LIFETIME);
-        is_old || self.bytes > MAX_BYTES || self.order.len() > MAX_FRAMES
-    }
-
-    fn remove(&mut self, at: Place) {
-        if let Some(entry) = self.entries.remove(&at) {
-            self.bytes -= entry.bytes();
-            self.order.retain(|place| *place != at);
-        }
+        former
     }
 }
 
 // === impl Entry ===
 
 impl Entry {
+    fn is_of(&self, frame: &Bytes) -> bool {
+        (self.frame.as_ptr(), self.frame.len()) == (frame.as_ptr(), frame.len())
+    }
+
     /// The approximate memory, in bytes.
     fn bytes(&self) -> usize {
-        let pieces = self.shown.iter().map(|piece| piece.len() + size_of::<Bytes>());
+        let pieces = self.mapped.iter().map(|piece| piece.len() + size_of::<Bytes>());
         self.frame.len() + pieces.sum::<usize>()
     }
-}
-
-fn place(frame: &Bytes) -> Place {
-    frame.as_ptr().addr()
 }
 
 #[cfg(test)]
@@ -134,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_frame_is_known_to_those_who_show_it_alike() {
+    fn only_the_same_frame_is_known_to_watches_that_show_it_alike() {
         let (index, program) = (Arc::default(), Program::default());
         let (names, frames) = (mapping(&index), MappedFrames::default());
         let (alike, text) = (showing(names.clone(), &program), frame(100));
@@ -164,31 +145,19 @@ mod tests {
     fn memory_is_bounded() {
         let (index, program, frames) = (Arc::default(), Program::default(), MappedFrames::default());
         let alike = showing(mapping(&index), &program);
-        for length in [1000, 100_000, 2 * MAX_BYTES, 1000] {
-            let texts: Vec<_> = (0..2 * MAX_FRAMES).map(|_| frame(length)).collect();
-            for text in &texts {
-                frames.put(text.clone(), &alike, std::slice::from_ref(text));
-                assert!(frames.get(text, &alike).is_some());
+        for (length, count) in [(100, 2 * MAX_FRAMES), (100_000, 100), (2 * MAX_BYTES, 3), (100, 3)] {
+            for _ in 0..count {
+                let text = frame(length);
+                frames.put(text.clone(), &alike, std::slice::from_ref(&text));
+                assert!(frames.get(&text, &alike).is_some());
                 let recent = frames.0.lock().unwrap();
-                let sum: usize = recent.entries.values().map(Entry::bytes).sum();
-                assert_eq!((recent.bytes, recent.entries.len()), (sum, recent.order.len()));
-                assert!(recent.order.len() <= MAX_FRAMES);
-                assert!(recent.bytes <= MAX_BYTES || recent.order.len() == 1);
+                assert_eq!(recent.bytes, recent.entries.iter().map(Entry::bytes).sum::<usize>());
+                assert!(recent.entries.len() <= MAX_FRAMES);
+                assert!(recent.bytes <= MAX_BYTES || recent.entries.len() == 1);
             }
         }
         let newer = showing(mapping(&Arc::default()), &program);
         frames.put(frame(1), &newer, &[]);
-        assert_eq!(frames.0.lock().unwrap().order.len(), 1, "former indexes are not kept");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_frame_is_forgotten() {
-        let (index, frames, text) = (Arc::default(), MappedFrames::default(), frame(100));
-        let alike = showing(mapping(&index), &Program::default());
-        frames.put(text.clone(), &alike, &[]);
-        tokio::time::advance(LIFETIME).await;
-        assert!(frames.get(&text, &alike).is_none());
-        frames.put(frame(100), &alike, &[]);
-        assert_eq!(frames.0.lock().unwrap().order.len(), 1);
+        assert_eq!(frames.0.lock().unwrap().entries.len(), 1, "former indexes are not kept");
     }
 }

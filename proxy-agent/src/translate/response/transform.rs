@@ -52,7 +52,7 @@ impl ResponseTransform {
         }
     }
 
-    /// A feed serves the watch.
+    /// Shares mapped frames with other watches, because a feed serves this watch.
     pub(crate) fn share(&mut self, frames: &Arc<MappedFrames>) {
         if let Self::Watch { mapped_frames, .. } = self {
             *mapped_frames = Some(Arc::clone(frames));

@@ -42,8 +42,6 @@ pub(super) struct Watch {
     deadline: Option<Instant>,
     large_objects: Arc<LargeObjectLimits>,
     turn: PollSemaphore,
-    /// The turn of a long event.
-    permit: Option<OwnedSemaphorePermit>,
     /// Ends when the cluster's watches may work on this chunk of a long event.
     slot: Option<Pin<Box<Sleep>>>,
     apart: Option<Apart>,
@@ -61,10 +59,10 @@ enum Pending {
 }
 
 /// The work of another thread.
-type Apart = Pin<Box<dyn Future<Output = (Events, Result<Read, StreamError>)> + Send>>;
+type Apart = Pin<Box<dyn Future<Output = (Events, Result<Mapped, StreamError>)> + Send>>;
 
-/// What has been read, and what the client gets.
-struct Read {
+/// What the engine reports about a chunk, and the bytes for the client.
+struct Mapped {
     arrived: Arrived,
     pieces: Vec<Bytes>,
 }
@@ -95,21 +93,8 @@ impl Watch {
         };
         let turn = PollSemaphore::new(large_objects.frames());
         let (events, arrivals) = (Some(events), Box::new(arrivals));
-        let (pending, deadline, permit, slot, apart) = (None, None, None, None, None);
-        Self {
-            events,
-            arrivals,
-            bookmarks,
-            mapped_frames,
-            pending,
-            deadline,
-            large_objects,
-            turn,
-            permit,
-            slot,
-            apart,
-            charge,
-        }
+        let (pending, deadline, slot, apart) = (None, None, None, None);
+        Self { events, arrivals, bookmarks, mapped_frames, pending, deadline, large_objects, turn, slot, apart, charge }
     }
 
     /// Takes a chunk of the host, which [`poll`](Self::poll) maps.
@@ -138,12 +123,15 @@ impl Watch {
     /// The last event, when the client has to list again because of events that were left out.
     pub(super) fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         // While another thread works on the events, it is not known where the last one ends.
-        let Some(events) = &self.events else { return Poll::Pending };
+        if self.events.is_none() {
+            return Poll::Pending;
+        }
         let why = ready!(self.arrivals.poll_late(cx));
         debug!(?why, "watch ended: events were left out");
-        // The client may take long to read the end.
-        self.permit = None;
-        Poll::Ready(events.error(&Status::expired(why.message())))
+        // A slow client must not hold the turn until it has read the end.
+        self.leave_queue();
+        let end = Status::expired(why.message());
+        Poll::Ready(self.events.as_ref().and_then(|events| events.error(&end)))
     }
 
     /// Maps what is pending, up to an event that waits for names, and in its turn if the event is long.
@@ -155,22 +143,21 @@ impl Watch {
     ) -> Poll<Result<(), WatchError>> {
         if self.apart.is_none() {
             ready!(self.poll_names(cx));
-            self.remap();
+            let is_long = self.length() > LARGE_LENGTH;
+            if is_long {
+                ready!(self.poll_slot(cx));
+            }
             if let Some(reused) = self.reuse(shown) {
                 return Poll::Ready(reused);
             }
-            if self.length() > LARGE_LENGTH {
-                if self.permit.is_none() {
-                    self.permit = ready!(self.turn.poll_acquire(cx));
-                    // Another watch may have mapped it in its turn.
-                    self.remap();
-                    if let Some(reused) = self.reuse(shown) {
-                        return Poll::Ready(reused);
-                    }
-                }
-                ready!(self.poll_slot(cx));
+            let permit = if is_long { ready!(self.turn.poll_acquire(cx)) } else { None };
+            // Another watch may have mapped it in its turn.
+            if permit.is_some()
+                && let Some(reused) = self.reuse(shown)
+            {
+                return Poll::Ready(reused);
             }
-            if let Some(mapped) = self.map_here_or_apart(out, shown) {
+            if let Some(mapped) = self.map_here_or_apart(permit, out, shown) {
                 return Poll::Ready(mapped);
             }
         }
@@ -191,21 +178,25 @@ impl Watch {
         Poll::Ready(())
     }
 
-    /// Uses the newest names, because a watch outlives many namespaces.
-    fn remap(&mut self) {
-        if let Some(events) = &mut self.events {
-            events.remap(self.arrivals.mapping());
-        }
-    }
-
-    /// Takes what another watch has made of the pending chunk, if it is a frame that the other one shows alike.
+    /// Reuses the result of another watch, if that watch has mapped the pending chunk in the same way.
     fn reuse(&mut self, shown: &mut VecDeque<Bytes>) -> Option<Result<(), WatchError>> {
         let (Some(Pending::Chunk(chunk)), Some(events)) = (&self.pending, &mut self.events) else { return None };
-        let mapped = self.mapped_frames.as_ref()?.get(chunk, events.showing()?)?;
-        let counted = events.count(chunk, !mapped.is_empty());
-        (self.pending, self.permit) = (None, None);
+        let mapped_frames = self.mapped_frames.as_ref()?;
+        events.remap(self.arrivals.mapping());
+        let mapped = mapped_frames.get(chunk, events.showing()?)?;
+        let (counted, is_long) = (events.count(chunk, !mapped.is_empty()), chunk.len() > LARGE_LENGTH);
+        (self.pending, self.slot) = (None, None);
+        if is_long {
+            self.leave_queue();
+        }
         shown.extend(mapped.iter().cloned());
         Some(counted.map_err(WatchError::Stream).and_then(|()| self.mapped(Arrived::default(), shown)))
+    }
+
+    /// The watch needs no turn any more. A semaphore grants permits to those who have asked for them, whether they still poll or
+    /// not, so this watch would keep the turn, and the cluster's other watches would wait for it.
+    fn leave_queue(&mut self) {
+        self.turn = PollSemaphore::new(self.large_objects.frames());
     }
 
     /// Waits until the cluster's watches may work on this chunk of a long event.
@@ -219,14 +210,21 @@ impl Watch {
     }
 
     /// Maps what is pending. Returns `None` if another thread does so, because the event is too long for this one.
-    fn map_here_or_apart(&mut self, out: &mut Coalesce, shown: &mut VecDeque<Bytes>) -> Option<Result<(), WatchError>> {
-        let (length, permit) = (self.length(), self.permit.take());
+    fn map_here_or_apart(
+        &mut self,
+        permit: Option<OwnedSemaphorePermit>,
+        out: &mut Coalesce,
+        shown: &mut VecDeque<Bytes>,
+    ) -> Option<Result<(), WatchError>> {
+        let length = self.length();
         self.slot = None;
         let chunk = match self.pending.take() {
             Some(Pending::Chunk(chunk)) => Some(chunk),
             _ => None,
         };
         let mut events = self.events.take().expect("no other thread works on them");
+        // A watch outlives many namespaces.
+        events.remap(self.arrivals.mapping());
         if LargeObjectLimits::is_for_another_thread(length)
             && chunk.as_ref().is_none_or(|chunk| events.may_end_in(chunk))
         {
@@ -245,7 +243,7 @@ impl Watch {
             None => read(&mut events, chunk, out, mapped_frames),
         };
         self.events = Some(events);
-        Some(self.take(read, shown))
+        Some(self.finish(read, shown))
     }
 
     /// Waits for the other thread.
@@ -253,12 +251,12 @@ impl Watch {
         let Some(apart) = &mut self.apart else { return Poll::Ready(Ok(())) };
         let (events, read) = ready!(apart.as_mut().poll(cx));
         (self.events, self.apart) = (Some(events), None);
-        Poll::Ready(self.take(read, shown))
+        Poll::Ready(self.finish(read, shown))
     }
 
-    /// Takes what has been read.
-    fn take(&mut self, read: Result<Read, StreamError>, shown: &mut VecDeque<Bytes>) -> Result<(), WatchError> {
-        let Read { arrived, pieces } = read.map_err(WatchError::Stream)?;
+    /// Takes the result for a chunk.
+    fn finish(&mut self, read: Result<Mapped, StreamError>, shown: &mut VecDeque<Bytes>) -> Result<(), WatchError> {
+        let Mapped { arrived, pieces } = read.map_err(WatchError::Stream)?;
         shown.extend(pieces);
         self.mapped(arrived, shown)
     }
@@ -306,20 +304,21 @@ impl Watch {
     }
 }
 
-/// Reads a chunk, or what waits no longer. If the chunk is a frame, other watches can use the result.
+/// Reads a chunk, or the events that no longer wait. If the chunk is a frame, other watches can reuse the result.
 fn read(
     events: &mut Events,
     chunk: Option<Bytes>,
     out: &mut Coalesce,
     mapped_frames: Option<&MappedFrames>,
-) -> Result<Read, StreamError> {
+) -> Result<Mapped, StreamError> {
     let Some(chunk) = chunk else {
         let arrived = events.resume(out)?;
-        return Ok(Read { arrived, pieces: out.drain().collect() });
+        return Ok(Mapped { arrived, pieces: out.drain().collect() });
     };
     let began = events.showing().is_some();
     let arrived = events.read(&chunk, out)?;
     let pieces: Vec<Bytes> = out.drain().collect();
+    // A feed sends at most one frame in a chunk.
     let is_one_frame = began && events.showing().is_some() && arrived.bookmarks.is_empty();
     // What another watch shows of unknown names depends on how long it has waited for them.
     if let (Some(mapped_frames), Some(showing)) = (mapped_frames, events.showing())
@@ -328,5 +327,5 @@ fn read(
     {
         mapped_frames.put(chunk, showing, &pieces);
     }
-    Ok(Read { arrived, pieces })
+    Ok(Mapped { arrived, pieces })
 }

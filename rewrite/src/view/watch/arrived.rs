@@ -14,7 +14,8 @@ pub struct Arrived {
     pub bookmarks: Vec<Bookmark>,
     /// Namespaces of the host that the mapping does not know, in a frame that waits. If it is empty, no frame waits.
     pub unknown: Vec<Box<[u8]>>,
-    /// Whether a frame contained names that the mapping does not know, and perhaps does not wait for them.
+    /// Whether a frame contained names that the mapping does not know, even if the frame does not wait for
+    /// them.
     pub has_unknown: bool,
     /// The one of `unknown` that decides whether the client sees the event.
     pub hiding: Option<Box<[u8]>>,

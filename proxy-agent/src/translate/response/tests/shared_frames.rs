@@ -9,12 +9,12 @@ use crate::translate::MappedFrames;
 static GUARD: LazyLock<Arc<rewrite::Guard>> = LazyLock::new(Arc::default);
 
 /// A watch of pods in a virtual cluster.
-struct Sharing {
+struct SharedWatch {
     host: mpsc::UnboundedSender<Bytes>,
     stream: Stream<Written>,
 }
 
-impl Sharing {
+impl SharedWatch {
     fn new(cluster: &Arc<VirtualCluster>, frames: Option<&Arc<MappedFrames>>, beginning: Option<Beginning>) -> Self {
         let view = View::new(cluster.mapping()).with_guard(Arc::clone(&GUARD));
         let events = Events::Json(WatchStream::new(view, program_for("", "v1", "pods"), Filter::ByNamespace));
@@ -30,38 +30,44 @@ impl Sharing {
     }
 }
 
-fn large(namespace: &str) -> Bytes {
+fn large(namespace: &str, length: usize) -> Bytes {
     let metadata = json!({"name": "a", "namespace": namespace, "resourceVersion": "8"});
-    let text = "x".repeat(2 << 20);
+    let text = "x".repeat(length);
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"text": text}});
     Bytes::from(json!({"type": "MODIFIED", "object": object}).to_string() + "\n")
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn watches_of_one_cluster_share_the_bytes() {
     let namespaces = listed_namespaces().await;
     let (ke, frames) = (cluster(&namespaces), Arc::default());
-    let mut watches = [0; 3].map(|_| Sharing::new(&ke, Some(&frames), Some(Beginning::Changes)));
-    for frame in [event("edge-ke", "7"), large("edge-ke"), event("edge-ke", "9")] {
-        for watch in &watches {
+    let mut watches = [0; 4].map(|_| SharedWatch::new(&ke, Some(&frames), Some(Beginning::Changes)));
+    let lengths = [300_000, 2 << 20, 300_000];
+    let frames = lengths.map(|length| large("edge-ke", length));
+    for frame in [event("edge-ke", "7")].into_iter().chain(frames).chain([event("edge-ke", "9")]) {
+        let read = async |watch: &mut SharedWatch| {
             watch.host.send(frame.clone()).unwrap();
-        }
-        let mut shown = Vec::new();
-        for watch in &mut watches {
-            let mut pieces = Vec::new();
-            let length = frame.len() - "-ke".len();
+            let (mut pieces, length) = (Vec::new(), frame.len() - "-ke".len());
             while pieces.iter().map(Bytes::len).sum::<usize>() < length {
-                let frame = timeout(Duration::from_secs(10), watch.stream.frame()).await.unwrap().unwrap().unwrap();
-                pieces.push(frame.into_data().unwrap());
+                let piece = timeout(Duration::from_secs(10), watch.stream.frame()).await.unwrap().unwrap().unwrap();
+                pieces.push(piece.into_data().unwrap());
             }
-            shown.push(pieces);
-        }
-        let addresses = shown.iter().map(|pieces| pieces.iter().map(|piece| piece.as_ptr()).collect::<Vec<_>>());
-        let addresses: Vec<_> = addresses.collect();
+            pieces
+        };
+        let [a, b, c, d] = watches.each_mut();
+        // All of them wait for the turn of a long event at the same time.
+        let turn = ke.lasting.large_objects.frames().acquire_owned().await.unwrap();
+        let give_up_turn = async {
+            sleep(Duration::from_secs(1)).await;
+            drop(turn);
+        };
+        let (a, b, c, d, ()) = tokio::join!(read(a), read(b), read(c), read(d), give_up_turn);
+        let shown = [a, b, c, d];
+        let addresses = |pieces: &Vec<Bytes>| pieces.iter().map(|piece| piece.as_ptr().addr()).collect::<Vec<_>>();
+        let addresses: Vec<_> = shown.iter().map(addresses).collect();
         assert!(addresses.iter().all(|other| *other == addresses[0]), "{addresses:?}");
     }
     // Its version is known although the watch has not read the last frame itself.
-    tokio::time::pause();
     let last = watches.last_mut().unwrap();
     let next = timeout(Duration::from_secs(16), last.stream.frame()).await.unwrap().unwrap().unwrap();
     let next: Value = serde_json::from_slice(&next.into_data().unwrap()).unwrap();
@@ -72,7 +78,7 @@ async fn watches_of_one_cluster_share_the_bytes() {
 async fn a_frame_is_mapped_again_when_namespaces_have_changed() {
     let namespaces = listed_namespaces().await;
     let (ke, frames) = (cluster(&namespaces), Arc::default());
-    let mut watches = [0; 2].map(|_| Sharing::new(&ke, Some(&frames), None));
+    let mut watches = [0; 2].map(|_| SharedWatch::new(&ke, Some(&frames), None));
     let frame = event("edge-ke", "7");
     let mut shown = Vec::new();
     for watch in &mut watches {
@@ -102,7 +108,7 @@ proptest! {
             let sent: Vec<Bytes> = namespaces.iter().map(|name| written(Encoding::Json, name)).collect();
             // Two watches of each cluster, each beside one that shares nothing.
             let mut pairs = [0, 0, 1, 1].map(|cluster| {
-                [Some(&frames), None].map(|frames| Sharing::new(&clusters[cluster], frames, Some(Beginning::Changes)))
+                [Some(&frames), None].map(|frames| SharedWatch::new(&clusters[cluster], frames, Some(Beginning::Changes)))
             });
             let mut next = [0; 4];
             for (step, pair) in order.iter().copied().chain((0..4).cycle().take(4 * sent.len())).enumerate() {
@@ -119,7 +125,7 @@ proptest! {
                 assert_eq!(sharing, alone);
             }
             for [sharing, alone] in pairs {
-                let read = async |watch: Sharing| {
+                let read = async |watch: SharedWatch| {
                     drop(watch.host);
                     watch.stream.collect().await.unwrap().to_bytes()
                 };
