@@ -12,7 +12,7 @@ use kube_wire::watch::EventType;
 use rewrite::facts::{Facts, FactsError, Frame, frame};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::{debug, info, warn};
 
 use crate::feed::{Feed, State, Waiting};
@@ -32,6 +32,9 @@ const EVICTED: Duration = Duration::from_secs(10 * 60);
 
 /// The pause after a failed attempt to serve a virtual cluster again.
 const RETRY: Duration = Duration::from_secs(10);
+
+/// When a feed opens, other watches may follow at once, which want to continue from older versions.
+const GATHERING: Duration = Duration::from_millis(200);
 
 /// The time in which a bookmark arrives after a refresh.
 const REFRESH: Duration = Duration::from_secs(3);
@@ -102,6 +105,7 @@ impl<P: Placement> Driver<P> {
     /// Reads the host until nobody has needed the feed for five minutes, or until it is retired.
     pub(crate) async fn run(mut self) {
         let _ending = Ending(Arc::clone(&self.feed));
+        self.begin().await;
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut needed = Instant::now();
@@ -139,6 +143,21 @@ impl<P: Placement> Driver<P> {
                     }
                 }
             }
+        }
+    }
+
+    /// If watches want to continue from a version, lists the objects of that version, so that the hub has all later events. After
+    /// the agent or many clients have started again, their watches would all go to the host otherwise.
+    async fn begin(&mut self) {
+        sleep(GATHERING).await;
+        let Some(oldest) = self.feed.wanted().oldest() else { return };
+        // Clients choose `oldest`, and it may be minutes old. So the host says which state is the first one.
+        if let Some(newest) = self.feed.newest_version(&self.api).await
+            && oldest < newest
+        {
+            self.feed.wanted().set_first_state(newest);
+            let source = Source::new(&self.api, &self.feed.collection().path, Selection::default());
+            self.source = source.beginning_at(oldest.to_string());
         }
     }
 

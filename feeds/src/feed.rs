@@ -14,6 +14,7 @@ use crate::list_body::ListBody;
 use crate::newest::Newest;
 use crate::request::ListQuery;
 use crate::stored::Stored;
+use crate::wanted::Wanted;
 
 /// After this time without anything from the host, the state may be too old for lists. An API server sends a bookmark each
 /// minute.
@@ -30,6 +31,7 @@ pub struct Feed {
     /// The versions of the host that watches wait for.
     required: watch::Sender<Waiting>,
     newest: Newest,
+    wanted: Wanted,
     begun: Instant,
     /// When the host last sent something.
     heard: Mutex<Instant>,
@@ -109,6 +111,7 @@ impl Feed {
             state,
             required,
             newest: Newest::default(),
+            wanted: Wanted::default(),
             begun: now,
             heard: Mutex::new(now),
         }
@@ -139,6 +142,11 @@ impl Feed {
         self.newest.get(|| async { api.newest_version(&path, &fields).await.ok()?.parse().ok() }).await
     }
 
+    /// The versions from which watches want to continue when the feed opens.
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
     /// Whether the hub has a complete list.
     pub(crate) fn is_synced(&self) -> bool {
         matches!(*self.state.borrow(), State::Synced(_))
@@ -159,7 +167,8 @@ impl Feed {
     /// virtual cluster.
     pub fn list(&self, query: ListQuery) -> Option<ListBody> {
         let ListQuery { selection } = query;
-        let admission = self.hub().snapshot(selection.cluster, ResourceVersion::default());
+        let first_state = self.wanted.first_state();
+        let admission = self.hub().snapshot(selection.cluster, first_state);
         match admission {
             Admission::Served((version, objects)) => Some(ListBody::new(&self.collection, selection, version, objects)),
             _ => None,

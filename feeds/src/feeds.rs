@@ -115,11 +115,17 @@ impl<P: Placement + 'static> Feeds<P> {
             feed.refreshed(newest.ok_or(Bypass::Newest)?).await
         } else {
             match query.start {
-                // The host can continue a watch at once.
-                Start::After(_) => feed.is_synced(),
-                Start::Now => feed.reached(ResourceVersion::default()).await,
+                Start::After(version) => {
+                    feed.wanted().add(version);
+                    feed.reached(ResourceVersion::default()).await
+                }
+                Start::Now => {
+                    feed.reached(ResourceVersion::default()).await && feed.refreshed(feed.wanted().first_state()).await
+                }
                 // A client has named this version, so the driver does not ask the host for it.
-                Start::State { at_least, .. } => feed.reached(at_least).await,
+                Start::State { at_least, .. } => {
+                    feed.reached(at_least).await && feed.refreshed(feed.wanted().first_state()).await
+                }
             }
         };
         if has_arrived { Ok(()) } else { Err(Bypass::Closed) }

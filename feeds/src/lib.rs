@@ -5,10 +5,11 @@
 //! clusters. What a client sees of a frame is decided afterwards, as for a watch of the host itself.
 //!
 //! Reading order: [`WatchQuery`] (what of a request a feed can answer), [`Clusters`] (numbers of virtual clusters),
-//! [`Collection`] (a resource), [`Placement`] (to which clusters an object belongs), `wait_budget` (how long a feed waits for a
-//! namespace), `stored` (an object, and its frames), [`Feed`], `driver` (the task of a feed), `moving` and `reopening` (virtual
-//! clusters whose namespaces change), [`Rights`] (when rights must be checked again), [`Permission`] (the right to a watch),
-//! `newest` (how new the host is), [`WatchBody`] and [`ListBody`], [`Feeds`] (which feeds are open).
+//! [`Collection`] (a resource), [`Placement`] (to which clusters an object belongs), `wait_budget` (how long a feed waits
+//! for a namespace), `stored` (an object, and its frames), `wanted` (the versions from which watches continue when a feed
+//! opens), [`Feed`], `driver` (the task of a feed), `moving` and `reopening` (virtual clusters whose namespaces change),
+//! [`Rights`] (when rights must be checked again), [`Permission`] (the right to a watch), `newest` (how new the host is),
+//! [`WatchBody`] and [`ListBody`], [`Feeds`] (which feeds are open).
 
 mod clusters;
 mod collection;
@@ -25,6 +26,7 @@ mod request;
 mod rights;
 mod stored;
 mod wait_budget;
+mod wanted;
 mod watch_body;
 
 pub use clusters::Clusters;

@@ -126,6 +126,10 @@ impl Api {
             if let Some(token) = &from.token {
                 query.set("continue", token);
             }
+            if let Some(version) = &from.exact {
+                query.set("resourceVersion", version);
+                query.set("resourceVersionMatch", "Exact");
+            }
             let mut request = self.request(Method::GET, &with_query(path, &query))?;
             request.headers_mut().insert(ACCEPT, selection.shape.of_list());
             let largest = if limit == 1 { MAX_RESPONSE } else { MAX_PAGE };

@@ -9,6 +9,8 @@ pub struct Position {
     /// `None` at the beginning of the list.
     pub(super) token: Option<String>,
     pub(super) limit: u32,
+    /// The version of the list, if it must be exactly this one. Only at the beginning: the token of a later page contains it.
+    pub(super) exact: Option<String>,
 }
 
 // === impl Position ===
@@ -16,12 +18,17 @@ pub struct Position {
 impl Position {
     /// The first object alone.
     pub(super) fn one() -> Self {
-        Self { token: None, limit: 1 }
+        Self { limit: 1, ..Self::default() }
     }
 
     /// The limit after a page of at most `limit` objects. If objects are large, the next ones may be large too.
     pub(super) fn after(token: String, limit: u32) -> Self {
-        Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE) }
+        Self { token: Some(token), limit: limit.saturating_mul(2).min(PAGE), exact: None }
+    }
+
+    /// The beginning of the list at a version.
+    pub(super) fn exactly(version: String) -> Self {
+        Self { exact: Some(version), ..Self::default() }
     }
 }
 
@@ -40,6 +47,6 @@ impl Position {
 
 impl Default for Position {
     fn default() -> Self {
-        Self { token: None, limit: PAGE }
+        Self { token: None, limit: PAGE, exact: None }
     }
 }

@@ -128,6 +128,14 @@ impl Source {
         }
     }
 
+    /// Begins with the list at this version, and so returns all events after it. If the API server does not have this version, begins
+    /// with the newest list.
+    #[must_use]
+    pub fn beginning_at(mut self, version: String) -> Self {
+        self.phase = Phase::Listing { next: Position::exactly(version), call: PendingCall::default() };
+        self
+    }
+
     /// Watches this collection from now on. Instead of a list, it reads only the current version, so it returns no
     /// [`Read::Item`].
     pub fn of_changes(api: &Api, path: impl Into<String>, selection: Selection) -> Self {
@@ -172,7 +180,8 @@ impl Source {
     /// how new the state is. Otherwise, an API server sends one each minute.
     pub fn refresh(&mut self) {
         self.refreshes = true;
-        if let Phase::Watching { resource_version, .. } = &mut self.phase {
+        // A watch that is just beginning is not brief.
+        if let Phase::Watching { resource_version, .. } | Phase::Connecting { resource_version, .. } = &mut self.phase {
             self.phase = Phase::connecting(std::mem::take(resource_version));
         }
     }
@@ -208,7 +217,14 @@ impl Source {
         let (api, path, selection) = (self.api.clone(), self.path.clone(), self.selection.clone());
         let from = if self.skips_items { Position::one() } else { next.clone() };
         // This is no reason to reset the failures: the user may not be able to read an item, however often it is listed.
-        let page = call.answer(|| async move { api.page(&path, &selection, &from).await }).await?;
+        let page = match call.answer(|| async move { api.page(&path, &selection, &from).await }).await {
+            Err(error) if next.exact.is_some() => {
+                debug!(path = self.path, error = &error as &dyn std::error::Error, "there is no list at this version");
+                self.phase = Phase::beginning();
+                return Ok(());
+            }
+            page => page?,
+        };
         if !self.skips_items {
             self.ready.extend(page.items.into_iter().map(Read::Item));
             if let Some(position) = page.next {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use test_host::{Reply, expect};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::config::ProxyAgentConfiguration;
 use crate::tests::agent::ClientRequest;
@@ -82,6 +82,29 @@ async fn a_cluster_has_seats_for_three_lists() {
             Reply::json(200, &list),
         )
         .await;
+}
+
+/// The host makes one list of a cluster at a time while another cluster is active. A list that takes long delays the next one by
+/// a second.
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_for_the_one_before_it_while_others_are_active() {
+    let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []});
+    for others_are_active in [false, true] {
+        let agent = Scripted::new().await;
+        if others_are_active {
+            let host = expect("GET", "/api/v1/namespaces/edge-hz/configmaps/a");
+            let request = ClientRequest::get(&format!("{MAPS}/a")).of("hz");
+            agent.exchange(request, host, Reply::json(200, &json!({}))).await.expect(200);
+        }
+        let host = || expect("GET", "/api/v1/namespaces/edge-ke/configmaps");
+        // Its body does not end.
+        agent.on(host(), Reply::watch(&[]));
+        let _first = agent.agent.open(ClientRequest::get(MAPS)).await;
+        let begun = Instant::now();
+        agent.exchange(ClientRequest::get(MAPS), host(), Reply::json(200, &list)).await.expect(200);
+        assert_eq!(begun.elapsed() > Duration::from_millis(900), others_are_active, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    }
 }
 
 /// kube-apiserver counts requests in the same two groups (`--max-requests-inflight`).
