@@ -7,8 +7,8 @@
 //! One watch serves all clusters. What is *not* here: the check whether a client may write a role (`exchange` in the
 //! agent).
 //!
-//! Reading order: [`Role`], `all_roles` (the roles by their owners), [`Roles`] (the cache), `sum` (computes aggregated
-//! rules), [`aggregation`] (writes them to the host), `copies`, `room` (the quota).
+//! Reading order: [`Role`], `texts` (rules share memory), `all_roles` (the roles by their owners), [`Roles`] (the
+//! cache), `sum` (computes aggregated rules), [`aggregation`] (writes them to the host), `copies`, `room` (the quota).
 
 pub mod aggregation;
 mod all_roles;
@@ -18,6 +18,7 @@ mod path;
 mod role;
 mod room;
 mod sum;
+mod texts;
 mod version;
 
 pub use cache::Roles;

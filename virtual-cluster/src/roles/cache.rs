@@ -15,6 +15,7 @@ use super::all_roles::{AllRoles, Owner, owner};
 use super::role::Role;
 use super::room::NoRoom;
 use super::sum::Snapshot;
+use super::texts::Texts;
 use super::version::Version;
 use super::{copies, room};
 
@@ -25,6 +26,7 @@ pub struct Roles {
     all: Mutex<AllRoles>,
     /// The names of the shared roles, which every request reads.
     names: ArcSwap<SharedRoles>,
+    texts: Texts,
     synced: watch::Sender<bool>,
     /// The number of changes.
     changed: watch::Sender<u64>,
@@ -96,7 +98,7 @@ impl Roles {
     pub(super) fn take(&self, change: &Change) {
         match change {
             Change::Synced => drop(self.synced.send_replace(true)),
-            Change::Applied(object) => self.put(object, Some(Arc::new(Role::of(object)))),
+            Change::Applied(object) => self.put(object, Some(Arc::new(self.texts.share(Role::of(object))))),
             Change::Deleted(object) => self.put(object, None),
         }
     }
