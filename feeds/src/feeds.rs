@@ -119,11 +119,9 @@ impl<P: Placement + 'static> Feeds<P> {
                     feed.wanted().add(version);
                     feed.reached(ResourceVersion::default()).await
                 }
-                Start::Now => {
-                    feed.reached(ResourceVersion::default()).await && feed.refreshed(feed.wanted().first_state()).await
-                }
-                // A client has named this version, so the driver does not ask the host for it.
-                Start::State { at_least, .. } => {
+                Start::Now | Start::State { .. } => {
+                    // A client has named this version, so the driver does not ask the host for it.
+                    let at_least = query.start.at_least();
                     feed.reached(at_least).await && feed.refreshed(feed.wanted().first_state()).await
                 }
             }

@@ -59,6 +59,18 @@ pub(crate) enum Refusal {
     Closed,
 }
 
+// === impl Start ===
+
+impl Start {
+    /// The minimum version of the state, if it begins with one.
+    pub fn at_least(self) -> ResourceVersion {
+        match self {
+            Self::State { at_least, .. } => at_least,
+            Self::After(_) | Self::Now => ResourceVersion::default(),
+        }
+    }
+}
+
 // === impl Admission ===
 
 impl<S> Admission<S> {

@@ -180,8 +180,7 @@ impl<T> Hub<T> {
         let cluster = selection.cluster;
         let after = match start {
             Start::After(version) => self.store.has_events_after(cluster, version).map(|()| version),
-            Start::Now => self.store.state_of(cluster, ResourceVersion::default()),
-            Start::State { at_least, .. } => self.store.state_of(cluster, at_least),
+            Start::Now | Start::State { .. } => self.store.state_of(cluster, start.at_least()),
         };
         let start_version = match after {
             Ok(version) => version,

@@ -19,18 +19,17 @@ pub(crate) async fn allowed(call: &Call<'_>, request: &ResourceRequest<'_>) -> R
     }
 }
 
-/// The same, from a single review: the host decides if it says no.
+/// The same, from a single review. Use it if the host decides anyway after a refusal.
 pub(crate) async fn is_allowed_now(call: &Call<'_>, request: &ResourceRequest<'_>) -> bool {
-    let host = match request.namespace().map(|name| call.api.locate(name)) {
-        Some(NamespaceLocation::Member(host)) => Some(host),
-        _ => None,
+    let check = async |attributes: Attributes<'_>| {
+        let decision = call.outside(call.services.authz.check(&call.api.caller.host, &attributes)).await;
+        decision.is_ok_and(|decision| decision.allowed)
     };
-    let attributes = match &host {
-        Some(host) => call.api.attributes_in(request, host),
-        None => call.api.attributes(request),
-    };
-    let decision = call.outside(call.services.authz.check(&call.api.caller.host, &attributes)).await;
-    decision.is_ok_and(|decision| decision.allowed)
+    if let Some(NamespaceLocation::Member(host)) = request.namespace().map(|name| call.api.locate(name)) {
+        return check(call.api.attributes_in(request, &host)).await;
+    }
+    let role = host_role(call, request);
+    check(everywhere(call, request, role.as_deref())).await
 }
 
 /// Whether the caller may do this in a namespace, for writes that the agent sends itself.
@@ -45,11 +44,21 @@ pub(crate) async fn allowed_in(
 
 /// Whether the caller may do this in the whole cluster: RBAC of the root namespace decides.
 pub(crate) async fn allowed_everywhere(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
-    let role = (request.group(), request.resource()) == (RBAC, "clusterroles");
-    let role = request.name().filter(|_| role).map(|name| call.api.host_role(name));
-    let attributes = call.api.attributes(request);
-    let attributes = Attributes { name: role.as_deref().unwrap_or(attributes.name), ..attributes };
+    let role = host_role(call, request);
+    let attributes = everywhere(call, request, role.as_deref());
     Ok(call.outside(call.services.authz.demand(&call.api.mapping, &call.api.caller, &attributes)).await?)
+}
+
+/// The host's name of the ClusterRole that the request names, because the rules of a virtual cluster are stored with host names.
+fn host_role(call: &Call<'_>, request: &ResourceRequest<'_>) -> Option<String> {
+    let is_role = (request.group(), request.resource()) == (RBAC, "clusterroles");
+    request.name().filter(|_| is_role).map(|name| call.api.host_role(name))
+}
+
+/// The attributes of a review in the whole cluster.
+fn everywhere<'a>(call: &'a Call<'_>, request: &'a ResourceRequest<'_>, role: Option<&'a str>) -> Attributes<'a> {
+    let attributes = call.api.attributes(request);
+    Attributes { name: role.unwrap_or(attributes.name), ..attributes }
 }
 
 /// Whether the caller may also create the object that an apply would create. An API server checks this once it
