@@ -225,8 +225,10 @@ impl<P: Placement> Driver<P> {
 
     /// Asks the host for a bookmark if a watch requires a newer version.
     fn refresh(&mut self) {
-        let required = self.required.borrow_and_update().last_key_value().map(|(version, _)| *version);
-        let is_behind = self.feed.hub().version().is_some_and(|version| Some(version) < required);
+        let waiting = self.required.borrow_and_update().last_key_value().map(|(version, _)| *version);
+        // Lists do not wait, so the driver asks for the first state without anybody who waits for it.
+        let required = waiting.unwrap_or_default().max(self.feed.wanted().first_state());
+        let is_behind = self.feed.hub().version().is_some_and(|version| version < required);
         let is_coming = self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH);
         if is_behind && !is_coming {
             self.refreshed = Some(Instant::now());
