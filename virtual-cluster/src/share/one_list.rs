@@ -1,16 +1,26 @@
-//! One list of a virtual cluster at a time.
+//! One list of a virtual cluster at a time, and not all the time.
 //!
-//! A list that takes long does not hold up the next one for more than a second: its client may be slow, or it may wait in a queue
-//! of the host.
+//! While the host sends a list, it delays the requests of all other clusters. So the host may send a second of lists to a cluster
+//! without a pause (`kubectl get all` takes less), and then only for a fifth of the time. The time until the host responds does not
+//! count: most of the time, the host waits for its watch cache (KEP-2340).
+//!
+//! Neither rule delays a list for more than a second: the client of the list before it may be slow, or that list may wait in a
+//! queue of the host.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as QueueLock, Notify};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// After this time, the next list begins in any case. Most lists take tens of milliseconds.
 const LONGEST: Duration = Duration::from_secs(1);
+
+/// In the long run, the lists of a cluster take one of this many parts of the time.
+const PARTS: u32 = 5;
+
+/// A cluster may be ahead of its part by the pauses that one second of lists requires.
+const AHEAD: Duration = Duration::from_secs(PARTS as u64 - 1);
 
 /// The list of a virtual cluster that the host makes.
 #[derive(Debug, Default)]
@@ -27,6 +37,11 @@ struct Current {
     begun: u64,
     /// The time at which the last of these began, until it ends.
     since: Option<Instant>,
+    /// The time at which the host has responded to it.
+    responded: Option<Instant>,
+    /// The time at which the lists so far have taken only their part of the time (the theoretical arrival time of ITU-T I.371,
+    /// annex A).
+    even: Option<Instant>,
 }
 
 /// A list that has begun. Dropping this lets the next one begin.
@@ -49,7 +64,10 @@ impl OneList {
                 break;
             }
         }
+        let pause = self.lock().pause(Instant::now());
+        sleep(pause).await;
         let mut current = self.lock();
+        current.end(Instant::now());
         current.begun += 1;
         current.since = Some(Instant::now());
         Begun { list: Arc::clone(self), number: current.begun }
@@ -60,14 +78,43 @@ impl OneList {
     }
 }
 
+// === impl Current ===
+
+impl Current {
+    /// The time until the next list may begin.
+    fn pause(&self, now: Instant) -> Duration {
+        let even = self.even.unwrap_or(now);
+        even.saturating_duration_since(now).saturating_sub(AHEAD).min(LONGEST)
+    }
+
+    /// The last list has ended, or does not hold up the next one any more.
+    fn end(&mut self, now: Instant) {
+        self.since = None;
+        let Some(responded) = self.responded.take() else { return };
+        let taken = now.saturating_duration_since(responded).min(LONGEST);
+        let even = self.even.map_or(responded, |even| even.max(responded)) + PARTS * taken;
+        self.even = Some(even.min(now + AHEAD + LONGEST));
+    }
+}
+
 // === impl Begun ===
+
+impl Begun {
+    /// The host has responded.
+    pub(super) fn responded(&self) {
+        let mut current = self.list.lock();
+        if current.begun == self.number {
+            current.responded = Some(Instant::now());
+        }
+    }
+}
 
 impl Drop for Begun {
     fn drop(&mut self) {
         let mut current = self.list.lock();
         // Unless the next one has begun already.
         if current.begun == self.number {
-            current.since = None;
+            current.end(Instant::now());
             self.list.ended.notify_one();
         }
     }
@@ -77,9 +124,54 @@ impl Drop for Begun {
 mod tests {
     use std::pin::pin;
 
-    use tokio::time::timeout;
+    use tokio::time::{advance, timeout};
 
     use super::*;
+
+    /// The time that this many lists take, each of which takes this time.
+    async fn lists(list: &Arc<OneList>, number: u32, time: Duration) -> Duration {
+        let begun = Instant::now();
+        for _ in 0..number {
+            let begun = list.begin().await;
+            begun.responded();
+            advance(time).await;
+            drop(begun);
+        }
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_of_one_second_need_no_pause_and_more_lists_do() {
+        let (list, time) = (Arc::new(OneList::default()), Duration::from_millis(50));
+        assert_eq!(lists(&list, 20, time).await, 20 * time);
+        let (expected, measured) = (100 * PARTS * time, lists(&list, 100, time).await);
+        assert!(measured.abs_diff(expected) < PARTS * time, "{measured:?} instead of {expected:?}");
+        // The second comes back while the cluster sends no lists.
+        advance(AHEAD).await;
+        assert_eq!(lists(&list, 20, time).await, 20 * time);
+        assert!(lists(&list, 1, time).await > time);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_before_the_response_does_not_count() {
+        let list = Arc::new(OneList::default());
+        let begun = Instant::now();
+        for _ in 0..100 {
+            let begun = list.begin().await;
+            advance(LONGEST / 2).await;
+            begun.responded();
+        }
+        assert_eq!(begun.elapsed(), 50 * LONGEST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_takes_at_most_a_second() {
+        let list = Arc::new(OneList::default());
+        lists(&list, 3, LONGEST).await;
+        let begun = Instant::now();
+        drop(list.begin().await);
+        assert_eq!(begun.elapsed(), LONGEST);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn lists_begin_one_after_the_other() {

@@ -127,6 +127,13 @@ impl Occupied {
         self.one_list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The host has responded.
+    fn responded(&self) {
+        if let Some(begun) = &*self.one_list() {
+            begun.responded();
+        }
+    }
+
     /// Whether the client has read nothing since the time when the body had been polled `polled_before` times.
     fn is_stalled(&self, polled_before: usize) -> bool {
         self.polled.load(Ordering::Relaxed) == polled_before && !self.is_waiting.load(Ordering::Relaxed)
@@ -162,6 +169,9 @@ impl Load {
 impl<B> Seated<B> {
     /// A body that streams from the host, with the seats that it occupies, if any.
     pub fn new(body: B, occupied: Option<Occupied>) -> Self {
+        if let Some(occupied) = &occupied {
+            occupied.responded();
+        }
         Self { body, occupied: occupied.map(Arc::new), patience: None, silence: None }
     }
 
