@@ -223,10 +223,10 @@ impl<P: Placement> Driver<P> {
         Ok(())
     }
 
-    /// Asks the host for a bookmark if a watch requires a newer version.
+    /// Asks the host for a bookmark if the hub is older than a watch or the first state requires.
     fn refresh(&mut self) {
         let waiting = self.required.borrow_and_update().last_key_value().map(|(version, _)| *version);
-        // Lists do not wait, so the driver asks for the first state without anybody who waits for it.
+        // A list does not register the version that it requires, so this also asks for the first state.
         let required = waiting.unwrap_or_default().max(self.feed.wanted().first_state());
         let is_behind = self.feed.hub().version().is_some_and(|version| version < required);
         let is_coming = self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH);

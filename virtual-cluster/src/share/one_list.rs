@@ -1,11 +1,11 @@
-//! One list of a virtual cluster at a time, and not all the time.
+//! Limits the lists of a virtual cluster: one at a time, and for a part of the time.
 //!
-//! While the host sends a list, it delays the requests of all other clusters. So the host may send a second of lists to a cluster
-//! without a pause (`kubectl get all` takes less), and then only for a fifth of the time. The time until the host responds does not
-//! count: most of the time, the host waits for its watch cache (KEP-2340).
+//! While the host sends a list, it delays the requests of all other clusters. So the agent lets the host send lists to a cluster for
+//! a second without a pause (`kubectl get all` takes less), and then for about a fifth of the time. The time until the host responds
+//! does not count: most of that time, the host waits for its watch cache (KEP-2340).
 //!
-//! Neither rule delays a list for more than a second: the client of the list before it may be slow, or that list may wait in a
-//! queue of the host.
+//! The list at the head of the queue waits for at most a second for the list before it, whose client may be slow, and then for at
+//! most a second of pause. So lists that take more than a quarter of a second can get more than a fifth of the time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PARTS: u32 = 5;
 /// A cluster may be ahead of its part by the pauses that one second of lists requires.
 const AHEAD: Duration = Duration::from_secs(PARTS as u64 - 1);
 
-/// The list of a virtual cluster that the host makes.
+/// The lists of a virtual cluster.
 #[derive(Debug, Default)]
 pub(super) struct OneList {
     /// The lists that wait, in the order of their arrival.
@@ -39,9 +39,9 @@ struct Current {
     since: Option<Instant>,
     /// The time at which the host has responded to it.
     responded: Option<Instant>,
-    /// The time at which the lists so far have taken only their part of the time (the theoretical arrival time of ITU-T I.371,
-    /// annex A).
-    even: Option<Instant>,
+    /// The time at which the lists so far have taken exactly their part of the time: the theoretical arrival time of the generic
+    /// cell rate algorithm (ITU-T I.371).
+    arrival: Option<Instant>,
 }
 
 /// A list that has begun. Dropping this lets the next one begin.
@@ -64,10 +64,14 @@ impl OneList {
                 break;
             }
         }
-        let pause = self.lock().pause(Instant::now());
+        let pause = {
+            let mut current = self.lock();
+            // The last list may not have ended, but it does not hold up this one any more.
+            current.end(Instant::now());
+            current.pause(Instant::now())
+        };
         sleep(pause).await;
         let mut current = self.lock();
-        current.end(Instant::now());
         current.begun += 1;
         current.since = Some(Instant::now());
         Begun { list: Arc::clone(self), number: current.begun }
@@ -83,8 +87,8 @@ impl OneList {
 impl Current {
     /// The time until the next list may begin.
     fn pause(&self, now: Instant) -> Duration {
-        let even = self.even.unwrap_or(now);
-        even.saturating_duration_since(now).saturating_sub(AHEAD).min(LONGEST)
+        let arrival = self.arrival.unwrap_or(now);
+        arrival.saturating_duration_since(now).saturating_sub(AHEAD).min(LONGEST)
     }
 
     /// The last list has ended, or does not hold up the next one any more.
@@ -92,8 +96,8 @@ impl Current {
         self.since = None;
         let Some(responded) = self.responded.take() else { return };
         let taken = now.saturating_duration_since(responded).min(LONGEST);
-        let even = self.even.map_or(responded, |even| even.max(responded)) + PARTS * taken;
-        self.even = Some(even.min(now + AHEAD + LONGEST));
+        let arrival = self.arrival.map_or(responded, |arrival| arrival.max(responded)) + PARTS * taken;
+        self.arrival = Some(arrival.min(now + AHEAD + LONGEST));
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Seats do not limit CPU time: by default, an API server has 600 seats, regardless of its cores, and it encodes a whole list
 //! without a pause. So three lists of one virtual cluster can delay the requests of all others. While other virtual clusters are
-//! active, the agent therefore sends the host only one list of each virtual cluster at a time.
+//! active, the agent therefore limits the lists of each virtual cluster ([`one_list`](super::one_list)).
 
 use std::future::pending;
 use std::pin::Pin;
@@ -49,7 +49,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Seats {
     free: Arc<Semaphore>,
-    /// The list that the host makes, while other clusters are active.
+    /// The lists of the cluster, while other clusters are active.
     one_list: Arc<OneList>,
 }
 
@@ -167,7 +167,7 @@ impl Load {
 // === impl Seated ===
 
 impl<B> Seated<B> {
-    /// A body that streams from the host, with the seats that it occupies, if any.
+    /// The body of a response that has just begun, with the seats that it occupies, if any.
     pub fn new(body: B, occupied: Option<Occupied>) -> Self {
         if let Some(occupied) = &occupied {
             occupied.responded();
