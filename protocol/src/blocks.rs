@@ -8,7 +8,7 @@
 //! Bodies share no history. Otherwise, somebody who observes the network could learn from the lengths of responses what callers of
 //! another virtual cluster read (as in CVE-2013-3587).
 //!
-//! Reading order: [`header`] (the format of a block), [`history`], [`encoder`], [`decoder`].
+//! Reading order: `header` (the format of a block), `history`, [`Encoder`], [`Decoder`].
 
 mod decoder;
 mod encoder;

@@ -7,7 +7,7 @@
 //!
 //! Seats do not limit CPU time: by default, an API server has 600 seats, regardless of its cores, and it encodes a whole list
 //! without a pause. So three lists of one virtual cluster can delay the requests of all others. While other virtual clusters are
-//! active, the agent therefore limits the lists of each virtual cluster ([`one_list`](super::one_list)).
+//! active, the agent therefore limits the lists of each virtual cluster (`one_list`).
 
 use std::future::pending;
 use std::pin::Pin;
