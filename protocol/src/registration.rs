@@ -217,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn the_registration_of_an_agent_of_1_1_is_read() {
-        let recorded = br#"{"protocol":"1.1","agent":"site-a","instance":"f00","version":"0.1.0",
+    fn the_registration_of_an_agent_of_1_0_is_read() {
+        let recorded = br#"{"protocol":"1.0","agent":"site-a","instance":"f00","version":"0.1.0",
             "clusters":[{"name":"ke-beijing","mode":"virtual"},{"name":"branch-7","mode":"physical"}],
             "capabilities":["offers"]}"#;
         let read = Registration::decode(recorded).unwrap();

@@ -37,8 +37,7 @@ impl ProtocolVersion {
     ///
     /// - 1.0: the first.
     /// - 1.1: the proxy-server accepts or refuses each cluster of an agent separately ([`crate::offers`]).
-    /// - 1.2: the body of a response can be compressed ([`crate::encoding`]).
-    pub const CURRENT: Self = Self { major: 1, minor: 2 };
+    pub const CURRENT: Self = Self { major: 1, minor: 1 };
 
     /// Whether a proxy-server of version `self` serves an agent of version `agent`.
     ///

@@ -67,16 +67,14 @@ mod write;
 
 use std::sync::Arc;
 
-use ::tunnel::encoded::Encoded;
-use ::tunnel::outbound::{SendError, send_body};
-use ::tunnel::{Inbound, Link, Outbound};
+use ::tunnel::outbound::send_body;
+use ::tunnel::{Inbound, Outbound};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderValue, Method, Request, Response, header, request};
-use http_body::Body;
+use http_body::Body as _;
 use kube_wire::Status;
-use protocol::encoding::accepts_blocks;
-use protocol::{ClusterName, Encoding};
+use protocol::ClusterName;
 use request_metrics::{Failure, RequestMetrics, VerbClass};
 use tokio::time::Instant;
 use tracing::debug;
@@ -94,9 +92,6 @@ pub(crate) use sharing::Sharing;
 use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;
 
-/// Shorter bodies, in bytes, are not encoded: they fit into one packet with their head.
-const MIN_ENCODED: u64 = 512;
-
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Exchange {
@@ -112,8 +107,6 @@ struct Stream {
     accept: Option<HeaderValue>,
     /// Whether it is a HEAD request, so that no response has a body.
     is_head: bool,
-    /// The network to the proxy-server, if the proxy-server can decode blocks.
-    blocks_link: Option<Arc<Link>>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -136,10 +129,8 @@ impl Exchange {
         cluster: &ClusterName,
         request: Request<Inbound>,
         respond: SendResponse<Bytes>,
-        link: &Arc<Link>,
     ) -> Result<(), h2::Error> {
         let mut stream = self.stream(cluster, &request, respond);
-        stream.blocks_link = (link.may_compress() && accepts_blocks(request.headers())).then(|| Arc::clone(link));
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return stream.refuse(not_served(cluster.as_str()));
         };
@@ -188,7 +179,6 @@ impl Exchange {
             record: Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now())),
             accept: request.headers().get(header::ACCEPT).cloned(),
             is_head: request.method() == Method::HEAD,
-            blocks_link: None,
         }
     }
 
@@ -232,9 +222,6 @@ impl Stream {
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
-        let link = self.blocks_link.filter(|link| !bodiless && should_encode(&body, link));
-        let encoding = if link.is_some() { Encoding::Blocks } else { Encoding::Identity };
-        encoding.write(&mut parts.headers);
         let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
         if bodiless {
             return Ok(());
@@ -242,7 +229,7 @@ impl Stream {
         let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
         tokio::select! {
             biased;
-            sent = send(body, link, outbound) => if let Err(error) = sent {
+            sent = send_body(body, outbound) => if let Err(error) = sent {
                 debug!(error = &error as &dyn std::error::Error, "response ended early");
             },
             // Dropping the stream resets it, so that the client does not take the body for complete.
@@ -263,22 +250,6 @@ impl Stream {
         self.record.write_refusal(response.status(), response.headers_mut(), fault);
         let mut stream = self.respond.send_response(response, self.is_head)?;
         if self.is_head { Ok(()) } else { stream.send_data(body, true) }
-    }
-}
-
-/// Whether a body is sent as blocks. A body of unknown length, such as a watch, always is, because the link can become slow later.
-fn should_encode(body: &impl Body, link: &Link) -> bool {
-    body.size_hint().exact().is_none_or(|length| length >= MIN_ENCODED && link.compresses())
-}
-
-/// Sends a body, as blocks if `link` is set.
-async fn send<B>(body: B, link: Option<Arc<Link>>, outbound: Outbound) -> Result<u64, SendError<B::Error>>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    match link {
-        Some(link) => send_body(Encoded::new(body, link), outbound).await,
-        None => send_body(body, outbound).await,
     }
 }
 

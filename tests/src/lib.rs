@@ -19,7 +19,6 @@ pub mod paths;
 pub mod process;
 pub mod route;
 pub mod site;
-pub mod slow_link;
 pub mod virtual_site;
 
 pub use balancer::Balancer;
@@ -33,5 +32,4 @@ pub use karmada::Karmada;
 pub use kubectl::{Kubectl, Output};
 pub use route::Route;
 pub use site::Site;
-pub use slow_link::SlowLink;
 pub use virtual_site::{Credentials, VirtualSite};

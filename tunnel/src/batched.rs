@@ -30,8 +30,6 @@ struct State<S> {
     in_turn: bool,
     /// The error of the flush at the end of a turn. The next turn reports it.
     failed: Option<io::ErrorKind>,
-    /// The number of bytes that the connection has taken.
-    written: u64,
 }
 
 /// The maximum number of bytes that wait: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes
@@ -48,8 +46,7 @@ const LARGE: usize = 16 * 1024;
 impl<S> Batched<S> {
     /// Wraps a connection. The first value is for the writer of frames, and the second one for the task that polls the writer.
     pub fn new(io: S) -> (Self, Turns<S>) {
-        let state =
-            Arc::new(Mutex::new(State { io, waiting: BytesMut::new(), in_turn: false, failed: None, written: 0 }));
+        let state = Arc::new(Mutex::new(State { io, waiting: BytesMut::new(), in_turn: false, failed: None }));
         (Self(Arc::clone(&state)), Turns(state))
     }
 
@@ -62,7 +59,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Batched<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let state = &mut *self.lock();
         if !ready!(state.poll_room(cx, bytes.len()))? {
-            return state.count(|io| Pin::new(io).poll_write(cx, bytes));
+            return Pin::new(&mut state.io).poll_write(cx, bytes);
         }
         state.waiting.extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
@@ -91,7 +88,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Batched<S> {
         let state = &mut *self.lock();
         let bytes = slices.iter().map(|slice| slice.len()).sum();
         if !ready!(state.poll_room(cx, bytes))? {
-            return state.count(|io| Pin::new(io).poll_write_vectored(cx, slices));
+            return Pin::new(&mut state.io).poll_write_vectored(cx, slices);
         }
         for slice in slices {
             state.waiting.extend_from_slice(slice);
@@ -129,13 +126,6 @@ impl<S: AsyncWrite + Unpin> Turns<S> {
     }
 }
 
-impl<S> Turns<S> {
-    /// The number of bytes that the connection has taken so far.
-    pub fn written(&self) -> u64 {
-        lock(&self.0).written
-    }
-}
-
 // === impl State ===
 
 impl<S: AsyncWrite + Unpin> State<S> {
@@ -143,7 +133,6 @@ impl<S: AsyncWrite + Unpin> State<S> {
     fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.waiting.is_empty() {
             let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.waiting))?;
-            self.written += written as u64;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -152,15 +141,6 @@ impl<S: AsyncWrite + Unpin> State<S> {
         // An idle tunnel needs no buffer.
         self.waiting = BytesMut::new();
         Poll::Ready(Ok(()))
-    }
-
-    /// Writes to the connection.
-    fn count(&mut self, write: impl FnOnce(&mut S) -> Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        let written = write(&mut self.io);
-        if let Poll::Ready(Ok(bytes)) = written {
-            self.written += bytes as u64;
-        }
-        written
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
