@@ -69,6 +69,9 @@ async fn attempt(
     check_sent(call, &plan.request, body.len())?;
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
     let response = send_plan(call, &mut plan, commitment).await?;
+    if let Some(occupied) = &call.occupied {
+        occupied.responded();
+    }
     settle_overlay(call, std::mem::take(&mut plan.moved), response.status()).await;
     if let Some(cause) = cause(call, &plan.replan, response.status(), body) {
         return Ok(ControlFlow::Continue(cause));

@@ -9,6 +9,7 @@ use crate::site::AttackSite;
 use crate::traffic::{CONFIG_MAPS, Credential, NUMBER, RequestTemplate, Traffic};
 
 const MANY: &str = "/api/v1/namespaces/many/configmaps";
+const MANY_IN_PROTOBUF: &str = "/api/v1/namespaces/many-in-protobuf/configmaps";
 const LONG: &str = "/api/v1/namespaces/long-lists/configmaps";
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
@@ -17,6 +18,12 @@ pub(super) static ATTACKS: &[Attack] = &[
         Traffic::Requests(200, vec![RequestTemplate::new(Credential::Admin, "GET", MANY)])
     })
     .after(many_objects),
+    // The agent holds such a list in memory.
+    Attack::flood("flood-of-protobuf-lists", "200 lists/s of 200 ConfigMaps in protobuf", || {
+        let sent = RequestTemplate::new(Credential::Admin, "GET", MANY_IN_PROTOBUF);
+        Traffic::Requests(200, vec![sent.accepting("application/vnd.kubernetes.protobuf")])
+    })
+    .after(many_objects_for_protobuf),
     Attack::flood("flood-of-creates", "200 ConfigMaps/s that are created", || {
         let object = json!({"metadata": {"name": format!("created-{NUMBER}")}, "data": {"a": "b"}}).to_string();
         Traffic::Requests(200, vec![RequestTemplate::new(Credential::Admin, "POST", CONFIG_MAPS).with(JSON, object)])
@@ -43,8 +50,16 @@ pub(super) static ATTACKS: &[Attack] = &[
 ];
 
 fn many_objects(site: &AttackSite) -> anyhow::Result<()> {
-    site.admin.ok(&["create", "namespace", "many"])?;
-    site.create_all(MANY, 200, &json!({"metadata": {"name": "many"}, "data": {"text": "x".repeat(1_000)}}))
+    create_many(site, "many", MANY)
+}
+
+fn many_objects_for_protobuf(site: &AttackSite) -> anyhow::Result<()> {
+    create_many(site, "many-in-protobuf", MANY_IN_PROTOBUF)
+}
+
+fn create_many(site: &AttackSite, namespace: &str, path: &str) -> anyhow::Result<()> {
+    site.admin.ok(&["create", "namespace", namespace])?;
+    site.create_all(path, 200, &json!({"metadata": {"name": "many"}, "data": {"text": "x".repeat(1_000)}}))
 }
 
 fn long_list(site: &AttackSite) -> anyhow::Result<()> {

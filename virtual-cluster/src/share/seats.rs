@@ -127,8 +127,9 @@ impl Occupied {
         self.one_list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The host has responded.
-    fn responded(&self) {
+    /// The host has responded. A response that the agent holds in memory never becomes a [`Seated`] body with seats, so the request
+    /// path calls this.
+    pub fn responded(&self) {
         if let Some(begun) = &*self.one_list() {
             begun.responded();
         }
@@ -167,11 +168,8 @@ impl Load {
 // === impl Seated ===
 
 impl<B> Seated<B> {
-    /// The body of a response that has just begun, with the seats that it occupies, if any.
+    /// A body that streams from the host, with the seats that it occupies, if any.
     pub fn new(body: B, occupied: Option<Occupied>) -> Self {
-        if let Some(occupied) = &occupied {
-            occupied.responded();
-        }
         Self { body, occupied: occupied.map(Arc::new), patience: None, silence: None }
     }
 
