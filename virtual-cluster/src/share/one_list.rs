@@ -1,8 +1,9 @@
 //! Limits the lists of a virtual cluster: one at a time, and for a part of the time.
 //!
 //! While the host works on a list, it delays the requests of all other clusters. So the agent lets the host work on the lists of a
-//! cluster for a second without a pause (`kubectl get all` takes less), and then for about a fifth of the time. The first 0.1 s
-//! before the host responds do not count: it may only wait for its watch cache (KEP-2340).
+//! cluster for a second without a pause (`kubectl get all` takes less), and then for about a fifth of the time. Of the
+//! first 0.1 s before the host responds, at most 10 ms count: it may only wait for its watch cache (KEP-2340). The time in which
+//! the client does not read counts only for as long as the host may have needed to encode what the client has read.
 //!
 //! The list at the head of the queue waits for at most a second for the list before it, whose client may be slow, and then for at
 //! most a second of pause. So lists that take more than a quarter of a second can get more than a fifth of the time.
@@ -19,6 +20,13 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// The longest time that the host normally waits for its watch cache (`progressRequestPeriod` in apiserver's
 /// `pkg/storage/cacher/progress`).
 const CACHE_WAIT: Duration = Duration::from_millis(100);
+
+/// At most this much of [`CACHE_WAIT`] counts. The host needs less for most lists that it does not wait for.
+const COUNTED_OF_WAIT: Duration = Duration::from_millis(10);
+
+/// The number of bytes of a list that the host encodes in a millisecond, at least. A client that reads more slowly hides the time
+/// that the host needs, so its lists count by their size.
+const ENCODED_PER_MILLISECOND: u64 = 100_000;
 
 /// In the long run, the lists of a cluster take one of this many parts of the time.
 const PARTS: u32 = 5;
@@ -50,6 +58,12 @@ struct Current {
 struct Running {
     since: Instant,
     responded: Option<Instant>,
+    /// The time at which the host sent the bytes that the client is reading.
+    reading_since: Option<Instant>,
+    /// How long the client has read without waiting for the host.
+    read: Duration,
+    /// The number of bytes that the host has sent.
+    bytes: u64,
 }
 
 /// A list that has begun. Dropping this lets the next one begin.
@@ -81,7 +95,7 @@ impl OneList {
         sleep(pause).await;
         let mut current = self.lock();
         current.begun += 1;
-        current.running = Some(Running { since: Instant::now(), responded: None });
+        current.running = Some(Running::at(Instant::now()));
         Begun { list: Arc::clone(self), number: current.begun }
     }
 
@@ -101,13 +115,36 @@ impl Current {
 
     /// The last list has ended, or does not hold up the next one any more.
     fn end(&mut self, now: Instant) {
-        let Some(Running { since, responded }) = self.running.take() else { return };
-        let responded = responded.unwrap_or(now);
-        let before = responded.saturating_duration_since(since).saturating_sub(CACHE_WAIT);
-        let taken = (before + now.saturating_duration_since(responded)).min(LONGEST);
+        let Some(running) = self.running.take() else { return };
+        let taken = running.taken(now).min(LONGEST);
         let begun = now.checked_sub(taken).unwrap_or(now);
         let arrival = self.arrival.map_or(begun, |arrival| arrival.max(begun)) + PARTS * taken;
         self.arrival = Some(arrival.min(now + AHEAD + LONGEST));
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn at(since: Instant) -> Self {
+        Self { since, responded: None, reading_since: None, read: Duration::ZERO, bytes: 0 }
+    }
+
+    /// The client has read everything that the host has sent.
+    fn waits_for_host(&mut self, now: Instant) {
+        if let Some(since) = self.reading_since.take() {
+            self.read += now.saturating_duration_since(since);
+        }
+    }
+
+    /// The time that the host may have worked on this list.
+    fn taken(mut self, now: Instant) -> Duration {
+        self.waits_for_host(now);
+        let responded = self.responded.unwrap_or(now);
+        let before = responded.saturating_duration_since(self.since);
+        let before = before.min(COUNTED_OF_WAIT) + before.saturating_sub(CACHE_WAIT);
+        let sending = now.saturating_duration_since(responded).saturating_sub(self.read);
+        before + sending.max(Duration::from_millis(self.bytes / ENCODED_PER_MILLISECOND))
     }
 }
 
@@ -116,11 +153,30 @@ impl Current {
 impl Begun {
     /// The host has responded.
     pub(super) fn responded(&self) {
+        self.update(|running, now| {
+            running.responded.get_or_insert(now);
+        });
+    }
+
+    /// The client asks for more than the host has sent so far.
+    pub(super) fn polled(&self) {
+        self.update(Running::waits_for_host);
+    }
+
+    /// The host has sent this many bytes, which the client reads until it asks for more.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.update(|running, now| {
+            running.bytes = running.bytes.saturating_add(bytes as u64);
+            running.reading_since = Some(now);
+        });
+    }
+
+    fn update(&self, update: impl FnOnce(&mut Running, Instant)) {
         let mut current = self.list.lock();
         if current.begun == self.number
             && let Some(running) = &mut current.running
         {
-            running.responded.get_or_insert_with(Instant::now);
+            update(running, Instant::now());
         }
     }
 }
@@ -169,15 +225,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_wait_for_the_watch_cache_does_not_count() {
-        let list = Arc::new(OneList::default());
-        let begun = Instant::now();
-        for _ in 0..100 {
-            let begun = list.begin().await;
-            advance(CACHE_WAIT).await;
-            begun.responded();
+    async fn of_the_wait_for_the_watch_cache_a_tenth_counts() {
+        for (wait, expected) in [(CACHE_WAIT, 1000 * CACHE_WAIT), (COUNTED_OF_WAIT, 1000 * PARTS * COUNTED_OF_WAIT)] {
+            let (list, started) = (Arc::new(OneList::default()), Instant::now());
+            for _ in 0..1000 {
+                let begun = list.begin().await;
+                advance(wait).await;
+                begun.responded();
+            }
+            let measured = started.elapsed();
+            assert!(measured.abs_diff(expected) <= AHEAD + LONGEST, "{measured:?} instead of {expected:?}");
         }
-        assert_eq!(begun.elapsed(), 100 * CACHE_WAIT);
     }
 
     /// A selector that matches nothing, and a list that holds up the next one for as long as it can.
@@ -194,6 +252,24 @@ mod tests {
                 }
             }
             assert!(begun.elapsed() > 100 * time.min(LONGEST), "{:?}", begun.elapsed());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_slow_client_counts_by_the_size_of_the_list() {
+        let (time, megabyte) = (Duration::from_millis(90), 1_000_000);
+        for (bytes, expected) in [(1, 100 * time), (10 * megabyte, 100 * PARTS * Duration::from_millis(100))] {
+            let (list, started) = (Arc::new(OneList::default()), Instant::now());
+            for _ in 0..100 {
+                let begun = list.begin().await;
+                begun.responded();
+                begun.polled();
+                begun.sent(bytes);
+                advance(time).await;
+                begun.polled();
+            }
+            let measured = started.elapsed();
+            assert!(measured.abs_diff(expected) <= AHEAD + LONGEST, "{measured:?} instead of {expected:?}");
         }
     }
 

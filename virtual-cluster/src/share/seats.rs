@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -135,6 +136,24 @@ impl Occupied {
         }
     }
 
+    /// The client has read everything so far.
+    fn polls(&self) {
+        if let Some(begun) = &*self.one_list() {
+            begun.polled();
+        }
+    }
+
+    /// The result of a poll of the body.
+    fn polled<D: Buf, E>(&self, polled: &Poll<Option<Result<Frame<D>, E>>>) {
+        self.polled.fetch_add(1, Ordering::Relaxed);
+        self.is_waiting.store(polled.is_pending(), Ordering::Relaxed);
+        if let Poll::Ready(Some(Ok(frame))) = polled
+            && let Some(begun) = &*self.one_list()
+        {
+            begun.sent(frame.data_ref().map_or(0, Buf::remaining));
+        }
+    }
+
     /// Whether the client has read nothing since the time when the body had been polled `polled_before` times.
     fn is_stalled(&self, polled_before: usize) -> bool {
         self.polled.load(Ordering::Relaxed) == polled_before && !self.is_waiting.load(Ordering::Relaxed)
@@ -238,10 +257,12 @@ impl<B: Body + Unpin> Body for Seated<B> {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.get_mut();
+        if let Some(occupied) = &this.occupied {
+            occupied.polls();
+        }
         let polled = Pin::new(&mut this.body).poll_frame(cx);
         if let Some(occupied) = &this.occupied {
-            occupied.polled.fetch_add(1, Ordering::Relaxed);
-            occupied.is_waiting.store(polled.is_pending(), Ordering::Relaxed);
+            occupied.polled(&polled);
         }
         match &polled {
             // Silence counts only while the body is polled: until then, a slow client may still be reading this frame.
