@@ -1,12 +1,12 @@
 //! Limits the lists of a virtual cluster: one at a time, and for a part of the time.
 //!
 //! While the host works on a list, it delays the requests of all other clusters. So the agent lets the host work on the lists of a
-//! cluster for a second without a pause (`kubectl get all` takes less), and then for about a fifth of the time. Of the
+//! cluster for a second without a pause (`kubectl get all` takes less), and then for about an eighth of the time. Of the
 //! first 0.1 s before the host responds, at most 10 ms count: it may only wait for its watch cache (KEP-2340). The time in which
 //! the client does not read counts only for as long as the host may have needed to encode what the client has read.
 //!
 //! The list at the head of the queue waits for at most a second for the list before it, whose client may be slow, and then for at
-//! most a second of pause. So lists that take more than a quarter of a second can get more than a fifth of the time.
+//! most a second of pause. So lists that take more than a seventh of a second can get more than an eighth of the time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ const COUNTED_OF_WAIT: Duration = Duration::from_millis(10);
 const ENCODED_PER_MILLISECOND: u64 = 100_000;
 
 /// In the long run, the lists of a cluster take one of this many parts of the time.
-const PARTS: u32 = 5;
+const PARTS: u32 = 8;
 
 /// A cluster may be ahead of its part by the pauses that one second of lists requires.
 const AHEAD: Duration = Duration::from_secs(PARTS as u64 - 1);
