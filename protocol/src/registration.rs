@@ -26,7 +26,7 @@ pub struct Registration {
     pub version: String,
     /// The clusters in the agent's configuration.
     pub clusters: Vec<Offer>,
-    /// The names of optional capabilities. The only one is [`crate::offers::CAPABILITY`].
+    /// The names of optional capabilities: [`crate::offers::CAPABILITY`], [`crate::encoding::CAPABILITY`].
     #[serde(default)]
     pub capabilities: Vec<String>,
 }

@@ -103,6 +103,7 @@ impl App {
             exchange,
             offers: offers.clone(),
             unread: Arc::clone(&unread),
+            compression: config.compression.into(),
             tasks: tasks.child(),
             main,
         };

@@ -56,6 +56,9 @@ pub struct ProxyAgentConfiguration {
     /// The addresses to listen on.
     #[serde(default)]
     pub listeners: Listeners,
+    /// When responses are compressed on their way to the proxy-server.
+    #[serde(default)]
+    pub compression: Compression,
     /// The time that streams have to end when the process stops.
     #[serde(default = "default_drain")]
     pub drain: Duration,
@@ -82,6 +85,19 @@ pub enum TakenNodePorts {
     Replace,
     /// Refuse it, as any API server does.
     Refuse,
+}
+
+/// When responses are compressed on their way to the proxy-server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Compression {
+    /// Unless both halves are in the same local network.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// One watch of the host for the watches of all virtual clusters.
@@ -128,6 +144,18 @@ fn default_drain() -> Duration {
 impl Default for Hub {
     fn default() -> Self {
         Self { memory_mib: 64, exclude: Vec::new() }
+    }
+}
+
+// === impl Compression ===
+
+impl From<Compression> for tunnel::Compression {
+    fn from(compression: Compression) -> Self {
+        match compression {
+            Compression::Auto => Self::Auto,
+            Compression::Always => Self::Always,
+            Compression::Never => Self::Never,
+        }
     }
 }
 

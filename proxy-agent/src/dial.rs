@@ -172,7 +172,7 @@ impl Dial {
             instance: self.instance.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             clusters: self.offers.borrow().to_vec(),
-            capabilities: vec![protocol::offers::CAPABILITY.to_owned()],
+            capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
         }
     }
 }

@@ -67,14 +67,17 @@ mod write;
 
 use std::sync::Arc;
 
-use ::tunnel::outbound::send_body;
-use ::tunnel::{Inbound, Outbound};
+use ::tunnel::encoded::Encoded;
+use ::tunnel::outbound::{SendError, send_body};
+use ::tunnel::{Inbound, Link, Outbound};
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderValue, Method, Request, Response, header, request};
-use http_body::Body as _;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request};
+use http_body::Body;
 use kube_wire::Status;
-use protocol::ClusterName;
+use protocol::blocks::Histories;
+use protocol::encoding::accepts_blocks;
+use protocol::{ClusterName, Encoding};
 use request_metrics::{Failure, RequestMetrics, VerbClass};
 use tokio::time::Instant;
 use tracing::debug;
@@ -92,6 +95,9 @@ pub(crate) use sharing::Sharing;
 use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;
 
+/// Shorter bodies, in bytes, are not compressed: they fit into one packet with their head.
+const MIN_ENCODED: u64 = 512;
+
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Exchange {
@@ -107,6 +113,8 @@ struct Stream {
     accept: Option<HeaderValue>,
     /// Whether it is a HEAD request, so that no response has a body.
     is_head: bool,
+    /// The network to the proxy-server, if the proxy-server accepts blocks.
+    blocks_link: Option<Arc<Link>>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -129,8 +137,10 @@ impl Exchange {
         cluster: &ClusterName,
         request: Request<Inbound>,
         respond: SendResponse<Bytes>,
+        link: &Arc<Link>,
     ) -> Result<(), h2::Error> {
         let mut stream = self.stream(cluster, &request, respond);
+        stream.blocks_link = accepts_blocks(request.headers()).then(|| Arc::clone(link));
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return stream.refuse(not_served(cluster.as_str()));
         };
@@ -179,6 +189,7 @@ impl Exchange {
             record: Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now())),
             accept: request.headers().get(header::ACCEPT).cloned(),
             is_head: request.method() == Method::HEAD,
+            blocks_link: None,
         }
     }
 
@@ -218,10 +229,14 @@ impl Exchange {
 impl Stream {
     /// Sends the response to the client.
     async fn send(mut self, exchanged: ExchangeResponse, cluster: &VirtualCluster) -> Result<(), h2::Error> {
-        let ExchangeResponse { response, counted: _counted } = exchanged;
+        let ExchangeResponse { response, is_proxied, counted: _counted } = exchanged;
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
+        let histories = self.blocks_link.as_ref().and_then(|link| link.compression());
+        let histories = histories.filter(|_| !is_proxied && is_compressible(&parts.headers, &body));
+        let encoding = if histories.is_some() { Encoding::Blocks } else { Encoding::Identity };
+        encoding.write(&mut parts.headers);
         let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
         if bodiless {
             return Ok(());
@@ -229,7 +244,7 @@ impl Stream {
         let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
         tokio::select! {
             biased;
-            sent = send_body(body, outbound) => if let Err(error) = sent {
+            sent = send(body, histories, outbound) => if let Err(error) = sent {
                 debug!(error = &error as &dyn std::error::Error, "response ended early");
             },
             // Dropping the stream resets it, so that the client does not take the body for complete.
@@ -250,6 +265,23 @@ impl Stream {
         self.record.write_refusal(response.status(), response.headers_mut(), fault);
         let mut stream = self.respond.send_response(response, self.is_head)?;
         if self.is_head { Ok(()) } else { stream.send_data(body, true) }
+    }
+}
+
+/// Whether a body becomes much shorter as blocks.
+fn is_compressible(headers: &HeaderMap, body: &impl Body) -> bool {
+    let is_long = body.size_hint().exact().is_none_or(|length| length >= MIN_ENCODED);
+    is_long && !headers.contains_key(header::CONTENT_ENCODING)
+}
+
+/// Sends a body, as blocks if it may keep a history.
+async fn send<B>(body: B, histories: Option<&Histories>, outbound: Outbound) -> Result<u64, SendError<B::Error>>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    match histories {
+        Some(histories) => send_body(Encoded::new(body, histories), outbound).await,
+        None => send_body(body, outbound).await,
     }
 }
 

@@ -9,7 +9,7 @@ mod placement;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use ::tunnel::{Batched, Budget, Inbound};
+use ::tunnel::{Batched, Budget, Compression, Inbound, Link};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
@@ -42,6 +42,8 @@ pub struct Streams {
     pub offers: Current,
     /// Limits the unread request bytes of the streams of all tunnels.
     pub unread: Arc<Budget>,
+    /// When bodies are compressed.
+    pub compression: Compression,
     /// The tasks of streams.
     pub tasks: Tasks,
     /// The runtime for requests that may take long.
@@ -55,6 +57,7 @@ struct Shared {
     /// Cancelled when the tunnel is drained, for streams that do not end by themselves.
     draining: CancellationToken,
     verdicts: Verdicts,
+    link: Arc<Link>,
 }
 
 // === impl Streams ===
@@ -69,10 +72,12 @@ impl Streams {
         let (io, turns) = Batched::new(io);
         let mut connection = tunnel::settings::server().handshake(io).await?;
         let pings = connection.ping_pong().expect("it is taken once");
-        let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |_| ()));
+        let link = Arc::new(Link::new(self.compression));
+        let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |round_trip| link.measured(round_trip)));
         let mut is_draining = false;
         let here = Handle::current();
-        let shared = Arc::new(Shared { streams: self, draining: CancellationToken::new(), verdicts });
+        let shared =
+            Arc::new(Shared { streams: self, draining: CancellationToken::new(), verdicts, link: Arc::clone(&link) });
         let Shared { streams: Self { main, tasks, .. }, draining, .. } = &*shared;
         loop {
             tokio::select! {
@@ -130,13 +135,13 @@ impl Shared {
     /// Serves a stream. The future of each kind is boxed, because that of a request has several kilobytes.
     async fn stream(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>, queued: QueuedAt) {
         queued.begun();
-        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining, verdicts } = &*self;
+        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining, verdicts, link } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, unread));
         let result = match (kind, exchange) {
             (Ok(StreamKind::Api(cluster)), Some(exchange)) => {
-                Box::pin(exchange.serve(&cluster, request, respond)).await
+                Box::pin(exchange.serve(&cluster, request, respond, link)).await
             }
             (Ok(StreamKind::Upgrade(cluster)), Some(exchange)) => {
                 Box::pin(exchange.serve_upgrade(&cluster, request, respond)).await

@@ -136,7 +136,9 @@ impl Agents {
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
-        let tunnel = Tunnel::new(agent, instance, version, protocol, requests);
+        let announces = |capability| capabilities.iter().any(|one| one == capability);
+        let compresses = announces(protocol::encoding::CAPABILITY);
+        let tunnel = Tunnel::new(agent, instance, version, protocol, compresses, requests);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();
@@ -149,7 +151,7 @@ impl Agents {
             lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.set_round_trip(rtt)) => lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),
-            () = offered.follow(capabilities.iter().any(|one| one == protocol::offers::CAPABILITY)) =>
+            () = offered.follow(announces(protocol::offers::CAPABILITY)) =>
                 unreachable!("offers are followed for ever"),
             () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
         };

@@ -26,6 +26,7 @@ mod idle;
 mod logged;
 mod map_result_with;
 mod peer;
+mod received;
 mod record;
 mod refusal;
 mod route;

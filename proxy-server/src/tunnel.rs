@@ -13,6 +13,7 @@ use bytes::Bytes;
 use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{Request, Response};
+use protocol::blocks::Histories;
 use protocol::{AgentId, ProtocolVersion};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +46,8 @@ pub struct Tunnel {
     pub worker: Option<WorkerId>,
     /// Limits the bytes that its readers leave unread.
     pub budget: Arc<Budget>,
+    /// If the agent may compress bodies, their histories.
+    histories: Option<Histories>,
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
@@ -112,12 +115,14 @@ pub struct TunnelError {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
+    /// A tunnel over an HTTP/2 connection, which another task of this worker drives. `compresses`: whether the agent has announced
+    /// that it may compress bodies.
     pub fn new(
         agent: AgentId,
         instance: String,
         version: String,
         protocol: ProtocolVersion,
+        compresses: bool,
         requests: SendRequest<Bytes>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -129,6 +134,7 @@ impl Tunnel {
             end: CancellationToken::new(),
             worker: workers::here(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
+            histories: compresses.then(Histories::receiver),
             requests,
             capacity: Capacity::new(),
             streams: AtomicUsize::new(0),
@@ -226,6 +232,11 @@ impl PendingResponse {
 // === impl Lease ===
 
 impl Lease {
+    /// Those of the tunnel, if the agent may compress bodies.
+    pub fn histories(&self) -> Option<&Histories> {
+        self.tunnel.histories.as_ref()
+    }
+
     /// Marks the client as proven.
     pub fn prove(&mut self) {
         if let Some(resources) = &mut self.resources {

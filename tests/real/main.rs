@@ -12,6 +12,7 @@ mod karmada;
 mod kubeedge;
 mod leaks;
 mod limits;
+mod link;
 mod manifests;
 mod operator;
 mod physical;
@@ -53,6 +54,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(faults::trials(host));
     trials.extend(commands::trials());
     trials.push(access_log::trial(host));
+    trials.extend(link::trials(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(examples::trials());

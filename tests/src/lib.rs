@@ -19,6 +19,7 @@ pub mod paths;
 pub mod process;
 pub mod route;
 pub mod site;
+pub mod slow_link;
 pub mod virtual_site;
 
 pub use balancer::Balancer;
@@ -32,4 +33,5 @@ pub use karmada::Karmada;
 pub use kubectl::{Kubectl, Output};
 pub use route::Route;
 pub use site::Site;
+pub use slow_link::SlowLink;
 pub use virtual_site::{Credentials, VirtualSite};

@@ -109,12 +109,17 @@ impl Site {
 
     /// Like [`Site::agent`], with a different name for its files, for several agents with the same identity.
     pub fn agent_as(&self, id: &str, file: &str, body: &str) -> anyhow::Result<Process> {
+        let servers = std::iter::once(&self.ports.agents).chain(&self.replicas);
+        let servers: Vec<_> = servers.map(|port| format!("127.0.0.1:{port}")).collect();
+        self.agent_of(&servers, id, file, body)
+    }
+
+    /// Like [`Site::agent_as`], with these addresses of proxy-servers.
+    pub fn agent_of(&self, servers: &[String], id: &str, file: &str, body: &str) -> anyhow::Result<Process> {
         let dir = self.dir.path();
         if !dir.join(format!("agents/{id}.crt")).exists() {
             atoll(&["certs", "agent", id, "--dir", path(dir)])?;
         }
-        let servers = std::iter::once(&self.ports.agents).chain(&self.replicas);
-        let servers: Vec<_> = servers.map(|port| format!("127.0.0.1:{port}")).collect();
         let drain = if body.contains("drain:") { "" } else { "drain: 2s" };
         let hub = if shares_watches() || body.contains("hub:") { "" } else { "hub: {memoryMiB: 0}" };
         let yaml = format!(

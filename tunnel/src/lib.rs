@@ -6,13 +6,15 @@
 //!
 //! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`], [`owner`] and
 //! [`inbound`] (receiving), [`outbound`] (sending), [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead
-//! peer), [`fair`] (what clusters share).
+//! peer), [`link`] (how fast the network is), [`encoded`] (compressed bodies), [`fair`] (what clusters share).
 
 pub mod batched;
 pub mod budget;
+pub mod encoded;
 pub mod fair;
 pub mod inbound;
 pub mod keepalive;
+pub mod link;
 pub mod outbound;
 pub mod owner;
 pub mod pipe;
@@ -23,5 +25,6 @@ pub use batched::{Batched, Turns};
 pub use budget::Budget;
 pub use fair::{FairBudget, Reservation, Share};
 pub use inbound::Inbound;
+pub use link::{Compression, Link};
 pub use outbound::Outbound;
 pub use owner::Owner;

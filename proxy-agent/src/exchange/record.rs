@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use kube_wire::RequestInfo;
 use protocol::Fault;
 use protocol::identity::name_caller;
-use protocol::stream::FAULT;
+use protocol::stream::PREFIX;
 use request_metrics::{Failure, Measured, VerbClass};
 
 use caller::Caller;
@@ -60,11 +60,13 @@ impl Record {
         if let Some(measured) = &mut self.measured {
             measured.answered(status);
         }
-        // Only the agent may set this header, so a value from the host is removed.
-        headers.remove(FAULT);
-        match &self.caller {
-            Some(caller) => name_caller(headers, caller),
-            None => drop(headers.remove(protocol::identity::USER)),
+        // Only the agent may set these headers, so those of the host are removed.
+        let of_host: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(PREFIX)).cloned().collect();
+        for name in of_host {
+            headers.remove(name);
+        }
+        if let Some(caller) = &self.caller {
+            name_caller(headers, caller);
         }
     }
 

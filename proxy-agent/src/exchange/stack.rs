@@ -26,6 +26,8 @@ use virtual_cluster::share::seats::Seated;
 /// The response for the client.
 pub(super) struct ExchangeResponse {
     pub(super) response: Response<Seated<ShownBody>>,
+    /// Whether it is the response of a pod, a Service or a node, and not of the API server.
+    pub(super) is_proxied: bool,
     /// Keep it until the response has ended.
     pub(super) counted: Counted,
 }
@@ -163,6 +165,7 @@ async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<Exch
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, call.occupied.take()),
     });
+    let subresource = call.api.info.resource().and_then(ResourceRequest::subresource);
     let counted = Counted { _in_flight: held.in_flight, _at_host: call.at_host.take() };
-    Ok(ExchangeResponse { response, counted })
+    Ok(ExchangeResponse { response, is_proxied: subresource == Some("proxy"), counted })
 }

@@ -98,6 +98,7 @@ impl Agent {
             exchange: Some(Exchange::new(services, Arc::clone(&requests))),
             offers: watch::Sender::new(Arc::from([])).subscribe(),
             unread: Arc::clone(&unread),
+            compression: tunnel::Compression::Auto,
             tasks: tasks.clone(),
             main: Handle::current(),
         };

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use protocol::Fault;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
-use tunnel::Inbound;
 use tunnel::inbound::InboundError;
 
+use super::received::{Received, ReceivedError};
 use crate::limits::StreamPermit;
 use crate::tunnel::Lease;
 
@@ -19,7 +19,7 @@ pub(super) enum ResponseBody {
     /// A refusal, in one piece.
     Whole(Option<Bytes>),
     /// The agent's.
-    Tunnel { inbound: Inbound, _guard: ResponseGuard, end: ClusterEnd },
+    Tunnel { received: Received, _guard: ResponseGuard, end: ClusterEnd },
 }
 
 /// Held until a response is sent and its request has ended.
@@ -50,7 +50,7 @@ pub(super) enum ClusterEnd {
 pub(super) enum BodyError {
     /// The tunnel broke, or the reader was too slow.
     #[error(transparent)]
-    Inbound(#[from] InboundError),
+    Received(#[from] ReceivedError),
     /// The cluster was removed from the configuration.
     #[error("the cluster was removed")]
     ClusterRemoved,
@@ -58,8 +58,8 @@ pub(super) enum BodyError {
 
 impl ResponseBody {
     /// The agent's response, which ends with the cluster.
-    pub(super) fn tunnel(inbound: Inbound, guard: ResponseGuard, end: CancellationToken) -> Self {
-        Self::Tunnel { inbound, _guard: guard, end: ClusterEnd::Unpolled(end) }
+    pub(super) fn tunnel(received: Received, guard: ResponseGuard, end: CancellationToken) -> Self {
+        Self::Tunnel { received, _guard: guard, end: ClusterEnd::Unpolled(end) }
     }
 }
 
@@ -70,7 +70,7 @@ impl Body for ResponseBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Tunnel { inbound, end, .. } => match Pin::new(inbound).poll_frame(cx) {
+            Self::Tunnel { received, end, .. } => match Pin::new(received).poll_frame(cx) {
                 Poll::Pending => end.poll(cx).map(|()| Some(Err(BodyError::ClusterRemoved))),
                 Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(BodyError::from))),
             },
@@ -80,14 +80,14 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
-            Self::Tunnel { inbound, .. } => inbound.is_end_stream(),
+            Self::Tunnel { received, .. } => received.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Tunnel { inbound, .. } => inbound.size_hint(),
+            Self::Tunnel { received, .. } => received.size_hint(),
         }
     }
 }
@@ -98,9 +98,9 @@ impl BodyError {
     /// Whose fault it is.
     pub(super) fn fault(&self) -> Fault {
         match self {
-            Self::Inbound(InboundError::Stream(_)) => Fault::Tunnel,
             // The client did not read.
-            Self::Inbound(InboundError::Evicted) => Fault::Client,
+            Self::Received(ReceivedError::Body(InboundError::Evicted)) => Fault::Client,
+            Self::Received(_) => Fault::Tunnel,
             Self::ClusterRemoved => Fault::Atoll,
         }
     }

@@ -123,7 +123,7 @@ pub(super) async fn agent(
         }
     });
     let (agent, version) = ("site-a".parse().unwrap(), protocol::ProtocolVersion::CURRENT);
-    let tunnel = Tunnel::new(agent, "1".into(), "0".into(), version, requests);
+    let tunnel = Tunnel::new(agent, "1".into(), "0".into(), version, true, requests);
     let offer = Offer { name: cluster().name.clone(), mode: Mode::Virtual };
     assert_eq!(services.registry.renew(&tunnel, &[offer]), []);
 }

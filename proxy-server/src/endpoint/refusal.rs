@@ -7,6 +7,7 @@ use kube_wire::request_info::is_health_check;
 use kube_wire::status::{Reason, TOO_MANY_REQUESTS, TryAgain, http_response};
 use ops::tls::ClientCertificateError;
 use protocol::Fault;
+use protocol::encoding::UnknownEncoding;
 
 use super::body::ResponseBody;
 use crate::limits::Limit;
@@ -49,6 +50,9 @@ pub(super) enum Refusal {
     /// The tunnel's.
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
+    /// The tunnel's: the agent has chosen an encoding that this proxy-server does not accept.
+    #[error(transparent)]
+    Encoding(#[from] UnknownEncoding),
     /// The host's.
     #[error("the agent did not respond in time")]
     Silent,
@@ -89,7 +93,7 @@ impl Refusal {
             | Self::NoCluster(_)
             | Self::Certificate(_)
             | Self::TooMany(_) => Fault::Client,
-            Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) => Fault::Tunnel,
+            Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) | Self::Encoding(_) => Fault::Tunnel,
             Self::Silent => Fault::Host,
         }
     }
@@ -110,7 +114,7 @@ impl Refusal {
             Self::NotReady(_) => Status::service_unavailable(message),
             Self::Tunnel(error) if error.unsent => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
             // The request may have been executed: a Retry-After would make clients repeat a write.
-            Self::Tunnel(_) => Status::failure(502, Reason::InternalError, message),
+            Self::Tunnel(_) | Self::Encoding(_) => Status::failure(502, Reason::InternalError, message),
             Self::Silent => Status::timeout(&message, 0),
             Self::TooMany(_) => TryAgain::TooManyRequests(&message).after(RETRY_AFTER),
         }

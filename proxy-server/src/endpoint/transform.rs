@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
-use protocol::ClusterName;
+use protocol::encoding::accept_blocks;
 use protocol::stream::{unswitched, write_cluster};
+use protocol::{ClusterName, Encoding};
 use tokio_util::sync::CancellationToken;
 
 use super::admit::{Admitted, Charge};
@@ -14,6 +15,7 @@ use super::connection::Connection;
 use super::deadline::Timed;
 use super::head;
 use super::peer::ClientIdentity;
+use super::received::Received;
 use super::record::{Record, Recorded, Refused, Responded};
 use super::refusal::Refusal;
 use super::route::Routed;
@@ -66,6 +68,9 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
         None if upload.is_empty() || charge.is_anonymous() => (Content::Nothing, Some(upload)),
         None => (Content::Body(upload, content_length(head.headers())), None),
     };
+    if upgrade.is_none() {
+        accept_blocks(head.headers_mut());
+    }
     let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
     let lasting = Lasting { cluster: Arc::clone(&cluster), end: end.clone(), request: outgoing };
     let timed = Timed { is_long_running: is_long_running || upgrade.is_some(), request: lasting };
@@ -84,12 +89,18 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
     };
     record.responded(response.status(), response.headers());
     charge.learn(&connection, &cluster.name, &response, &mut lease);
-    let length = content_length(response.headers());
     let is_switched = response.status() == StatusCode::OK;
     let (mut parts, inbound) = response.into_parts();
     if upgrade.is_some() {
         parts.status = unswitched(parts.status, &parts.headers);
     }
+    // The agent does not encode responses to upgrades.
+    let histories = lease.histories().filter(|_| upgrade.is_none()).cloned();
+    let encoding = match histories.as_ref().map_or(Ok(Encoding::Identity), |_| Encoding::take(&mut parts.headers)) {
+        Ok(encoding) => encoding,
+        Err(unknown) => return Err(Box::new(Refused { refusal: unknown.into(), record })),
+    };
+    let length = content_length(&parts.headers).filter(|_| upgrade.is_none());
     head::response(&mut parts.headers);
     let response = match (upgrade, sending) {
         (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {
@@ -97,10 +108,13 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
             let session = Session { inbound, outbound, guard, connection, end };
             upgrade.switch(parts, session, record.entry.take())
         }
-        (upgrade, sending) => {
-            let inbound = if upgrade.is_none() { inbound.with_length(length) } else { inbound };
+        (_, sending) => {
+            let received = match (encoding, &histories) {
+                (Encoding::Blocks, Some(histories)) => Received::blocks(inbound, histories, length),
+                _ => Received::identity(inbound, length),
+            };
             let guard = charge.into_guard(&connection, lease, sending.guard());
-            Response::from_parts(parts, ResponseBody::tunnel(inbound, guard, end))
+            Response::from_parts(parts, ResponseBody::tunnel(received, guard, end))
         }
     };
     Ok(Responded { response, record })

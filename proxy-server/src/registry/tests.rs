@@ -25,7 +25,7 @@ async fn tunnel(agent: &str) -> Arc<Tunnel> {
     let (near, far) = tokio::io::duplex(4096);
     let (requests, _connection) = ::tunnel::settings::client().handshake(near).await.unwrap();
     drop(far);
-    Tunnel::new(agent.parse().unwrap(), "1".into(), "0".into(), protocol::ProtocolVersion::CURRENT, requests)
+    Tunnel::new(agent.parse().unwrap(), "1".into(), "0".into(), protocol::ProtocolVersion::CURRENT, true, requests)
 }
 
 /// The names that are refused for one reason.
@@ -222,7 +222,7 @@ async fn served_by<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn("tunnel", async move { drop(connection.await) });
     tasks.spawn("agent", agent(server.unwrap()));
     let version = protocol::ProtocolVersion::CURRENT;
-    let tunnel = Tunnel::new("site-a".parse().unwrap(), "1".into(), "0".into(), version, requests);
+    let tunnel = Tunnel::new("site-a".parse().unwrap(), "1".into(), "0".into(), version, true, requests);
     assert_eq!(registry.renew(&tunnel, &[offer("ke-beijing", Mode::Virtual)]), []);
     tunnel
 }

@@ -55,7 +55,7 @@ impl Agent {
             tokio::join!(::tunnel::settings::client().handshake(near), ::tunnel::settings::server().handshake(far));
         let ((requests, connection), server) = (client.unwrap(), server.unwrap());
         let id: AgentId = id.parse().unwrap();
-        let tunnel = Tunnel::new(id, "1".into(), "0".into(), ProtocolVersion { major: 1, minor: 0 }, requests);
+        let tunnel = Tunnel::new(id, "1".into(), "0".into(), ProtocolVersion { major: 1, minor: 0 }, true, requests);
         let tasks = ops::drain::Tasks::new();
         tasks.spawn("connection", async move { drop(connection.await) });
         let (followed, registry, offered) = (Arc::clone(&tunnel), Arc::clone(registry), offers(offered));

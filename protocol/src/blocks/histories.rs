@@ -1,0 +1,53 @@
+//! How many bodies of a tunnel may keep a history.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The number of bodies of a tunnel for which the sender keeps a history: 32 MiB.
+const SENDER: usize = 4096;
+
+/// The same for the receiver. The sender has forgotten a history when it has sent the body, and the receiver when its client has read
+/// the body.
+const RECEIVER: usize = 2 * SENDER;
+
+/// The histories that one end of a tunnel may still keep. Clones share one count.
+#[derive(Clone, Debug)]
+pub struct Histories(Arc<AtomicUsize>);
+
+/// A body may keep a history until this is dropped.
+#[derive(Debug)]
+pub(super) struct Permit(Histories);
+
+// === impl Histories ===
+
+impl Histories {
+    /// Those of the end that sends bodies.
+    pub fn sender() -> Self {
+        Self(Arc::new(AtomicUsize::new(SENDER)))
+    }
+
+    /// Those of the end that receives bodies.
+    pub fn receiver() -> Self {
+        Self(Arc::new(AtomicUsize::new(RECEIVER)))
+    }
+
+    /// Makes sure that `permit` is one, unless there are too many histories. Whether it is.
+    pub(super) fn permit(&self, permit: &mut Option<Permit>) -> bool {
+        if permit.is_none() {
+            let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            *permit = taken.ok().map(|_| Permit(self.clone()));
+        }
+        permit.is_some()
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(number: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(number)))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,124 @@
+//! How the body of a response crosses the tunnel.
+//!
+//! ```text
+//! GET /api/v1/pods                       :status: 200
+//! x-atoll-accept-encoding: blocks        x-atoll-encoding: blocks
+//!                                        x-atoll-length: 4711
+//! ```
+//!
+//! The encoding is hop-by-hop, unlike `content-encoding`: clients do not see it. The agent chooses it only if the proxy-server
+//! accepts it, and the proxy-server decodes it only if the agent has announced the capability. So either half can be of an older
+//! version, and a host behind an older agent cannot choose the encoding. [`blocks`](crate::blocks) is the only one.
+
+use http::header::{CONTENT_LENGTH, HeaderMap};
+use http::{HeaderName, HeaderValue};
+
+/// The encodings that the proxy-server accepts. Only the proxy-server sets it, never a client.
+pub const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("x-atoll-accept-encoding");
+/// The encoding of the body. Only the agent sets it, never a host.
+pub const ENCODING: HeaderName = HeaderName::from_static("x-atoll-encoding");
+/// The `content-length` of the decoded body. In HTTP/2, `content-length` must be the number of bytes in the DATA frames (RFC 9113,
+/// section 8.1.1).
+pub const LENGTH: HeaderName = HeaderName::from_static("x-atoll-length");
+
+/// The capability that an agent announces in its registration if it may encode bodies.
+pub const CAPABILITY: &str = "blocks";
+
+const BLOCKS: HeaderValue = HeaderValue::from_static("blocks");
+
+/// The encoding of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// The bytes themselves.
+    Identity,
+    /// A sequence of blocks.
+    Blocks,
+}
+
+/// The agent has chosen an encoding that the proxy-server does not accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the agent has chosen an encoding that the proxy-server does not know")]
+pub struct UnknownEncoding;
+
+/// Accepts blocks in the response to a request.
+pub fn accept_blocks(request: &mut HeaderMap) {
+    request.insert(ACCEPT_ENCODING, BLOCKS);
+}
+
+/// Whether the proxy-server accepts blocks.
+pub fn accepts_blocks(request: &HeaderMap) -> bool {
+    request.get(ACCEPT_ENCODING) == Some(&BLOCKS)
+}
+
+// === impl Encoding ===
+
+impl Encoding {
+    /// Announces the encoding in the head of a response, and removes what the host has set.
+    pub fn write(self, response: &mut HeaderMap) {
+        response.remove(ENCODING);
+        response.remove(LENGTH);
+        if self == Self::Blocks {
+            response.insert(ENCODING, BLOCKS);
+            if let Some(length) = response.remove(CONTENT_LENGTH) {
+                response.insert(LENGTH, length);
+            }
+        }
+    }
+
+    /// The encoding that the head of a response announces. Makes the head that of the decoded response.
+    pub fn take(response: &mut HeaderMap) -> Result<Self, UnknownEncoding> {
+        let length = response.remove(LENGTH);
+        match response.remove(ENCODING) {
+            None => Ok(Self::Identity),
+            Some(encoding) if encoding == BLOCKS => {
+                response.remove(CONTENT_LENGTH);
+                if let Some(length) = length {
+                    response.insert(CONTENT_LENGTH, length);
+                }
+                Ok(Self::Blocks)
+            }
+            Some(_) => Err(UnknownEncoding),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn the_head_of_a_response_survives() {
+        for encoding in [Encoding::Identity, Encoding::Blocks] {
+            for original in [headers(&[(CONTENT_LENGTH, "4711")]), headers(&[])] {
+                let mut head = original.clone();
+                encoding.write(&mut head);
+                assert!(encoding == Encoding::Identity || !head.contains_key(CONTENT_LENGTH));
+                assert_eq!((Encoding::take(&mut head), head), (Ok(encoding), original));
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_cannot_choose_the_encoding() {
+        let mut head = headers(&[(ENCODING, "blocks"), (LENGTH, "1"), (CONTENT_LENGTH, "2")]);
+        Encoding::Identity.write(&mut head);
+        assert_eq!(head, headers(&[(CONTENT_LENGTH, "2")]));
+    }
+
+    #[test]
+    fn an_encoding_of_a_newer_agent_is_an_error() {
+        assert_eq!(Encoding::take(&mut headers(&[(ENCODING, "lattice")])), Err(UnknownEncoding));
+    }
+
+    #[test]
+    fn older_proxy_servers_accept_nothing() {
+        let mut request = headers(&[]);
+        assert!(!accepts_blocks(&request) && !accepts_blocks(&headers(&[(ACCEPT_ENCODING, "lattice")])));
+        accept_blocks(&mut request);
+        assert!(accepts_blocks(&request));
+    }
+}

@@ -1,0 +1,65 @@
+//! The body of the agent's response, decoded.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use protocol::blocks::Histories;
+use tunnel::Inbound;
+use tunnel::encoded::{Decoded, DecodedError};
+use tunnel::inbound::InboundError;
+
+/// Why the body ended early.
+pub(super) type ReceivedError = DecodedError<InboundError>;
+
+/// The body of the agent's response.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// As it arrives.
+    Identity(Inbound),
+    /// Decoded from blocks.
+    Blocks(Box<Decoded<Inbound>>),
+}
+
+// === impl Received ===
+
+impl Received {
+    /// A body that arrives as it is. `length` is its length, if it is known.
+    pub(super) fn identity(inbound: Inbound, length: Option<u64>) -> Self {
+        Self::Identity(inbound.with_length(length))
+    }
+
+    /// A body that arrives as blocks. `length` is that of the decoded body, if it is known.
+    pub(super) fn blocks(inbound: Inbound, histories: &Histories, length: Option<u64>) -> Self {
+        Self::Blocks(Box::new(Decoded::new(inbound, histories, length)))
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = ReceivedError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ReceivedError>>> {
+        match self.get_mut() {
+            Self::Identity(inbound) => {
+                Pin::new(inbound).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(ReceivedError::Body)))
+            }
+            Self::Blocks(body) => Pin::new(&mut **body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Identity(inbound) => inbound.is_end_stream(),
+            Self::Blocks(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Identity(inbound) => inbound.size_hint(),
+            Self::Blocks(body) => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The network between the two halves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
+use atoll_tests::{Curl, HostCluster, Nodes, Route, Site, SlowLink, eventually, site};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::case;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// The number of ConfigMaps in a list.
+const OBJECTS: usize = 300;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    vec![case("link::a_slow_network_gets_an_eighth_of_the_bytes", host, a_slow_network_gets_an_eighth_of_the_bytes)]
+}
+
+/// Lists and watches cross a network with a long round trip compressed, unless the configuration forbids it. On a fast network, it can
+/// require it.
+fn a_slow_network_gets_an_eighth_of_the_bytes(host: &HostCluster) -> anyhow::Result<()> {
+    let (far, near) = (Duration::from_millis(10), Duration::ZERO);
+    let mut lists = Vec::new();
+    for (cluster, delay, keys, is_compressed) in [
+        ("far", far, "", true),
+        ("paid", near, "compression: always\n", true),
+        ("off", far, "compression: never\n", false),
+    ] {
+        let name = format!("link-{cluster}");
+        let mut site = Site::start(&[&site::entry(&name, "site-a")], &[&name])?;
+        let link = SlowLink::start(format!("127.0.0.1:{}", site.ports.agents), delay)?;
+        let body = format!(
+            "{keys}host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+            host.agent_kubeconfig().display(),
+            Nodes::Location("hangzhou").entry(&name)
+        );
+        let mut agent = site.agent_of(&[link.address()], "site-a", "site-a", &body)?;
+        agent.printed("the virtual cluster is provisioned")?;
+        let admin = administrator(&mut site, &name)?;
+        create(host, &name)?;
+        eventually(CONDITION_TIMEOUT, || {
+            let count = list(&admin)?.1["items"].as_array().map_or(0, Vec::len);
+            ensure!(count > OBJECTS, "{count} ConfigMaps");
+            Ok(())
+        })?;
+
+        let before = link.sent();
+        let (length, objects) = list(&admin)?;
+        let sent = link.sent() - before;
+        ensure!(is_compressed == (sent * 8 < length), "{cluster}: {sent} bytes for a list of {length}");
+        lists.push(names(&objects)?);
+
+        let before = link.sent();
+        let length = watch(host, &admin, &name, &objects)?;
+        let sent = link.sent() - before;
+        ensure!(is_compressed == (sent * 8 < length), "{cluster}: {sent} bytes for events of {length}");
+    }
+    ensure!(lists.windows(2).all(|pair| pair[0] == pair[1]), "the lists differ");
+    Ok(())
+}
+
+fn administrator(site: &mut Site, cluster: &str) -> anyhow::Result<Curl> {
+    let kubectl = site.administrator(cluster)?;
+    let credentials = atoll_tests::Credentials::of(&kubectl)?;
+    let curl = Curl::new(Route::Path, cluster, site.ports, &credentials.authority);
+    Ok(curl.with_certificate(&credentials.certificate, &credentials.key))
+}
+
+/// A ConfigMap of about 3 KB, as applications have it.
+fn object(cluster: &str, number: usize, replicas: usize) -> Value {
+    let lines: Vec<_> = (0..40)
+        .map(|line| format!("service-{line}.port={}\nservice-{line}.timeout={}s\n", 8000 + line, number % 60 + line))
+        .collect();
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": format!("settings-{number}"), "namespace": format!("default-{cluster}")},
+        "data": {"application.properties": lines.concat(), "replicas": replicas.to_string()},
+    })
+}
+
+fn create(host: &HostCluster, cluster: &str) -> anyhow::Result<()> {
+    let items: Vec<_> = (0..OBJECTS).map(|number| object(cluster, number, 0)).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    host.kubectl().ok_with(&["create", "-f", "-"], &list.to_string()).map(drop)
+}
+
+/// The length of the list in bytes, and the list.
+fn list(admin: &Curl) -> anyhow::Result<(u64, Value)> {
+    let response = admin.get(MAPS)?;
+    Ok((response.body.len() as u64, response.json()?))
+}
+
+fn names(list: &Value) -> anyhow::Result<Vec<(String, Value)>> {
+    let items = list["items"].as_array().context("no items")?.iter();
+    let settings =
+        items.filter(|item| item["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("settings-")));
+    Ok(settings.map(|item| (item["metadata"]["name"].to_string(), item["data"].clone())).collect())
+}
+
+/// Changes objects, and then reads the events with a watch from the version of the list. Returns the length of the watch in bytes.
+fn watch(host: &HostCluster, admin: &Curl, cluster: &str, list: &Value) -> anyhow::Result<u64> {
+    let version = list["metadata"]["resourceVersion"].as_str().context("no resourceVersion")?;
+    let changed: Vec<_> = (0..OBJECTS / 3).map(|number| object(cluster, number, 1)).collect();
+    let changes = json!({"apiVersion": "v1", "kind": "List", "items": changed});
+    host.kubectl().ok_with(&["replace", "-f", "-"], &changes.to_string())?;
+    let events = admin.get(&format!("{MAPS}?watch=1&resourceVersion={version}&timeoutSeconds=3"))?.body;
+    let count = events.lines().filter(|event| event.starts_with(r#"{"type":"MODIFIED""#)).count();
+    ensure!(count == changed.len(), "{count} events of {}", changed.len());
+    Ok(events.len() as u64)
+}
