@@ -1,12 +1,12 @@
 //! Limits the lists of a virtual cluster: one at a time, and for a part of the time.
 //!
 //! While the host works on a list, it delays the requests of all other clusters. So the agent lets the host work on the lists of a
-//! cluster for a second without a pause (`kubectl get all` takes less), and then for about an eighth of the time. Of the
-//! first 0.1 s before the host responds, at most 10 ms count: it may only wait for its watch cache (KEP-2340). The time in which
+//! cluster for 0.3 s without a pause (`kubectl get all` takes less), and then for about a sixteenth of the time. Of the first
+//! 0.1 s before the host responds, at most 10 ms count: it may only wait for its watch cache (KEP-2340). The time in which
 //! the client does not read counts only for as long as the host may have needed to encode what the client has read.
 //!
 //! The list at the head of the queue waits for at most a second for the list before it, whose client may be slow, and then for at
-//! most a second of pause. So lists that take more than a seventh of a second can get more than an eighth of the time.
+//! most a second of pause. So lists that take more than a fifteenth of a second can get more than a sixteenth of the time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,10 +29,13 @@ const COUNTED_OF_WAIT: Duration = Duration::from_millis(10);
 const ENCODED_PER_MILLISECOND: u64 = 100_000;
 
 /// In the long run, the lists of a cluster take one of this many parts of the time.
-const PARTS: u32 = 8;
+const PARTS: u32 = 16;
 
-/// A cluster may be ahead of its part by the pauses that one second of lists requires.
-const AHEAD: Duration = Duration::from_secs(PARTS as u64 - 1);
+/// The time for which lists need no pauses if there were none for a while.
+const BURST: Duration = Duration::from_millis(300);
+
+/// A cluster may be ahead of its part by the pauses that a burst requires.
+const AHEAD: Duration = BURST.saturating_mul(PARTS - 1);
 
 /// The lists of a virtual cluster.
 #[derive(Debug, Default)]
@@ -213,20 +216,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lists_of_one_second_need_no_pause_and_more_lists_do() {
+    async fn a_burst_needs_no_pause_and_more_lists_do() {
         let (list, time) = (Arc::new(OneList::default()), Duration::from_millis(50));
-        assert_eq!(lists(&list, 20, time).await, 20 * time);
+        assert_eq!(lists(&list, 6, time).await, 6 * time);
         let (expected, measured) = (100 * PARTS * time, lists(&list, 100, time).await);
         assert!(measured.abs_diff(expected) < PARTS * time, "{measured:?} instead of {expected:?}");
-        // The second comes back while the cluster sends no lists.
+        // The next burst is possible after a while.
         advance(AHEAD).await;
-        assert_eq!(lists(&list, 20, time).await, 20 * time);
+        assert_eq!(lists(&list, 6, time).await, 6 * time);
         assert!(lists(&list, 1, time).await > time);
     }
 
     #[tokio::test(start_paused = true)]
     async fn of_the_wait_for_the_watch_cache_a_tenth_counts() {
-        for (wait, expected) in [(CACHE_WAIT, 1000 * CACHE_WAIT), (COUNTED_OF_WAIT, 1000 * PARTS * COUNTED_OF_WAIT)] {
+        let expected = 1000 * PARTS * COUNTED_OF_WAIT;
+        for wait in [CACHE_WAIT, COUNTED_OF_WAIT] {
             let (list, started) = (Arc::new(OneList::default()), Instant::now());
             for _ in 0..1000 {
                 let begun = list.begin().await;
@@ -258,7 +262,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_time_of_a_slow_client_counts_by_the_size_of_the_list() {
         let (time, megabyte) = (Duration::from_millis(90), 1_000_000);
-        for (bytes, expected) in [(1, 100 * time), (10 * megabyte, 100 * PARTS * Duration::from_millis(100))] {
+        for (bytes, expected) in [(1, 100 * time), (5 * megabyte, 100 * PARTS * Duration::from_millis(50))] {
             let (list, started) = (Arc::new(OneList::default()), Instant::now());
             for _ in 0..100 {
                 let begun = list.begin().await;

@@ -85,7 +85,7 @@ async fn a_cluster_has_seats_for_three_lists() {
 }
 
 /// The host makes one list of a cluster at a time while another cluster is active. A list that takes long delays the next one by
-/// a second.
+/// a second, and a pause of a second follows.
 #[tokio::test(start_paused = true)]
 async fn a_list_waits_for_the_one_before_it_while_others_are_active() {
     let list = json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []});
@@ -103,7 +103,7 @@ async fn a_list_waits_for_the_one_before_it_while_others_are_active() {
         let begun = Instant::now();
         agent.exchange(ClientRequest::get(MAPS), host(), Reply::json(200, &list)).await.expect(200);
         assert_eq!(begun.elapsed() > Duration::from_millis(900), others_are_active, "{:?}", begun.elapsed());
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() <= Duration::from_millis(2_100), "{:?}", begun.elapsed());
     }
 }
 
