@@ -18,11 +18,11 @@ mod ready;
 use std::io::Write;
 use std::path::PathBuf;
 
+use dial::Egress;
 use ops::config::load;
 use ops::drain::Signals;
 use ops::listen::BindError;
 use ops::log;
-use proxy_agent::dial::Egress;
 use tokio_util::sync::CancellationToken;
 
 use clusters::CLUSTERS;

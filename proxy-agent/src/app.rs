@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use dial::routes::Tunnels;
+use dial::{Dial, Egress};
 use ops::drain::{Drained, Tasks};
 use ops::files::{Reloader, Watched};
 use ops::listen::Listener;
@@ -24,10 +26,9 @@ use tokio::runtime::Handle;
 use tracing::{info, warn};
 use tunnel::Budget;
 
+use crate::agent::Agent;
 use crate::config::ProxyAgentConfiguration;
-use crate::dial::{Dial, Egress};
 use crate::layer4::Layer4;
-use crate::ready::Tunnels;
 use crate::serve::Streams;
 
 /// The maximum number of connections to each listener. Probes and operators are few.
@@ -41,7 +42,7 @@ pub struct App {
     pub agent: AgentId,
     probes: Listener,
     admin: Listener,
-    dial: Dial,
+    dial: Dial<Agent>,
     unread: Arc<Budget>,
     servers: Vec<Authority>,
     reload: reload::Reload,
@@ -108,13 +109,11 @@ impl App {
             main,
         };
         let (workers, threads) = Workers::start(cores()).context("cannot start threads")?;
+        let instance = format!("{:016x}", fastrand::u64(..)).into();
         let dial = Dial {
             tls: Arc::new(tls),
             egress: Arc::new(egress),
-            offers,
-            agent: agent.clone(),
-            instance: format!("{:016x}", fastrand::u64(..)).into(),
-            streams,
+            service: Agent { id: agent.clone(), instance, offers, streams },
             tasks: tasks.child(),
             tunnels,
             workers,

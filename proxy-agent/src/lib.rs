@@ -1,6 +1,6 @@
-//! The edge half of Atoll: dials the proxy-servers and serves the streams that they open.
+//! The edge half of Atoll: dials the proxy-servers (with the crate [`dial`]) and serves the streams that they open.
 //!
-//! Reading order: [`dial`] (tunnels), [`serve`] (streams), [`offers`] (the clusters that are served), then [`exchange`]
+//! Reading order: `agent` (what it tells the proxy-servers), [`serve`] (the streams of their tunnels), then [`exchange`]
 //! for API requests to virtual clusters, or [`layer4`] for physical clusters and destinations. An exchange uses
 //! [`caller`] (authentication and authorisation), [`virtual_cluster`] (the components of a virtual cluster),
 //! [`host_client`] (the API server) and `translate` (bodies). [`app`] assembles the components, and [`status`] reports
@@ -21,16 +21,14 @@
 //! | seal | the encryption of `continue` tokens | `seal` |
 //! | log metadata | headers of a response for the proxy-server's access log: the caller, and whose fault a refusal is | `exchange` |
 
+mod agent;
 pub mod app;
 pub mod config;
-pub mod dial;
 mod discovery;
 pub mod exchange;
 pub mod flags;
 pub mod layer4;
 mod nodes;
-pub mod offers;
-pub mod ready;
 mod refusal;
 mod seal;
 pub mod serve;

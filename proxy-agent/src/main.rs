@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use dial::Egress;
 use ops::drain::Signals;
 use ops::log;
-use proxy_agent::dial::Egress;
 use proxy_agent::flags::Flags;
 use proxy_agent::{App, ProxyAgentConfiguration};
 use tracing::{error, info};

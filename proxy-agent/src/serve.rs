@@ -6,11 +6,13 @@
 
 mod placement;
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
-use ::tunnel::{Batched, Budget, Compression, Inbound, Link};
+use ::tunnel::{Budget, Compression, Inbound, Link};
 use bytes::Bytes;
+use dial::offers::{self, Current};
+use dial::routes::Verdicts;
+use dial::streams;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Method, Request, header};
@@ -26,8 +28,6 @@ use tracing::{Instrument, debug, debug_span};
 
 use crate::exchange::Exchange;
 use crate::layer4::Layer4;
-use crate::offers::{self, Current};
-use crate::ready::Verdicts;
 use crate::refusal::Refusal;
 use placement::Placement;
 
@@ -69,43 +69,23 @@ impl Streams {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let (io, turns) = Batched::new(io);
-        let mut connection = tunnel::settings::server().handshake(io).await?;
-        let pings = connection.ping_pong().expect("it is taken once");
         let link = Arc::new(Link::new(self.compression));
-        let mut lost = std::pin::pin!(tunnel::keepalive::keepalive(pings, |round_trip| link.measured(round_trip)));
-        let mut is_draining = false;
-        let here = Handle::current();
-        let shared =
-            Arc::new(Shared { streams: self, draining: CancellationToken::new(), verdicts, link: Arc::clone(&link) });
-        let Shared { streams: Self { main, tasks, .. }, draining, .. } = &*shared;
-        loop {
-            tokio::select! {
-                accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
-                    // Nothing may be awaited here, because this loop drives the connection for all streams.
-                    Some(Ok((request, respond))) => {
-                        let span = debug_span!("stream", id = respond.stream_id().as_u32());
-                        let (placement, queued) = (Placement::of(&request, workers::is_late()), QueuedAt::now());
-                        let stream = Arc::clone(&shared).stream(request, respond, queued);
-                        let runtime = if placement == Placement::Worker { &here } else { main };
-                        tasks.spawn_on(runtime, "stream", Box::pin(stream.instrument(span)));
-                        if placement == Placement::LateWorker {
-                            // An empty task measures the delay of the worker, which ends this state.
-                            tasks.spawn_on(&here, "delay", async move { queued.begun() });
-                        }
-                    }
-                    Some(Err(err)) => return Ok(err.to_string()),
-                    None if is_draining => return Ok("drained".into()),
-                    None => return Ok("the proxy-server closed it".into()),
-                },
-                lost = &mut lost => return Ok(lost.to_string()),
-                () = stopping(tasks, stop), if !is_draining => {
-                    is_draining = true;
-                    draining.cancel();
-                    connection.graceful_shutdown();
-                }
+        let (tasks, draining) = (self.tasks.clone(), CancellationToken::new());
+        let (main, here) = (self.main.clone(), Handle::current());
+        let shared = Arc::new(Shared { streams: self, draining: draining.clone(), verdicts, link: Arc::clone(&link) });
+        let serve = |request: Request<RecvStream>, respond: SendResponse<Bytes>| {
+            let span = debug_span!("stream", id = respond.stream_id().as_u32());
+            let (placement, queued) = (Placement::of(&request, workers::is_late()), QueuedAt::now());
+            let stream = Arc::clone(&shared).stream(request, respond, queued);
+            let runtime = if placement == Placement::Worker { &here } else { &main };
+            tasks.spawn_on(runtime, "stream", Box::pin(stream.instrument(span)));
+            if placement == Placement::LateWorker {
+                // An empty task measures the delay of the worker, which ends this state.
+                tasks.spawn_on(&here, "delay", async move { queued.begun() });
             }
-        }
+        };
+        let measured = |round_trip| link.measured(round_trip);
+        streams::accept(io, stopping(&tasks, stop), || draining.cancel(), measured, serve).await
     }
 }
 

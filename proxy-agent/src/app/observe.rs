@@ -19,8 +19,8 @@ use virtual_cluster::usage::Usage;
 use super::exchange::ClusterServices;
 use super::status::StatusSource;
 use crate::exchange::Sharing;
-use crate::ready::Tunnels;
 use crate::status::report::report;
+use dial::routes::Tunnels;
 
 ops::label_set! {
     /// Labels of refused clusters. They are in the configuration of this agent.

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use super::exchange::ClusterServices;
 use crate::config::ProxyAgentConfiguration;
-use crate::offers::Current;
+use dial::offers::Current;
 use virtual_cluster::config::VirtualCluster;
 
 /// Follows the configuration file.

@@ -15,11 +15,11 @@ use tunnel::Share;
 use super::exchange::ClusterServices;
 use crate::config::PhysicalCluster;
 use crate::exchange::Sharing;
-use crate::ready::{RouteState, Tunnels};
 use crate::status::{
     AgentStatus, CertificateStatus, FeedStatus, HostServerStatus, HostStatus, KIND, PhysicalClusterStatus,
     RefusedClusterStatus, SharesStatus, TunnelStatus, VirtualClusterStatus,
 };
+use dial::routes::{RouteState, Tunnels};
 use virtual_cluster::admission_policies;
 use virtual_cluster::clusters::{LastingState, VirtualCluster};
 use virtual_cluster::provisioner::ProvisionState;

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("ops", &[]),
     ("tunnel", &["protocol"]),
+    ("dial", &["ops", "protocol", "tunnel"]),
     ("kubeconfig", &["ops"]),
     ("request-metrics", &["kube-wire", "ops", "protocol"]),
     ("rewrite", &["kube-wire"]),
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "proxy-agent",
         &[
             "caller",
+            "dial",
             "feeds",
             "host-client",
             "kube-wire",
@@ -44,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "atoll",
         &[
             "dev-apiserver",
+            "dial",
             "host-client",
             "kube-wire",
             "kubeconfig",

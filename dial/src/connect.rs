@@ -10,9 +10,9 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::egress::Egress;
-use super::error::DialError;
-use super::register::{Established, register};
+use crate::egress::Egress;
+use crate::error::DialError;
+use crate::register::{Established, register};
 
 /// The address of a proxy-server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

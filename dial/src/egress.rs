@@ -6,7 +6,7 @@ use protocol::Authority;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::error::DialError;
+use crate::error::DialError;
 
 /// The maximum length of the response to CONNECT, in bytes.
 const MAX_RESPONSE: usize = 8 * 1024;

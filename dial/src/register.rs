@@ -12,7 +12,7 @@ use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, Authority, ProtocolVersion, Refusal, RefusalReason, Registration};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::error::DialError;
+use crate::error::DialError;
 
 /// The maximum length of a refusal, in bytes.
 const MAX_REFUSAL: usize = 16 * 1024;

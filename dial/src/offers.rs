@@ -1,4 +1,4 @@
-//! Announces to a proxy-server the clusters that this agent serves, and each change: see [`protocol::offers`].
+//! Tells a proxy-server which clusters this process serves, and each change: see [`protocol::offers`].
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -15,13 +15,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::ready::Verdicts;
+use crate::routes::Verdicts;
 
 /// The current offer.
 pub type Current = watch::Receiver<Arc<[Offer]>>;
 
 /// Serves the stream until the tunnel ends or `stop` is cancelled. Reports each verdict.
-pub(crate) async fn tell(
+pub async fn tell(
     mut current: Current,
     mut inbound: Inbound,
     mut respond: SendResponse<Bytes>,

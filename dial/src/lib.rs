@@ -1,15 +1,24 @@
-//! Keeps tunnels to every proxy-server up.
+//! Keeps tunnels to proxy-servers up, and tells each which clusters are served.
 //!
 //! ```text
 //! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> pause -> ...
 //! ```
+//!
+//! An agent dials all proxy-servers, and a proxy-server dials the others. What they do with the streams of a tunnel is their
+//! [`Service`]. What is *not* here: what a stream does.
+//!
+//! Reading order: [`Dial`], `address` (the tunnels to one address), `demand` (how many), `connect` and `register` (one attempt),
+//! [`routes`] (the state of all), [`streams`] (of one tunnel), [`offers`] (the clusters).
 
 mod address;
 mod connect;
 mod demand;
 mod egress;
 mod error;
+pub mod offers;
 mod register;
+pub mod routes;
+pub mod streams;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,21 +27,20 @@ use std::time::Duration;
 use ops::backoff::Backoff;
 use ops::drain::Tasks;
 use ops::workers::Workers;
-use protocol::{Authority, Refusal};
+use protocol::{Authority, Refusal, Registration};
 use rustls::ClientConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
-use crate::offers::Current;
-use crate::ready::Route;
-use crate::serve::Streams;
 use address::Address;
 use connect::{Target, establish};
 pub use egress::{Egress, InvalidProxy};
 use error::CONNECT_TIMEOUT;
 pub use error::DialError;
 use register::Established;
+use routes::{Route, Tunnels, Verdicts};
 
 /// The interval of name resolution. A proxy-server that is added behind a name gets a tunnel within this time.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -49,32 +57,43 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// The pauses between attempts.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 
+/// What a process tells a proxy-server, and what it does with the streams that the proxy-server opens.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// What the process tells.
+    fn registration(&self) -> Registration;
+
+    /// Serves a tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more streams, and ends
+    /// with its last one. `verdicts` gets those of the proxy-server about the clusters of this process.
+    fn serve<S>(
+        self,
+        io: S,
+        stop: &CancellationToken,
+        verdicts: Verdicts,
+    ) -> impl Future<Output = Result<String, h2::Error>> + Send
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin;
+}
+
 /// Dials proxy-servers.
 #[derive(Clone, Debug)]
-pub struct Dial {
-    /// With the identity of the agent. A renewed certificate is used from the next attempt on.
+pub struct Dial<S> {
+    /// With the identity of this process. A renewed certificate is used from the next attempt on.
     pub tls: Arc<ClientConfig>,
     /// The HTTP proxy of the site, if there is one.
     pub egress: Arc<Egress>,
-    /// The clusters that the agent offers.
-    pub offers: Current,
-    /// The identity in the certificate.
-    pub agent: protocol::AgentId,
-    /// The ID of this process. It differs between replicas.
-    pub instance: Arc<str>,
     /// Serves the streams of tunnels.
-    pub streams: Streams,
+    pub service: S,
     /// The tasks of tunnels.
     pub tasks: Tasks,
     /// Gets the state of each tunnel, for readiness and status.
-    pub tunnels: Arc<crate::ready::Tunnels>,
+    pub tunnels: Arc<Tunnels>,
     /// The threads of tunnels.
     pub workers: Workers,
 }
 
 // === impl Dial ===
 
-impl Dial {
+impl<S: Service> Dial<S> {
     /// Keeps tunnels to one configured server up. Its name may resolve to several addresses, of which each gets a tunnel.
     pub async fn keep(self, server: Authority) {
         let mut targets: HashMap<Target, DropGuard> = HashMap::new();
@@ -156,23 +175,12 @@ impl Dial {
         route: &Route,
         stop: &CancellationToken,
     ) -> Result<String, DialError> {
-        let registration = self.registration();
+        let registration = self.service.registration();
         let established = establish(&self.tls, &self.egress, server, target, &registration);
         let established = tokio::time::timeout(CONNECT_TIMEOUT, established).await;
         let Established { io, acceptance } = established.map_err(|_| DialError::Silent)??;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
         let up = route.up(acceptance);
-        self.streams.clone().serve(io, stop, up.verdicts()).await.map_err(DialError::Tunnel)
-    }
-
-    fn registration(&self) -> protocol::Registration {
-        protocol::Registration {
-            protocol: protocol::ProtocolVersion::CURRENT,
-            agent: self.agent.clone(),
-            instance: self.instance.to_string(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            clusters: self.offers.borrow().to_vec(),
-            capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
-        }
+        self.service.clone().serve(io, stop, up.verdicts()).await.map_err(DialError::Tunnel)
     }
 }

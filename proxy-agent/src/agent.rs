@@ -1,0 +1,49 @@
+//! What this agent tells a proxy-server, for the crate [`dial`].
+
+use std::sync::Arc;
+
+use dial::offers::Current;
+use dial::routes::Verdicts;
+use protocol::{AgentId, ProtocolVersion, Registration};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::serve::Streams;
+
+/// An agent that can be registered.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    /// The identity in the certificate.
+    pub(crate) id: AgentId,
+    /// The ID of this process. It differs between replicas.
+    pub(crate) instance: Arc<str>,
+    /// The clusters that the agent offers.
+    pub(crate) offers: Current,
+    /// Serves the streams of tunnels.
+    pub(crate) streams: Streams,
+}
+
+impl dial::Service for Agent {
+    fn registration(&self) -> Registration {
+        Registration {
+            protocol: ProtocolVersion::CURRENT,
+            agent: self.id.clone(),
+            instance: self.instance.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            clusters: self.offers.borrow().to_vec(),
+            capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
+        }
+    }
+
+    fn serve<S>(
+        self,
+        io: S,
+        stop: &CancellationToken,
+        verdicts: Verdicts,
+    ) -> impl Future<Output = Result<String, h2::Error>> + Send
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin,
+    {
+        self.streams.serve(io, stop, verdicts)
+    }
+}
