@@ -419,7 +419,7 @@ mod tests {
         // The host is slow.
         tokio::select! {
             () = &mut overdue => panic!("the client reads"),
-            () = listen(&mut list, 5 * PAUSE) => {}
+            () = listen(&mut list, 2 * PAUSE) => {}
         }
         assert!(timeout(Duration::ZERO, &mut next).await.is_err());
         source.send(Bytes::from("some")).unwrap();
