@@ -27,12 +27,12 @@ use std::time::Duration;
 use ops::backoff::Backoff;
 use ops::drain::Tasks;
 use ops::workers::Workers;
-use protocol::{Authority, Refusal, Registration};
+use protocol::{Authority, Refusal, RefusalReason, Registration};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use address::Address;
 use connect::{Target, establish};
@@ -54,8 +54,8 @@ const HEALTHY: Duration = Duration::from_secs(10);
 /// The maximum pause that a proxy-server can demand.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// The pauses between attempts.
-const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
+/// The pauses between the attempts of an agent. Thousands of agents may lose the same proxy-server.
+pub const BACKOFF_OF_AGENTS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 
 /// What a process tells a proxy-server, and what it does with the streams that the proxy-server opens.
 pub trait Service: Clone + Send + Sync + 'static {
@@ -83,6 +83,8 @@ pub struct Dial<S> {
     pub egress: Arc<Egress>,
     /// Serves the streams of tunnels.
     pub service: S,
+    /// The pauses between attempts.
+    pub backoff: Backoff,
     /// The tasks of tunnels.
     pub tasks: Tasks,
     /// Gets the state of each tunnel, for readiness and status.
@@ -140,7 +142,7 @@ impl<S: Service> Dial<S> {
 
     /// Keeps one tunnel up until `stop` is cancelled.
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
-        let mut backoff = BACKOFF;
+        let mut backoff = self.backoff;
         let route = self.tunnels.route(&server, target.address());
         // A tunnel that ends while the process stops has been drained, and must not be replaced.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
@@ -148,6 +150,11 @@ impl<S: Service> Dial<S> {
             let mut min_pause = Duration::ZERO;
             match self.once(&server, &target, &route, &stop).await {
                 Ok(why) => info!(why, "tunnel ended"),
+                Err(DialError::Refused { refusal }) if refusal.reason == RefusalReason::Itself => {
+                    debug!("this process itself listens at this address");
+                    drop(route);
+                    return stop.cancelled().await;
+                }
                 Err(error) => {
                     warn!(error = &error as &dyn std::error::Error, "cannot establish a tunnel");
                     route.down(&error);

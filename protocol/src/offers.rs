@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::registration::MAX_REGISTRATION;
 use crate::{ClusterName, Offer, Refusal};
 
+/// The size limit of the offers of another proxy-server, in bytes: more than a hundred thousand clusters.
+const MAX_LINE_OF_PEER: usize = 16 * 1024 * 1024;
+
 /// The maximum number of names in the text of [`RefusedClusters`].
 const MAX_NAMES: usize = 3;
 
@@ -55,9 +58,10 @@ pub struct RefusedClusters {
 }
 
 /// Assembles lines from the chunks of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lines {
     begun: Vec<u8>,
+    max: usize,
 }
 
 /// The peer has sent an invalid line.
@@ -65,8 +69,8 @@ pub struct Lines {
 #[non_exhaustive]
 pub enum BadLine {
     /// Longer than any valid line.
-    #[error("a line is longer than {MAX_REGISTRATION} bytes")]
-    TooLong,
+    #[error("a line is longer than {0} bytes")]
+    TooLong(usize),
     /// Not JSON of this shape.
     #[error("a line that cannot be parsed")]
     Json(#[from] serde_json::Error),
@@ -116,7 +120,19 @@ impl fmt::Display for RefusedClusters {
 
 // === impl Lines ===
 
+impl Default for Lines {
+    /// The lines of an agent.
+    fn default() -> Self {
+        Self { begun: Vec::new(), max: MAX_REGISTRATION }
+    }
+}
+
 impl Lines {
+    /// The lines of another proxy-server.
+    pub fn of_peer() -> Self {
+        Self { begun: Vec::new(), max: MAX_LINE_OF_PEER }
+    }
+
     /// Adds a chunk. Returns the values of the lines that it completes, in order.
     pub fn take<T: DeserializeOwned>(&mut self, chunk: &[u8]) -> Result<Vec<T>, BadLine> {
         let mut values = Vec::new();
@@ -131,8 +147,8 @@ impl Lines {
     }
 
     fn extend(&mut self, part: &[u8]) -> Result<(), BadLine> {
-        if self.begun.len() + part.len() > MAX_REGISTRATION {
-            return Err(BadLine::TooLong);
+        if self.begun.len() + part.len() > self.max {
+            return Err(BadLine::TooLong(self.max));
         }
         self.begun.extend_from_slice(part);
         Ok(())
@@ -156,7 +172,7 @@ mod tests {
     fn a_line_that_never_ends_is_refused() {
         let mut lines = Lines::default();
         assert!(lines.take::<Offers>(&vec![b' '; MAX_REGISTRATION]).unwrap().is_empty());
-        assert!(matches!(lines.take::<Offers>(b" "), Err(BadLine::TooLong)));
+        assert!(matches!(lines.take::<Offers>(b" "), Err(BadLine::TooLong(_))));
     }
 
     fn not_granted(names: &[&str]) -> RefusedClusters {

@@ -91,6 +91,8 @@ pub enum RefusalReason {
     Incompatible,
     /// Too many agents, or the proxy-server is stopping. A later attempt may succeed.
     Unavailable,
+    /// The proxy-server has dialled itself.
+    Itself,
     /// A reason of a newer proxy-server.
     #[serde(other)]
     Unknown,
@@ -147,6 +149,7 @@ impl RefusalReason {
             Self::Conflict => "Conflict",
             Self::Incompatible => "Incompatible",
             Self::Unavailable => "Unavailable",
+            Self::Itself => "Itself",
             Self::Unknown => "Unknown",
         }
     }
@@ -172,7 +175,7 @@ impl Refusal {
         match self.reason {
             RefusalReason::Malformed => http::StatusCode::BAD_REQUEST,
             RefusalReason::IdentityMismatch | RefusalReason::NotGranted => http::StatusCode::FORBIDDEN,
-            RefusalReason::Conflict => http::StatusCode::CONFLICT,
+            RefusalReason::Conflict | RefusalReason::Itself => http::StatusCode::CONFLICT,
             RefusalReason::Incompatible => http::StatusCode::UPGRADE_REQUIRED,
             RefusalReason::Unavailable | RefusalReason::Unknown => http::StatusCode::SERVICE_UNAVAILABLE,
         }

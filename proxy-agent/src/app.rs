@@ -114,6 +114,7 @@ impl App {
             tls: Arc::new(tls),
             egress: Arc::new(egress),
             service: Agent { id: agent.clone(), instance, offers, streams },
+            backoff: dial::BACKOFF_OF_AGENTS,
             tasks: tasks.child(),
             tunnels,
             workers,

@@ -20,6 +20,7 @@ use ops::files::Watched;
 use ops::listen::Slot;
 use ops::tls::{ClientCa, ReadAhead};
 use protocol::AgentId;
+use protocol::blocks::Histories;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -27,7 +28,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::limits::ConnectionPermit;
 use crate::registry::Registry;
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Origin, Tunnel};
 use crate::workers::Workers;
 
 /// The time limit for the TLS handshake, and again for the registration. Both need a few round trips. A silent peer must
@@ -41,6 +42,8 @@ pub struct Agents {
     pub registry: Arc<Registry>,
     /// The ID of this process. Agents that dial several addresses recognise the process by it.
     pub server_id: Arc<str>,
+    /// The common name of the certificates of other proxy-servers.
+    pub peer: Option<AgentId>,
     /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
     /// The threads of tunnels.
@@ -114,7 +117,9 @@ impl Agents {
         let agent = self.identity(&stream)?;
         permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
-        let registration = register::Registration::new(Arc::clone(&self.registry), Arc::clone(&self.server_id), agent);
+        let is_peer = self.is_peer(&agent);
+        let server_id = Arc::clone(&self.server_id);
+        let registration = register::Registration::new(Arc::clone(&self.registry), server_id, agent, is_peer);
         let connection = hyper::server::conn::http1::Builder::new()
             .keep_alive(false)
             .max_buf_size(16 * 1024)
@@ -137,8 +142,11 @@ impl Agents {
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
         let announces = |capability| capabilities.iter().any(|one| one == capability);
-        let compresses = announces(protocol::encoding::CAPABILITY);
-        let tunnel = Tunnel::new(agent, instance, version, protocol, compresses, requests);
+        let is_peer = self.is_peer(&agent);
+        // The agents behind another proxy-server have their own limits.
+        let histories = if is_peer { Histories::unlimited() } else { Histories::receiver() };
+        let histories = announces(protocol::encoding::CAPABILITY).then_some(histories);
+        let tunnel = Tunnel::new(Origin { agent, instance, version, protocol, histories, is_peer }, requests);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();
@@ -158,6 +166,10 @@ impl Agents {
         self.registry.remove(&tunnel);
         info!(agent = %tunnel.agent, why = reason, "agent disconnected");
         Ok(())
+    }
+
+    fn is_peer(&self, agent: &AgentId) -> bool {
+        self.peer.as_ref() == Some(agent)
     }
 
     /// The identity in the client certificate, which the handshake has verified.

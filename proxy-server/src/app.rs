@@ -5,6 +5,7 @@
 
 mod files;
 mod observe;
+mod peers;
 mod reload;
 mod status;
 
@@ -62,6 +63,7 @@ pub struct App {
     observe: observe::Observe,
     reload: reload::Reload,
     reconciler: Reconciler,
+    peers: Option<peers::Peers>,
     workers: Workers,
     threads: Threads,
     tasks: Tasks,
@@ -146,6 +148,7 @@ impl App {
             desired,
             left_sender,
         );
+        let peers_reloader = reloader.clone();
         let status = status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests));
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
@@ -154,9 +157,17 @@ impl App {
             karmada: desired_sender,
         };
         let reload = reload::Reload::new(config, file, reloader, followers, left)?;
+        // In containers, all processes have the same ID.
+        let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
+        let peers = config.peers.as_ref().map(|peers| {
+            let (whom, threads) = ((&registry, &server_id), (&workers, &tasks));
+            peers::Peers::open(peers, &config.serving_ca, &peers_reloader, whom, threads)
+        });
+        let peers = peers.transpose()?;
         let agents = Agents {
             registry: Arc::clone(&registry),
-            server_id: format!("{:016x}", std::process::id()).into(),
+            server_id,
+            peer: peers.as_ref().map(|peers| peers.id.clone()),
             agent_ca: files.agent_ca,
             workers: workers.clone(),
             tasks: tasks.child(),
@@ -183,6 +194,7 @@ impl App {
             observe: observe::Observe::new(status, metrics, &workers),
             reload,
             reconciler,
+            peers,
             workers,
             threads,
             tasks,
@@ -194,9 +206,13 @@ impl App {
     /// of the configuration's `drain` at most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, workers, threads, tasks, .. } = self;
+        let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =
+            self;
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("karmada", reconciler.run());
+        if let Some(peers) = peers {
+            peers.run(&tasks);
+        }
         observe.serve(listeners.probes, listeners.admin, &tasks);
         workers.at(AGENTS_WORKER).spawn(&tasks, "agents", {
             let accepting = tasks.clone();

@@ -4,10 +4,14 @@
 //! that. Each cluster is decided separately, so a refused one does not affect the others. One identity at a time serves a
 //! cluster. Several tunnels of that identity (replicas, or several connections of one process) share the load.
 //!
+//! Other proxy-servers offer the clusters of their agents ([`crate::peers`]). Their tunnels are used while no agent of a cluster is
+//! connected here.
+//!
 //! Both may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`] other
 //! offers. Clusters that do not change are not affected.
 
 mod connected;
+mod peers;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +30,7 @@ use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
 use crate::workers::{self, WorkerId};
 use connected::Connected;
 pub use connected::RefusedOffer;
+use peers::PeerTunnels;
 use protocol::Authority;
 
 /// The cost of a tunnel on another worker, as a number of streams: a request through it wakes two threads, which costs
@@ -38,6 +43,9 @@ pub struct Registry {
     clusters: ArcSwap<Clusters>,
     served: Mutex<HashMap<ClusterName, Served>>,
     connected: Connected,
+    peers: PeerTunnels,
+    /// The number of changes of what agents serve.
+    changes: watch::Sender<u64>,
     /// The number of choices among tunnels so far.
     turn: AtomicUsize,
     /// The number of configurations so far.
@@ -111,6 +119,8 @@ impl Registry {
             clusters: ArcSwap::from_pointee(clusters),
             served: Mutex::default(),
             connected: Connected::default(),
+            peers: PeerTunnels::default(),
+            changes: watch::Sender::new(0),
             turn: AtomicUsize::new(0),
             reloads: watch::Sender::new(0),
         }
@@ -144,6 +154,7 @@ impl Registry {
             end.cancel();
         }
         self.reloads.send_modify(|reloads| *reloads += 1);
+        self.count_change();
         lost
     }
 
@@ -170,6 +181,27 @@ impl Registry {
         self.clusters.load_full()
     }
 
+    /// Reports from now on that agents may serve other clusters.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn count_change(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// The clusters that agents serve through this process.
+    pub fn own_offers(&self) -> Vec<Offer> {
+        let (clusters, served) = (self.clusters.load(), self.served());
+        let mut offers: Vec<_> = served
+            .iter()
+            .filter(|(_, served)| matches!(served, Served::By { .. }))
+            .filter_map(|(name, _)| Some(Offer { name: name.clone(), mode: clusters.by_name.get(name)?.mode }))
+            .collect();
+        offers.sort_by(|one, other| one.name.cmp(&other.name));
+        offers
+    }
+
     /// Whether an agent may serve any of these offers now. If not, an agent that offers something is refused.
     pub fn check(&self, agent: &AgentId, offers: &[Offer]) -> Result<(), Refusal> {
         let (granted, refused) = check(&self.clusters.load(), &self.served(), agent, offers);
@@ -182,6 +214,10 @@ impl Registry {
     /// Makes a tunnel serve exactly those offers of its agent that the agent may serve. Returns the others. Nothing changes
     /// for a closing tunnel.
     pub fn renew(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) -> Vec<RefusedClusters> {
+        if tunnel.is_peer {
+            self.renew_peer(tunnel, offers);
+            return Vec::new();
+        }
         let mut served = self.served();
         let (granted, refused) = check(&self.clusters.load(), &served, &tunnel.agent, offers);
         if tunnel.is_closing() {
@@ -205,7 +241,21 @@ impl Registry {
             }
         }
         self.connected.set(tunnel, &refused);
+        drop(served);
+        self.count_change();
         refused
+    }
+
+    /// The tunnel of another proxy-server serves those of its offers that are in the configuration. The others are no mistake: the
+    /// configurations may be changed one after the other.
+    fn renew_peer(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) {
+        let clusters = self.clusters.load();
+        let is_known = |offer: &&Offer| clusters.by_name.get(&offer.name).is_some_and(|own| own.mode == offer.mode);
+        let names = offers.iter().filter(is_known).map(|offer| &offer.name).collect();
+        self.peers.set(tunnel, &names);
+        if !tunnel.is_closing() {
+            self.connected.set(tunnel, &[]);
+        }
     }
 
     /// The offers of connected agents that are refused now, sorted by cluster: at most `limit` of each agent, and the number
@@ -227,18 +277,39 @@ impl Registry {
         for served in served.values_mut() {
             served.remove(tunnel);
         }
+        self.peers.remove(tunnel);
         self.connected.remove(tunnel);
+        drop(served);
+        self.count_change();
     }
 
-    /// Reserves a stream to a cluster. If a tunnel turns out to be closing, removes it and tries the next one: a closing
-    /// tunnel has the fewest streams, and may exist for hours, until its last stream has ended.
+    /// Reserves a stream to a cluster.
     pub async fn reserve(
         &self,
         cluster: &ClusterName,
         demand: Option<Demand<'_>>,
     ) -> Result<StreamReservation, OpenError> {
+        self.reserve_of(demand, || self.cheapest(cluster, cost_here)).await
+    }
+
+    /// The same for a stream of another proxy-server, which must not pass through a third one.
+    pub async fn reserve_own(
+        &self,
+        cluster: &ClusterName,
+        demand: Option<Demand<'_>>,
+    ) -> Result<StreamReservation, OpenError> {
+        self.reserve_of(demand, || self.cheapest_own(cluster, cost_here)).await
+    }
+
+    /// If a tunnel turns out to be closing, removes it and tries the next one: a closing tunnel has the fewest streams, and may exist
+    /// for hours, until its last stream has ended.
+    async fn reserve_of(
+        &self,
+        demand: Option<Demand<'_>>,
+        tunnel: impl Fn() -> Result<Arc<Tunnel>, NoAgent>,
+    ) -> Result<StreamReservation, OpenError> {
         loop {
-            let tunnel = self.tunnel(cluster)?;
+            let tunnel = tunnel()?;
             match tunnel.reserve(demand).await {
                 Ok(reservation) => return Ok(reservation),
                 Err(ReserveError::Full(agent)) => return Err(OpenError::Full(agent)),
@@ -250,26 +321,21 @@ impl Registry {
         }
     }
 
-    /// The tunnel for a request to a cluster: the one with the fewest streams. It prefers tunnels of this worker (see
-    /// [`OTHER_WORKER_COST`]).
-    fn tunnel(&self, cluster: &ClusterName) -> Result<Arc<Tunnel>, NoAgent> {
-        let here = workers::here();
-        self.cheapest(cluster, |tunnel| tunnel.streams() + if tunnel.worker == here { 0 } else { OTHER_WORKER_COST })
-    }
-
     /// The worker for a new connection to this cluster: that of the tunnel with the fewest streams. It does not prefer this
     /// worker, because one worker accepts all connections, and they must be distributed to all tunnels of the cluster.
     pub fn worker_of(&self, cluster: &ClusterName) -> Option<WorkerId> {
         self.cheapest(cluster, Tunnel::streams).ok()?.worker
     }
 
-    /// All tunnels of a cluster, for the status. At least one.
+    /// All tunnels of a cluster, for the status. At least one. They are those of other proxy-servers if no agent is connected here.
     pub fn tunnels_of(&self, cluster: &ClusterName) -> Result<Vec<Arc<Tunnel>>, NoAgent> {
-        match self.served().get(cluster) {
-            Some(Served::By { tunnels, .. }) => Ok(tunnels.clone()),
-            Some(Served::Nobody { since }) => Err(NoAgent { cluster: cluster.clone(), since: Some(*since) }),
-            None => Err(NoAgent { cluster: cluster.clone(), since: None }),
-        }
+        let since = match self.served().get(cluster) {
+            Some(Served::By { tunnels, .. }) => return Ok(tunnels.clone()),
+            Some(Served::Nobody { since }) => Some(*since),
+            None => None,
+        };
+        let tunnels = self.peers.of(cluster);
+        if tunnels.is_empty() { Err(NoAgent { cluster: cluster.clone(), since }) } else { Ok(tunnels) }
     }
 
     /// All tunnels, for status and drain. They may serve no cluster.
@@ -277,21 +343,29 @@ impl Registry {
         self.connected.tunnels()
     }
 
-    /// The tunnel of a cluster that costs the least. Tunnels of equal cost take turns, so that the requests of clients that
-    /// send one at a time are also distributed.
+    /// The tunnel of a cluster that costs the least: of its agents, or else of other proxy-servers.
     fn cheapest(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
-        let served = self.served();
-        let since = match served.get(cluster) {
+        let own = self.cheapest_own(cluster, &cost);
+        own.or_else(|absent| self.cheapest_of(&self.peers.of(cluster), cost).ok_or(absent))
+    }
+
+    /// The same, but only of its agents.
+    fn cheapest_own(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
+        let since = match self.served().get(cluster) {
             Some(Served::By { tunnels, .. }) => {
-                let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
-                let (behind, first) = tunnels.split_at(turn);
-                let cheapest = first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel));
-                return Ok(Arc::clone(cheapest.expect("a cluster that is served has a tunnel")));
+                return Ok(self.cheapest_of(tunnels, cost).expect("a cluster that is served has a tunnel"));
             }
             Some(Served::Nobody { since }) => Some(*since),
             None => None,
         };
         Err(NoAgent { cluster: cluster.clone(), since })
+    }
+
+    /// Tunnels of equal cost take turns, so that the requests of clients that send one at a time are also distributed.
+    fn cheapest_of(&self, tunnels: &[Arc<Tunnel>], cost: impl Fn(&Tunnel) -> usize) -> Option<Arc<Tunnel>> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % tunnels.len().max(1);
+        let (behind, first) = tunnels.split_at(turn);
+        first.iter().chain(behind).min_by_key(|tunnel| cost(tunnel)).map(Arc::clone)
     }
 
     fn served(&self) -> MutexGuard<'_, HashMap<ClusterName, Served>> {
@@ -441,6 +515,11 @@ fn check<'a>(
     }
     let refused = refused.into_iter().map(|(why, clusters)| RefusedClusters { clusters, refusal: why.refusal(agent) });
     (granted, refused.collect())
+}
+
+/// The number of streams of a tunnel, with a preference for tunnels of this worker (see [`OTHER_WORKER_COST`]).
+fn cost_here(tunnel: &Tunnel) -> usize {
+    tunnel.streams() + if tunnel.worker == workers::here() { 0 } else { OTHER_WORKER_COST }
 }
 
 fn mode_word(mode: Mode) -> &'static str {

@@ -42,6 +42,8 @@ pub struct Tunnel {
     pub since: SystemTime,
     /// Ends the tunnel.
     pub end: CancellationToken,
+    /// Whether another proxy-server has dialled it.
+    pub is_peer: bool,
     /// The worker whose thread drives it.
     pub worker: Option<WorkerId>,
     /// Limits the bytes that its readers leave unread.
@@ -55,6 +57,23 @@ pub struct Tunnel {
     is_closing: AtomicBool,
     /// The last measured round trip, in microseconds.
     round_trip: AtomicU64,
+}
+
+/// Who has dialled a tunnel.
+#[derive(Debug)]
+pub struct Origin {
+    /// The identity in the certificate.
+    pub agent: AgentId,
+    /// The process.
+    pub instance: String,
+    /// Its software version.
+    pub version: String,
+    /// Its protocol version.
+    pub protocol: ProtocolVersion,
+    /// If it may compress bodies, their histories.
+    pub histories: Option<Histories>,
+    /// Whether it is another proxy-server.
+    pub is_peer: bool,
 }
 
 /// A stream that can be opened on a tunnel.
@@ -112,19 +131,29 @@ pub struct TunnelError {
     source: h2::Error,
 }
 
+// === impl Origin ===
+
+#[cfg(test)]
+impl Origin {
+    /// An agent of the current version.
+    pub fn agent(name: &str) -> Self {
+        Self {
+            agent: name.parse().unwrap(),
+            instance: "1".into(),
+            version: "0".into(),
+            protocol: ProtocolVersion::CURRENT,
+            histories: Some(Histories::receiver()),
+            is_peer: false,
+        }
+    }
+}
+
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// A tunnel over an HTTP/2 connection, which another task of this worker drives. `compresses`: whether the agent has announced
-    /// that it may compress bodies.
-    pub fn new(
-        agent: AgentId,
-        instance: String,
-        version: String,
-        protocol: ProtocolVersion,
-        compresses: bool,
-        requests: SendRequest<Bytes>,
-    ) -> Arc<Self> {
+    /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
+    pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
+        let Origin { agent, instance, version, protocol, histories, is_peer } = origin;
         Arc::new(Self {
             agent,
             instance,
@@ -132,9 +161,10 @@ impl Tunnel {
             protocol,
             since: SystemTime::now(),
             end: CancellationToken::new(),
+            is_peer,
             worker: workers::here(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
-            histories: compresses.then(Histories::receiver),
+            histories,
             requests,
             capacity: Capacity::new(),
             streams: AtomicUsize::new(0),

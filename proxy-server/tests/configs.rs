@@ -61,6 +61,7 @@ fn what_is_called_a_default_is_one() {
     );
     assert_eq!((least.proxy.tls, least.proxy.insecure), (example.proxy.tls, example.proxy.insecure));
     assert!(least.host_names.is_empty() && least.clusters.is_empty() && least.karmada.is_none());
+    assert!(least.peers.is_none());
     assert_eq!(example.karmada.map(|karmada| karmada.through), Some(Through::default()));
 }
 
@@ -71,6 +72,14 @@ fn what_it_says_of_karmada_fits_its_clusters_and_may_be_cut_off() {
     let (without, _) = EXAMPLE.split_once("\n# === Karmada").expect("the line that the file names");
     let config = read(without);
     assert!(config.karmada.is_none() && config.clusters.len() == 3);
+}
+
+#[test]
+fn what_it_says_of_other_proxy_servers_may_be_cut_off() {
+    assert!(read(EXAMPLE).peers.is_some());
+    let (without, _) = EXAMPLE.split_once("\n# === Several proxy-servers").expect("the line that the file names");
+    let config = read(without);
+    assert!(config.peers.is_none() && config.karmada.is_some());
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod limits;
 mod link;
 mod manifests;
 mod operator;
+mod peers;
 mod physical;
 mod proposal;
 mod reload;
@@ -59,6 +60,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(demo::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
+    trials.extend(peers::trials(host));
     trials.push(status_page::trial(host));
     trials.push(isolation::trial());
     trials.push(leaks::trial());

@@ -13,14 +13,19 @@ use crate::{Kubectl, paths};
 /// If this environment variable is `0`, agents share no watches (`hub` in their configuration).
 const HUB: &str = "ATOLL_TEST_HUB";
 
+/// If this environment variable is `1`, agents connect to one proxy-server, and clients to another one.
+const PEERS: &str = "ATOLL_TEST_PEERS";
+
 /// A proxy-server with its files. Its methods start agents.
 #[derive(Debug)]
 pub struct Site {
     /// The proxy-server.
     pub server: Process,
-    /// Its ports.
+    /// Its ports. If clients and agents connect to different proxy-servers, that of agents is the port of the other one.
     pub ports: Ports,
     replicas: Vec<u16>,
+    /// The proxy-server of agents, if it is another one.
+    other: Option<Replica>,
     dir: TempDir,
 }
 
@@ -31,8 +36,9 @@ pub struct Replica {
     pub server: Process,
     /// Its ports.
     pub ports: Ports,
+    /// The ports of the first proxy-server.
+    pub first: Ports,
     file: PathBuf,
-    first: Ports,
 }
 
 /// Ports of one proxy-server.
@@ -61,12 +67,36 @@ impl Site {
 
     /// Like [`Site::start`], with more keys in the configuration, one line each.
     pub fn start_with(clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
+        if std::env::var(PEERS).is_ok_and(|value| value == "1") {
+            return Self::start_pair(clusters, virtuals, keys);
+        }
+        Self::start_on(Ports::free(), clusters, virtuals, keys)
+    }
+
+    /// Two proxy-servers that forward requests to each other: one for clients, and one for agents.
+    pub fn start_pair(clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
+        let (ports, others) = (Ports::free(), Ports::free());
+        let keys = format!(
+            "{keys}\npeers: {{servers: [\"127.0.0.1:{}\", \"127.0.0.1:{}\"], identity: {{certificate: {PEER}.crt, key: {PEER}.key}}}}",
+            ports.agents, others.agents
+        );
+        let mut site = Self::start_on(ports, clusters, virtuals, &keys)?;
+        site.other = Some(site.replica_on(others)?);
+        // Agents connect only to the other one, unless a test gives them addresses.
+        site.replicas.clear();
+        site.ports.agents = others.agents;
+        Ok(site)
+    }
+
+    fn start_on(ports: Ports, clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("atoll-site-").tempdir()?;
         atoll(&["certs", "init", path(dir.path())])?;
         for cluster in virtuals {
             atoll(&["certs", "cluster", cluster, "--dir", path(dir.path())])?;
         }
-        let ports = Ports::free();
+        if keys.contains(PEER) {
+            atoll(&["certs", "agent", "proxy-servers", "--dir", path(dir.path())])?;
+        }
         let mut yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyServerConfiguration\n\
@@ -83,16 +113,25 @@ impl Site {
         }
         std::fs::write(dir.path().join("server.yaml"), yaml)?;
         let server = start_server(&dir.path().join("server.yaml"))?;
-        Ok(Self { server, ports, replicas: Vec::new(), dir })
+        Ok(Self { server, ports, replicas: Vec::new(), other: None, dir })
+    }
+
+    /// The proxy-server of agents of [`Site::start_pair`].
+    pub fn other(&mut self) -> anyhow::Result<&mut Replica> {
+        self.other.as_mut().context("there is no other proxy-server")
     }
 
     /// Starts another proxy-server with the current configuration. Agents that are started later connect to both.
     pub fn replica(&mut self) -> anyhow::Result<Replica> {
-        let (ports, file) = (Ports::free(), self.file("replica.yaml"));
+        self.replica_on(Ports::free())
+    }
+
+    fn replica_on(&mut self, ports: Ports) -> anyhow::Result<Replica> {
+        let file = self.file("replica.yaml");
         write_replica(&file, &std::fs::read_to_string(self.file("server.yaml"))?, self.ports, ports)?;
         let server = start_server(&file)?;
         self.replicas.push(ports.agents);
-        Ok(Replica { server, ports, file, first: self.ports })
+        Ok(Replica { server, ports, first: self.ports, file })
     }
 
     /// Starts the proxy-server again, with the same files.
@@ -214,6 +253,9 @@ impl Ports {
         )
     }
 }
+
+/// The files of the certificate of proxy-servers for each other.
+const PEER: &str = "agents/proxy-servers";
 
 /// Both binaries print this text when they are ready.
 const READY: &str = "ready";

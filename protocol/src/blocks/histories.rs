@@ -31,6 +31,11 @@ impl Histories {
         Self(Arc::new(AtomicUsize::new(RECEIVER)))
     }
 
+    /// Without a limit, for an end that limits the number of bodies.
+    pub fn unlimited() -> Self {
+        Self(Arc::new(AtomicUsize::new(usize::MAX)))
+    }
+
     /// Makes sure that `permit` is one, unless there are too many histories. Whether it is.
     pub(super) fn permit(&self, permit: &mut Option<Permit>) -> bool {
         if permit.is_none() {

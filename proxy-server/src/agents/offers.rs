@@ -126,9 +126,11 @@ impl<'a> Offered<'a> {
             Ok::<_, Box<dyn Error + Send + Sync>>((response, outbound))
         };
         match opened.await {
-            Ok((response, outbound)) if response.status().is_success() => {
-                Some(OffersStream { inbound: response.into_body(), outbound, lines: Lines::default() })
-            }
+            Ok((response, outbound)) if response.status().is_success() => Some(OffersStream {
+                inbound: response.into_body(),
+                outbound,
+                lines: if self.tunnel.is_peer { Lines::of_peer() } else { Lines::default() },
+            }),
             Ok((response, ..)) => {
                 warn!(agent = %self.tunnel.agent, status = %response.status(), "the agent refused to send its offers");
                 None
@@ -156,7 +158,8 @@ impl<'a> Offered<'a> {
     /// Ends a tunnel that serves nothing, and will not without another configuration or other offers. Its agent gets the
     /// reason when it registers again.
     fn end_if_useless(&self) {
-        if !self.last.is_empty() && self.in_force().is_empty() && !self.has_conflict() {
+        let is_useless = !self.tunnel.is_peer && !self.last.is_empty() && self.in_force().is_empty();
+        if is_useless && !self.has_conflict() {
             warn!(agent = %self.tunnel.agent, "closing the tunnel: the agent may not serve any cluster that it offers");
             self.tunnel.end.cancel();
         }

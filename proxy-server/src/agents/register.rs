@@ -11,7 +11,7 @@ use hyper::upgrade::OnUpgrade;
 use protocol::registration::MAX_REGISTRATION;
 use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::registry::Registry;
 
@@ -22,6 +22,8 @@ pub(super) struct Registration {
     /// The instance of this process.
     server_id: Arc<str>,
     agent: AgentId,
+    /// Whether the agent is another proxy-server.
+    is_peer: bool,
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
 
@@ -34,8 +36,8 @@ pub(super) struct Accepted {
 // === impl Registration ===
 
 impl Registration {
-    pub(super) fn new(registry: Arc<Registry>, server_id: Arc<str>, agent: AgentId) -> Self {
-        Self { registry, server_id, agent, outcome: Arc::default() }
+    pub(super) fn new(registry: Arc<Registry>, server_id: Arc<str>, agent: AgentId, is_peer: bool) -> Self {
+        Self { registry, server_id, agent, is_peer, outcome: Arc::default() }
     }
 
     pub(super) fn service(
@@ -66,7 +68,11 @@ impl Registration {
                 self.switching()
             }
             Err(refusal) => {
-                warn!(agent = %self.agent, reason = ?refusal.reason, %refusal, "registration refused");
+                if refusal.reason == RefusalReason::Itself {
+                    debug!("this process has dialled itself");
+                } else {
+                    warn!(agent = %self.agent, reason = ?refusal.reason, %refusal, "registration refused");
+                }
                 refused(&refusal)
             }
         }
@@ -91,7 +97,11 @@ impl Registration {
             );
             return Err(Refusal::new(RefusalReason::IdentityMismatch, why));
         }
-        self.registry.check(&self.agent, &registration.clusters)?;
+        if !self.is_peer {
+            self.registry.check(&self.agent, &registration.clusters)?;
+        } else if *registration.instance == *self.server_id {
+            return Err(Refusal::new(RefusalReason::Itself, "this proxy-server has dialled itself"));
+        }
         Ok(registration)
     }
 

@@ -1,13 +1,15 @@
 //! The keys at the top of the file.
 
-use ops::config::{Document, Duration, FilePath, Located, Problems, Unread};
+use ops::config::{Document, Duration, Located, Problems, Unread};
 use rustls_pki_types::{DnsName, ServerName};
 use serde::Deserialize;
 
+use super::certificates::{Certificate, KeyPair};
 use super::cluster::{self, Cluster};
 use super::karmada::{self, Karmada};
 use super::limits::{self, Limits};
 use super::listeners::{self, Listeners, ProxySecurity};
+use super::peers::{self, Peers};
 
 /// `kind: ProxyServerConfiguration`. Every key is described in `configs/proxy-server.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -40,25 +42,12 @@ pub struct ProxyServerConfiguration {
     /// Makes virtual clusters members of a Karmada control plane.
     #[serde(default)]
     pub karmada: Option<Karmada>,
+    /// The other proxy-servers.
+    #[serde(default)]
+    pub peers: Option<Peers>,
     /// How long connections may take to end after SIGTERM.
     #[serde(default = "default_drain")]
     pub drain: Duration,
-}
-
-/// A certificate with its key.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct KeyPair {
-    /// PEM.
-    pub certificate: Located<FilePath>,
-    /// PEM, PKCS#8.
-    pub key: Located<FilePath>,
-}
-
-/// A certificate alone.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Certificate {
-    /// PEM.
-    pub certificate: Located<FilePath>,
 }
 
 fn default_domain() -> Located<String> {
@@ -90,6 +79,9 @@ impl Document for ProxyServerConfiguration {
         listeners::check(&self.listeners, self.proxy, problems);
         cluster::check(&self.clusters, problems);
         limits::check(&self.limits, problems);
+        if let Some(peers) = &self.peers {
+            peers::check(peers, problems);
+        }
         if let Some(karmada) = &self.karmada {
             karmada::check(karmada, &self.clusters, problems);
         }

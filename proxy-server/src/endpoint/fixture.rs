@@ -24,7 +24,7 @@ use crate::client_cas::ClientCas;
 use crate::config::{self, Cluster};
 use crate::limits::{Limits, Network};
 use crate::registry::{Clusters, Registry};
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Origin, Tunnel};
 
 /// The virtual cluster of [`services`].
 pub(super) fn cluster() -> Arc<Cluster> {
@@ -122,8 +122,7 @@ pub(super) async fn agent(
             stream.send_data(body.into(), true).unwrap();
         }
     });
-    let (agent, version) = ("site-a".parse().unwrap(), protocol::ProtocolVersion::CURRENT);
-    let tunnel = Tunnel::new(agent, "1".into(), "0".into(), version, true, requests);
+    let tunnel = Tunnel::new(Origin::agent("site-a"), requests);
     let offer = Offer { name: cluster().name.clone(), mode: Mode::Virtual };
     assert_eq!(services.registry.renew(&tunnel, &[offer]), []);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tunnel::Origin;
 
 fn cluster(name: &str, agents: &[&str], mode: Mode) -> Arc<Cluster> {
     Arc::new(Cluster {
@@ -25,7 +26,7 @@ async fn tunnel(agent: &str) -> Arc<Tunnel> {
     let (near, far) = tokio::io::duplex(4096);
     let (requests, _connection) = ::tunnel::settings::client().handshake(near).await.unwrap();
     drop(far);
-    Tunnel::new(agent.parse().unwrap(), "1".into(), "0".into(), protocol::ProtocolVersion::CURRENT, true, requests)
+    Tunnel::new(Origin::agent(agent), requests)
 }
 
 /// The names that are refused for one reason.
@@ -46,11 +47,11 @@ async fn grants_come_from_the_configuration_only() {
         let name = offers[0].name.as_str();
         assert_eq!(registry.check(&site.agent, &offers).unwrap_err().reason, RefusalReason::NotGranted);
         refused(RefusalReason::NotGranted, &[name], &registry.renew(&site, &offers));
-        assert!(registry.tunnel(&beijing.name).is_err());
+        assert!(registry.cheapest(&beijing.name, cost_here).is_err());
     }
     assert_eq!(registry.check(&site.agent, &[]), Ok(()));
     assert_eq!(registry.renew(&site, std::slice::from_ref(&beijing)), []);
-    assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &site));
+    assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &site));
 }
 
 #[tokio::test]
@@ -61,7 +62,7 @@ async fn a_refused_offer_does_not_affect_the_others() {
     let offers = [nowhere, beijing.clone(), offer("branch-7", Mode::Physical)];
     assert_eq!(registry.check(&site.agent, &offers), Ok(()));
     refused(RefusalReason::NotGranted, &["nowhere", "branch-7"], &registry.renew(&site, &offers));
-    assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &site));
+    assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &site));
     // The agent that serves nothing is registered, and its offers are checked again.
     refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&other, std::slice::from_ref(&beijing)));
     let all: Vec<_> = registry.refused(2).0.into_iter().map(|one| (one.cluster, one.agent, one.reason)).collect();
@@ -84,7 +85,7 @@ async fn a_refused_offer_does_not_affect_the_others() {
     registry.remove(&replica);
     registry.remove(&site);
     assert_eq!(registry.renew(&other, std::slice::from_ref(&beijing)), []);
-    assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &other));
+    assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &other));
     assert!(registry.refused(2).0.is_empty());
 }
 
@@ -96,7 +97,7 @@ async fn a_cluster_that_is_offered_twice_is_refused() {
     for again in [beijing.clone(), offer("ke-beijing", Mode::Physical)] {
         let offers = [beijing.clone(), again];
         refused(RefusalReason::NotGranted, &["ke-beijing"], &registry.renew(&site, &offers));
-        assert!(registry.tunnel(&beijing.name).is_err());
+        assert!(registry.cheapest(&beijing.name, cost_here).is_err());
     }
 }
 
@@ -108,12 +109,12 @@ async fn one_identity_at_a_time_and_replicas_share() {
     assert_eq!(registry.renew(&first, std::slice::from_ref(&beijing)), []);
     refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&other, std::slice::from_ref(&beijing)));
     assert_eq!(registry.renew(&replica, std::slice::from_ref(&beijing)), []);
-    let turns = [(); 4].map(|()| Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &replica));
+    let turns = [(); 4].map(|()| Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &replica));
     assert!(turns == [true, false, true, false] || turns == [false, true, false, true], "{turns:?}");
     registry.remove(&first);
-    assert!(Arc::ptr_eq(&registry.tunnel(&beijing.name).unwrap(), &replica));
+    assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &replica));
     registry.remove(&replica);
-    let absent = registry.tunnel(&beijing.name).unwrap_err();
+    let absent = registry.cheapest(&beijing.name, cost_here).unwrap_err();
     assert!(absent.since.is_some() && absent.to_string().contains("no agent connected for 0 s"), "{absent}");
     assert_eq!(registry.renew(&other, &[beijing]), []);
 }
@@ -138,7 +139,7 @@ async fn one_worker_distributes_connections_to_all_tunnels() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     workers.at(0).spawn(&ops::drain::Tasks::new(), "test", async move {
         let connections = [(); 6].map(|()| registry.worker_of(&beijing.name).unwrap());
-        let requests = [(); 6].map(|()| registry.tunnel(&beijing.name).unwrap().worker.unwrap());
+        let requests = [(); 6].map(|()| registry.cheapest(&beijing.name, cost_here).unwrap().worker.unwrap());
         sender.send((connections, requests)).unwrap();
     });
     let (connections, requests) = receiver.await.unwrap();
@@ -154,7 +155,7 @@ async fn a_reload_that_withdraws_a_grant_returns_the_tunnels() {
     assert_eq!(registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]), []);
     let orphans = registry.reload(Clusters::new([cluster("ke-beijing", &["site-b"], Mode::Virtual)]));
     assert_eq!(orphans.len(), 1);
-    assert!(registry.tunnel(&"ke-beijing".parse().unwrap()).is_err());
+    assert!(registry.cheapest(&"ke-beijing".parse().unwrap(), cost_here).is_err());
 }
 
 /// The offers are checked again after the reload.
@@ -168,7 +169,7 @@ async fn a_reload_that_exchanges_grants_keeps_the_tunnel() {
     let exchanged = [cluster("one", &["site-b"], mode), cluster("two", &["site-a"], mode)];
     assert!(registry.reload(Clusters::new(exchanged)).is_empty());
     refused(RefusalReason::NotGranted, &["one"], &registry.renew(&site, &[one, two.clone()]));
-    assert!(registry.tunnel(&two.name).is_ok());
+    assert!(registry.cheapest(&two.name, cost_here).is_ok());
 }
 
 #[tokio::test]
@@ -180,11 +181,19 @@ async fn new_offers_change_only_what_differs() {
     assert_eq!(registry.renew(&site, &[one.clone(), two.clone()]), []);
     let ends = registry.end_of(&one.name).unwrap();
     assert_eq!(registry.renew(&site, &[one.clone(), three.clone()]), []);
-    assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_ok() && !ends.is_cancelled());
-    assert!(registry.tunnel(&two.name).unwrap_err().since.is_some());
+    assert!(
+        registry.cheapest(&one.name, cost_here).is_ok()
+            && registry.cheapest(&three.name, cost_here).is_ok()
+            && !ends.is_cancelled()
+    );
+    assert!(registry.cheapest(&two.name, cost_here).unwrap_err().since.is_some());
     // What is refused is not served, and does not affect the rest.
     refused(RefusalReason::NotGranted, &["nowhere"], &registry.renew(&site, &[one.clone(), offer("nowhere", mode)]));
-    assert!(registry.tunnel(&one.name).is_ok() && registry.tunnel(&three.name).is_err() && !ends.is_cancelled());
+    assert!(
+        registry.cheapest(&one.name, cost_here).is_ok()
+            && registry.cheapest(&three.name, cost_here).is_err()
+            && !ends.is_cancelled()
+    );
     registry.remove(&site);
     assert!(registry.tunnels().is_empty());
 }
@@ -202,7 +211,7 @@ async fn a_reload_ends_only_the_requests_for_removed_clusters() {
     assert!(lost.is_empty(), "it still serves one");
     assert!(reloads.has_changed().unwrap() && *reloads.borrow_and_update() == 1);
     assert!(!ends[0].is_cancelled() && ends[1].is_cancelled());
-    assert!(registry.end_of(&two.name).is_none() && registry.tunnel(&two.name).is_err());
+    assert!(registry.end_of(&two.name).is_none() && registry.cheapest(&two.name, cost_here).is_err());
     assert!(!registry.end_of(&one.name).unwrap().is_cancelled());
     // The same name for another cluster, or another agent's: nothing of the old one goes on.
     registry.reload(Clusters::new([cluster("one", &["site-b"], mode)]));
@@ -221,8 +230,7 @@ async fn served_by<F: Future<Output = ()> + Send + 'static>(
     let tasks = ops::drain::Tasks::new();
     tasks.spawn("tunnel", async move { drop(connection.await) });
     tasks.spawn("agent", agent(server.unwrap()));
-    let version = protocol::ProtocolVersion::CURRENT;
-    let tunnel = Tunnel::new("site-a".parse().unwrap(), "1".into(), "0".into(), version, true, requests);
+    let tunnel = Tunnel::new(Origin::agent("site-a"), requests);
     assert_eq!(registry.renew(&tunnel, &[offer("ke-beijing", Mode::Virtual)]), []);
     tunnel
 }
@@ -276,4 +284,42 @@ async fn a_cluster_whose_last_tunnel_is_closing_has_no_agent() {
     assert_eq!(registry.renew(&site, std::slice::from_ref(&beijing)), []);
     let refused = registry.reserve(&beijing.name, None).await.unwrap_err();
     assert!(matches!(refused, OpenError::NoAgent(NoAgent { since: Some(_), .. })), "{refused}");
+}
+
+async fn peer() -> Arc<Tunnel> {
+    let (near, far) = tokio::io::duplex(4096);
+    let (requests, _connection) = ::tunnel::settings::client().handshake(near).await.unwrap();
+    drop(far);
+    Tunnel::new(Origin { is_peer: true, ..Origin::agent("proxy-servers") }, requests)
+}
+
+#[tokio::test]
+async fn a_tunnel_of_another_proxy_server_is_used_while_no_agent_is_connected() {
+    let (registry, peer) = (registry(), peer().await);
+    let name: ClusterName = "ke-beijing".parse().unwrap();
+    let chosen = || registry.cheapest(&name, cost_here);
+    let unknown = offer("unknown", Mode::Virtual);
+    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Virtual), unknown]), []);
+    assert!(Arc::ptr_eq(&chosen().unwrap(), &peer));
+    assert!(Arc::ptr_eq(&registry.tunnels_of(&name).unwrap()[0], &peer));
+    // A stream of another proxy-server never passes through a third one, and is not offered to one.
+    assert!(registry.cheapest_own(&name, cost_here).is_err());
+    assert_eq!(registry.own_offers(), []);
+
+    let site = tunnel("site-a").await;
+    assert_eq!(registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]), []);
+    assert!(Arc::ptr_eq(&chosen().unwrap(), &site));
+    assert_eq!(registry.own_offers(), [offer("ke-beijing", Mode::Virtual)]);
+    registry.remove(&site);
+    assert!(Arc::ptr_eq(&chosen().unwrap(), &peer));
+
+    // It no longer offers the cluster, or offers it in another mode, or is gone.
+    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Physical)]), []);
+    assert!(chosen().is_err());
+    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Virtual)]), []);
+    assert!(chosen().is_ok());
+    registry.remove(&peer);
+    assert!(chosen().is_err());
+    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Virtual)]), []);
+    assert!(chosen().is_err(), "a closing tunnel does not enter again");
 }

@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
     ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
-    ("proxy-server", &["kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
+    ("proxy-server", &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
     (
         "proxy-agent",
         &[

@@ -4,12 +4,13 @@ use ::tunnel::Budget;
 use h2::server::SendResponse;
 use http::Response;
 use protocol::registration::Mode;
-use protocol::{AgentId, ProtocolVersion, Refusal};
+use protocol::{ProtocolVersion, Refusal};
 use tokio::sync::mpsc;
 
 use super::*;
 use crate::config::Cluster;
 use crate::registry::Clusters;
+use crate::tunnel::Origin;
 
 /// An agent whose offers the proxy-server follows.
 struct Agent {
@@ -54,8 +55,8 @@ impl Agent {
         let (client, server) =
             tokio::join!(::tunnel::settings::client().handshake(near), ::tunnel::settings::server().handshake(far));
         let ((requests, connection), server) = (client.unwrap(), server.unwrap());
-        let id: AgentId = id.parse().unwrap();
-        let tunnel = Tunnel::new(id, "1".into(), "0".into(), ProtocolVersion { major: 1, minor: 0 }, true, requests);
+        let protocol = ProtocolVersion { major: 1, minor: 0 };
+        let tunnel = Tunnel::new(Origin { protocol, ..Origin::agent(id) }, requests);
         let tasks = ops::drain::Tasks::new();
         tasks.spawn("connection", async move { drop(connection.await) });
         let (followed, registry, offered) = (Arc::clone(&tunnel), Arc::clone(registry), offers(offered));

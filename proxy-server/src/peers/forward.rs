@@ -1,0 +1,109 @@
+//! Forwards one stream of a peer to an agent.
+
+use std::future::poll_fn;
+
+use ::tunnel::outbound::{SendError, send_body};
+use ::tunnel::{Inbound, Outbound};
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::SendResponse;
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use protocol::{ClusterName, Encoding};
+use tracing::debug;
+
+use super::account::Account;
+use crate::registry::Registry;
+use crate::tunnel::{Demand, MAX_UNREAD_PER_REQUEST, PendingResponse};
+
+/// Forwards the stream to an agent that is connected to this process. If there is none, or it has no room, resets the stream as if it
+/// had not been processed (RFC 9113, section 8.7).
+pub(super) async fn forward(
+    registry: &Registry,
+    cluster: &ClusterName,
+    request: Request<Inbound>,
+    mut respond: SendResponse<Bytes>,
+    account: Account,
+) -> Result<(), h2::Error> {
+    let (parts, inbound) = request.into_parts();
+    inbound.set_owner(account.owner);
+    let (is_pipe, is_bodiless) = (parts.method == Method::CONNECT, inbound.is_end_stream());
+    let unread = if is_bodiless || is_pipe { 0 } else { MAX_UNREAD_PER_REQUEST };
+    let demand = Demand { cluster, is_proven: true, unread };
+    let opened = match registry.reserve_own(cluster, Some(demand)).await {
+        Ok(reservation) => {
+            let mut head = Request::new(());
+            *head.method_mut() = parts.method;
+            *head.uri_mut() = parts.uri;
+            *head.headers_mut() = parts.headers;
+            if let Some(protocol) = parts.extensions.get::<h2::ext::Protocol>() {
+                head.extensions_mut().insert(protocol.clone());
+            }
+            reservation.open(head, is_bodiless).map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let (sender, pending) = match opened {
+        Ok(stream) => stream.split(),
+        Err(why) => {
+            debug!(why, "not forwarded");
+            respond.send_reset(Reason::REFUSED_STREAM);
+            return Ok(());
+        }
+    };
+    let upload = async {
+        if is_bodiless { Ok(0) } else { send_body(inbound, Outbound::charged(sender, account.queue.clone())).await }
+    };
+    let download = respond_with(pending, respond, &account);
+    if is_pipe {
+        // Each direction ends by itself, and both fail together.
+        tokio::select! {
+            ended = async { tokio::try_join!(async { upload.await.map_err(closed) }, download) } => ended.map(drop),
+        }
+    } else {
+        // The response may end before the request, and whoever reads it decides what that means.
+        tokio::pin!(download);
+        tokio::select! {
+            ended = &mut download => ended,
+            _ = upload => download.await,
+        }
+    }
+}
+
+/// Passes the response on.
+async fn respond_with(
+    pending: PendingResponse,
+    mut respond: SendResponse<Bytes>,
+    account: &Account,
+) -> Result<(), h2::Error> {
+    let answered = tokio::select! {
+        answered = pending.wait() => answered,
+        reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
+    };
+    let (response, lease) = match answered {
+        Ok(answered) => answered,
+        Err(error) => {
+            respond.send_reset(if error.unsent { Reason::REFUSED_STREAM } else { Reason::INTERNAL_ERROR });
+            return Ok(());
+        }
+    };
+    let (mut parts, body) = response.into_parts();
+    if lease.histories().is_none() {
+        // The agent cannot encode bodies, so the host has set such headers.
+        Encoding::Identity.write(&mut parts.headers);
+    }
+    let is_bodiless = body.is_end_stream();
+    let stream = respond.send_response(Response::from_parts(parts, ()), is_bodiless)?;
+    if is_bodiless {
+        return Ok(());
+    }
+    send_body(body, Outbound::charged(stream, account.queue.clone())).await.map(drop).map_err(closed)
+}
+
+/// The error of a stream. A failure of its source has reset it.
+fn closed<E>(error: SendError<E>) -> h2::Error {
+    match error {
+        SendError::Closed(error) => error,
+        SendError::Body(_) => Reason::CANCEL.into(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Proxy-servers that forward requests to each other.
+
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
+use atoll_tests::process::Process;
+use atoll_tests::{Balancer, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, paths, site};
+use libtest_mimic::Trial;
+use tokio::time::Instant;
+
+use crate::case;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    vec![
+        case("peers::any_proxy_server_serves_any_cluster", host, any_proxy_server_serves_any_cluster),
+        case("peers::a_physical_cluster_is_reached_through_both", host, a_physical_cluster_is_reached_through_both),
+        case("peers::clients_are_served_after_a_proxy_server_is_killed", host, after_one_is_killed),
+    ]
+}
+
+fn agent(site: &Site, host: &HostCluster, cluster: &str, servers: &[String]) -> anyhow::Result<Process> {
+    let body = format!(
+        "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
+        host.agent_kubeconfig().display(),
+        Nodes::Location("beijing").entry(cluster)
+    );
+    let mut agent = site.agent_of(servers, "site-p", "site-p", &body)?;
+    agent.printed("tunnel established")?;
+    agent.printed("the virtual cluster is provisioned")?;
+    Ok(agent)
+}
+
+/// A program of client-go makes its checks at a proxy-server to which no agent is connected: reads, writes, watches, exec and
+/// port-forward by WebSocket and SPDY. Nothing else is different there.
+fn any_proxy_server_serves_any_cluster(host: &HostCluster) -> anyhow::Result<()> {
+    const CLUSTER: &str = "peers";
+    let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
+    let servers = [format!("127.0.0.1:{}", site.ports.agents)];
+    let mut agent = agent(&site, host, CLUSTER, &servers)?;
+    let kubectl = site.administrator(CLUSTER)?;
+    served(&kubectl)?;
+    let output = Command::new("timeout")
+        .arg("300")
+        .arg(paths::component("atoll-clients"))
+        .arg("--kubeconfig")
+        .arg(kubectl.kubeconfig())
+        .env_remove("HTTPS_PROXY")
+        .env_remove("https_proxy")
+        .output()?;
+    let (ran, problems) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success() && ran.lines().count() >= 25, "{ran}{problems}");
+
+    // While the agent is away, the client learns it in the same words.
+    agent.kill()?;
+    eventually(CONDITION_TIMEOUT, || {
+        let refused = kubectl.run(&["get", "--raw", "/api/v1/nodes", "--request-timeout=2s"])?;
+        ensure!(refused.code != 0 && refused.stderr.contains("has no agent connected"), "{}", refused.stderr);
+        Ok(())
+    })?;
+    let _agent = self::agent(&site, host, CLUSTER, &servers)?;
+    served(&kubectl)?;
+
+    // When the other proxy-server starts again, the tunnels between the two and the agent come back.
+    site.other()?.server.kill()?;
+    site.other()?.restart()?;
+    served(&kubectl)
+}
+
+fn a_physical_cluster_is_reached_through_both(host: &HostCluster) -> anyhow::Result<()> {
+    let address = &host.api_servers()?[0];
+    let entry = format!("{{name: branch-p, agents: [site-p], mode: physical, apiServer: \"{address}\"}}");
+    let site = Site::start_pair(&[&entry], &[], "")?;
+    let body = format!("physicalClusters: [{{name: branch-p, apiServer: \"{address}\"}}]");
+    let mut agent = site.agent("site-p", &body)?;
+    agent.printed("tunnel established")?;
+    let kubectl = site.physical(host.kubectl().kubeconfig())?;
+    served(&kubectl)?;
+    let watch = kubectl.start(&["get", "ns", "-w", "-o", "name"])?;
+    kubectl.ok(&["create", "ns", "physical-peer"])?;
+    let anywhere = r#"--overrides={"spec": {"tolerations": [{"operator": "Exists"}]}}"#;
+    kubectl.ok(&["run", "shell", "--image=busybox", "-n", "physical-peer", anywhere])?;
+    kubectl.ok(&["wait", "pod/shell", "--for=condition=Ready", "-n", "physical-peer", "--timeout=30s"])?;
+    let cat = kubectl.ok_with(&["exec", "-i", "shell", "-n", "physical-peer", "--", "cat"], "typed\n")?;
+    ensure!(cat == "typed\n", "{cat:?}");
+    ensure!(kubectl::end(watch)?.is_empty(), "the watch has failed");
+    kubectl.ok(&["delete", "ns", "physical-peer", "--wait=false"]).map(drop)
+}
+
+/// Agents and clients know only the address of a load balancer. When one of two proxy-servers is killed, clients that try again are
+/// served within two seconds, wherever the agent was connected.
+fn after_one_is_killed(host: &HostCluster) -> anyhow::Result<()> {
+    const CLUSTER: &str = "balanced";
+    let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
+    let (first, other) = (site.other()?.first, site.other()?.ports);
+    let balancer = |ports: [u16; 2]| Balancer::start(ports.map(|port| format!("127.0.0.1:{port}")).into());
+    let agents = balancer([first.agents, other.agents])?;
+    let clients = balancer([first.endpoint, other.endpoint])?;
+    let _agent = agent(&site, host, CLUSTER, &[agents.address()])?;
+    let (config, file) = (site.file("server.yaml"), site.file("balanced.kubeconfig"));
+    let (config, file) = (config.to_str().context("not UTF-8")?, file.to_str().context("not UTF-8")?);
+    site::atoll(&["kubeconfig", CLUSTER, "--direct", "--server-config", config, "-o", file])?;
+    let kubectl = Kubectl::new(file.into());
+    let server = format!("--server=https://{}/clusters/{CLUSTER}", clients.address());
+    kubectl.ok(&["config", "set-cluster", CLUSTER, &server])?;
+    served(&kubectl)?;
+    for round in 0..4 {
+        let watches: Vec<Child> = (0..3).map(|_| kubectl.start(&["get", "ns", "-w"])).collect::<anyhow::Result<_>>()?;
+        if round % 2 == 0 {
+            site.server.kill()?;
+        } else {
+            site.other()?.server.kill()?;
+        }
+        let killed = Instant::now();
+        eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", "ns", "--request-timeout=1s"]).map(drop))?;
+        ensure!(killed.elapsed() < Duration::from_secs(2), "round {round}: {:?}", killed.elapsed());
+        for watch in watches {
+            kubectl::end(watch)?;
+        }
+        if round % 2 == 0 {
+            site.restart_server()?;
+        } else {
+            site.other()?.restart()?;
+        }
+        served(&kubectl)?;
+    }
+    Ok(())
+}
+
+fn served(kubectl: &Kubectl) -> anyhow::Result<()> {
+    eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", "ns", "--request-timeout=2s"]).map(drop))
+}
