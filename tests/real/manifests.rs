@@ -53,6 +53,7 @@ const ALL: [Manifests; 2] = [
             "networkpolicy.networking.k8s.io/proxy-server",
             "poddisruptionbudget.policy/proxy-server",
             "service/proxy-server",
+            "service/proxy-servers",
             "serviceaccount/proxy-server",
         ],
         secret: "proxy-server-certificates",
@@ -60,6 +61,8 @@ const ALL: [Manifests; 2] = [
             ("serving-ca.crt", "serving-ca.crt"),
             ("serving-ca.key", "serving-ca.key"),
             ("agent-ca.crt", "agent-ca.crt"),
+            ("proxy-servers.crt", "agents/proxy-servers.crt"),
+            ("proxy-servers.key", "agents/proxy-servers.key"),
             ("ke-beijing.crt", "clusters/ke-beijing/client-ca.crt"),
             ("ke-hangzhou.crt", "clusters/ke-hangzhou/client-ca.crt"),
         ],
@@ -90,7 +93,8 @@ fn are_consistent() -> anyhow::Result<()> {
     let certificates = tempfile::Builder::new().prefix("atoll-manifests-").tempdir()?;
     let dir = text(certificates.path())?;
     site::atoll(&["certs", "init", dir])?;
-    for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"]] {
+    for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"], ["agent", "proxy-servers"]]
+    {
         site::atoll(&["certs", args[0], args[1], "--dir", dir])?;
     }
     for manifests in &ALL {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 
-/// Listens on loopback until the process ends, and forwards each new connection to the next server.
+/// Listens on loopback until the process ends, and forwards each new connection to the next server that accepts it.
 #[derive(Debug)]
 pub struct Balancer {
     address: SocketAddr,
@@ -26,10 +26,11 @@ impl Balancer {
         let open = Arc::new(Mutex::new(Vec::new()));
         let (counter, connections) = (Arc::clone(&forwarded), Arc::clone(&open));
         std::thread::spawn(move || {
-            for (client, server) in listener.incoming().flatten().zip(servers.iter().cycle()) {
+            for (client, first) in listener.incoming().flatten().zip((0..servers.len()).cycle()) {
                 counter.fetch_add(1, Ordering::Relaxed);
-                // If the server does not accept the connection, close that of the client.
-                if let Ok(server) = TcpStream::connect(server) {
+                let (behind, next) = servers.split_at(first);
+                // If no server accepts the connection, close that of the client.
+                if let Some(server) = next.iter().chain(behind).find_map(|server| TcpStream::connect(server).ok()) {
                     let _ = relay(&client, &server);
                     connections.lock().unwrap_or_else(PoisonError::into_inner).extend([client, server]);
                 }

@@ -1,7 +1,11 @@
 //! Checks the configuration of a proxy-server.
 
+use ops::config::Located;
 use ops::files::Reloader;
+use ops::log::chain;
+use protocol::AgentId;
 use proxy_server::ProxyServerConfiguration;
+use proxy_server::config::{Cluster, Peers};
 
 use super::certificate::{self, Anchors};
 use super::report::Report;
@@ -32,12 +36,45 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         }
     }
     distinct(&anchors, report);
+    if let Some(peers) = &config.peers {
+        check_peers(config, peers, report);
+    }
     if let Some(karmada) = &config.karmada {
         let path = &karmada.kubeconfig;
         if let Err(error) = proxy_server::karmada::check(path.to_path_buf(), &Reloader::new(Reloader::DEFAULT_PERIOD)) {
             let error = anyhow::Error::from(error);
             report.mistake(path, format_args!("karmada.kubeconfig: {error:#}"));
         }
+    }
+}
+
+/// Reports an identity of proxy-servers that an agent may also have: that agent could serve any cluster.
+fn check_peers(config: &ProxyServerConfiguration, peers: &Peers, report: &mut Report) {
+    let identity = &peers.identity;
+    let Some(name) = certificate::identity(report, "peers.identity", &identity.certificate, &identity.key) else {
+        return;
+    };
+    if let Err(error) = name.parse::<AgentId>() {
+        let path = identity.certificate.display();
+        report.mistake(
+            &identity.certificate,
+            format_args!(
+                "peers.identity: {path} has the common name {name:?}, which is not valid ({}); run `atoll certs agent \
+                 proxy-servers`",
+                chain(&error)
+            ),
+        );
+    }
+    let is_agent = |cluster: &&Located<Cluster>| cluster.agents.iter().any(|agent| agent.as_str() == name);
+    if let Some(cluster) = config.clusters.iter().find(is_agent) {
+        report.mistake(
+            cluster,
+            format_args!(
+                "peers.identity: agent {name} of cluster {} has the same common name, so it could serve any cluster; run \
+                 `atoll certs agent proxy-servers`, and use that certificate for `peers`",
+                cluster.name
+            ),
+        );
     }
 }
 
