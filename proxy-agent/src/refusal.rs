@@ -72,9 +72,6 @@ pub(crate) enum Exhausted {
     /// The [seats](virtual_cluster::share::seats) at the host.
     #[error("too many requests: earlier lists and watches of this cluster are still in progress at the API server")]
     Seats,
-    /// The [pace](virtual_cluster::share::write_pace) of writes.
-    #[error("too many requests: this cluster sends too many writes")]
-    Writes,
     /// The [limits](virtual_cluster::share::large_objects) for large objects.
     #[error("too many requests: the agent or the API server is busy with other large objects")]
     LargeObjects,
@@ -99,7 +96,7 @@ impl Exhausted {
     fn retry_after(self) -> u32 {
         match self {
             Self::Weight(wait) => u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1),
-            Self::Memory | Self::Heads | Self::InFlight(_) | Self::Seats | Self::Writes | Self::LargeObjects => 1,
+            Self::Memory | Self::Heads | Self::InFlight(_) | Self::Seats | Self::LargeObjects => 1,
         }
     }
 }

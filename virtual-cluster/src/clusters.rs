@@ -32,7 +32,6 @@ use crate::share::activity::{Activity, ActivityLog};
 use crate::share::in_flight::{InFlight, MaxInFlight};
 use crate::share::large_objects::{LargeObjectLimits, PARSED};
 use crate::share::seats::Seats;
-use crate::share::write_pace::WritePace;
 use crate::share::write_rate::WriteRateLimit;
 pub use address_range::{AddressRange, InvalidAddressRange};
 use caller::authn::{BadPrefix, HostTokens, KnownCallers};
@@ -129,8 +128,6 @@ pub struct LastingState {
     pub large_objects: Arc<LargeObjectLimits>,
     /// The rate limit for its bodies that cost the host much.
     pub write_rate: Arc<WriteRateLimit>,
-    /// The pace of its writes.
-    pub write_pace: Arc<WritePace>,
     /// The seats at the host that its lists and watches may occupy.
     pub seats: Arc<Seats>,
     /// When this cluster and the others last sent requests.
@@ -265,7 +262,6 @@ impl VirtualClusters {
             send_queue: self.send_queue.share(),
             large_objects: Arc::new(LargeObjectLimits::new(Arc::clone(&self.parsed))),
             write_rate: Arc::default(),
-            write_pace: Arc::default(),
             seats: Arc::default(),
             activity: self.activity.cluster(),
             scans: Arc::new(Semaphore::new(SCANS)),

@@ -43,9 +43,6 @@ const MAX_BUILT_IN: usize = 8 << 20;
 /// limit bounds the errors that the host finds in it.
 const MAX_CUSTOM: usize = write_rate::MAX;
 
-/// The groups of reviews.
-const REVIEW_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
-
 /// The cost of a body, for the agent and the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyCost {
@@ -99,20 +96,6 @@ fn field_error(field: &str, defect: Defect) -> FieldError {
             ..FieldError::forbidden(field, "should only contain printable characters")
         },
     }
-}
-
-/// Waits until the cluster may write. A review creates no object, and the host only forwards the requests of the subresource `proxy`.
-pub(crate) async fn pace_write(call: &Call<'_>) -> Result<(), Refusal> {
-    let writes = call.api.info.resource().is_some_and(|request| {
-        let is_review = REVIEW_GROUPS.contains(&request.group());
-        !is_review && matches!(request.verb(), Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
-    });
-    let lasting = &call.api.cluster.lasting;
-    let writes = writes && !call.api.info.is_long_running();
-    if writes && !lasting.write_pace.turn(lasting.activity.others()).await {
-        return Err(Exhausted::Writes.into());
-    }
-    Ok(())
 }
 
 /// Waits for the seats of the response, unless the request has them.

@@ -73,8 +73,6 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = ExchangeResponse, Error 
         .layer(phase(authorise))
         // After `authorise`, because a body occupies memory, and its client decides how long.
         .layer(phase(receive_body))
-        // Behind the body, so that a slow client does not hold up other writes.
-        .layer(phase(pace_writes))
         // Behind the body, so that a slow client occupies no seat at the host while it sends.
         .layer(phase(take_seats))
         // Decides, sends and transforms, perhaps more than once: a retry needs none of the phases above.
@@ -141,14 +139,6 @@ async fn receive_body<'a>(
     let Admitted { call, body, commitment, record, held } = admitted;
     let body = Body::receive(body, call.api.body_use(), &call.api.cluster.lasting.memory.bodies).await?;
     Ok(Admitted { call, body, commitment, record, held })
-}
-
-/// Waits until the cluster may write, while other clusters are active.
-async fn pace_writes<'a>(
-    admitted: Admitted<'a, Box<Call<'a>>, Body>,
-) -> Result<Admitted<'a, Box<Call<'a>>, Body>, Refusal> {
-    cost::pace_write(&admitted.call).await?;
-    Ok(admitted)
 }
 
 /// Waits for the seats of a response that occupies the host while it streams. A list or a watch that a
