@@ -21,18 +21,21 @@ pub mod routes;
 pub mod streams;
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ops::backoff::Backoff;
 use ops::drain::Tasks;
 use ops::workers::Workers;
-use protocol::{Authority, Refusal, RefusalReason, Registration};
+use protocol::{Authority, Refusal, RefusalReason, Registration, Verdict};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::{debug, info, warn};
+use tracing::{Instrument, debug, info, warn};
 
 use address::Address;
 use connect::{Target, establish};
@@ -50,6 +53,9 @@ const RESOLVE_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// An attempt that lasted at least this long was successful, so the back-off begins anew.
 const HEALTHY: Duration = Duration::from_secs(10);
+
+/// When a proxy-server is stopping, its agents dial again within this time, and not all at once.
+const MOVE_TIME: Duration = Duration::from_secs(1);
 
 /// The maximum pause that a proxy-server can demand.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
@@ -91,6 +97,14 @@ pub struct Dial<S> {
     pub tunnels: Arc<Tunnels>,
     /// The threads of tunnels.
     pub workers: Workers,
+}
+
+/// A tunnel that is served.
+struct Running {
+    /// Returns the route when the tunnel has ended.
+    serving: Pin<Box<dyn Future<Output = Route> + Send>>,
+    /// The last verdict of the proxy-server.
+    verdict: watch::Receiver<Verdict>,
 }
 
 // === impl Dial ===
@@ -143,13 +157,24 @@ impl<S: Service> Dial<S> {
     /// Keeps one tunnel up until `stop` is cancelled.
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
         let mut backoff = self.backoff;
-        let route = self.tunnels.route(&server, target.address());
+        let mut route = self.tunnels.route(&server, target.address());
         // A tunnel that ends while the process stops has been drained, and must not be replaced.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
             let begun = Instant::now();
             let mut min_pause = Duration::ZERO;
-            match self.once(&server, &target, &route, &stop).await {
-                Ok(why) => info!(why, "tunnel ended"),
+            match self.establish(&server, &target).await {
+                Ok(established) => {
+                    let mut tunnel = self.serve(established, route, stop.clone());
+                    tokio::select! {
+                        ended = &mut tunnel.serving => route = ended,
+                        _ = tunnel.verdict.wait_for(|verdict| verdict.draining) => {
+                            info!("the proxy-server is stopping: dialling again");
+                            self.tasks.spawn("tunnel", async move { drop(tunnel.serving.await) }.in_current_span());
+                            route = self.tunnels.route(&server, target.address());
+                            min_pause = MOVE_TIME.mul_f64(fastrand::f64());
+                        }
+                    }
+                }
                 Err(DialError::Refused { refusal }) if refusal.reason == RefusalReason::Itself => {
                     debug!("this process itself listens at this address");
                     drop(route);
@@ -174,20 +199,34 @@ impl<S: Service> Dial<S> {
         }
     }
 
-    /// Establishes a tunnel and serves it. Returns why it ended.
-    async fn once(
-        &self,
-        server: &Authority,
-        target: &Target,
-        route: &Route,
-        stop: &CancellationToken,
-    ) -> Result<String, DialError> {
+    /// Establishes a tunnel.
+    async fn establish(&self, server: &Authority, target: &Target) -> Result<Established, DialError> {
         let registration = self.service.registration();
         let established = establish(&self.tls, &self.egress, server, target, &registration);
-        let established = tokio::time::timeout(CONNECT_TIMEOUT, established).await;
-        let Established { io, acceptance } = established.map_err(|_| DialError::Silent)??;
+        tokio::time::timeout(CONNECT_TIMEOUT, established).await.map_err(|_| DialError::Silent)?
+    }
+
+    /// Begins to serve a tunnel.
+    fn serve(&self, established: Established, route: Route, stop: CancellationToken) -> Running {
+        let Established { io, acceptance } = established;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
-        let up = route.up(acceptance);
-        self.service.clone().serve(io, stop, up.verdicts()).await.map_err(DialError::Tunnel)
+        let (up, service) = (route.up(acceptance), self.service.clone());
+        let verdict = up.verdict();
+        let serving = async move {
+            match service.serve(io, &stop, up.verdicts()).await {
+                Ok(why) => {
+                    info!(why, "tunnel ended");
+                    up.ended()
+                }
+                Err(error) => {
+                    let error = DialError::Tunnel(error);
+                    warn!(error = &error as &dyn std::error::Error, "the tunnel has failed");
+                    let route = up.ended();
+                    route.down(&error);
+                    route
+                }
+            }
+        };
+        Running { serving: Box::pin(serving), verdict }
     }
 }

@@ -29,10 +29,10 @@ pub struct Route {
     tunnels: Arc<Tunnels>,
 }
 
-/// A tunnel that is up. Dropping it marks the route as down.
+/// A tunnel that is up. Dropping it removes the route.
 #[derive(Debug)]
-pub struct TunnelUp<'a> {
-    route: &'a Route,
+pub struct TunnelUp {
+    route: Route,
     verdicts: Verdicts,
 }
 
@@ -98,7 +98,7 @@ impl Tunnels {
 
 impl Route {
     /// Records that the tunnel is up.
-    pub fn up(&self, acceptance: Acceptance) -> TunnelUp<'_> {
+    pub fn up(self, acceptance: Acceptance) -> TunnelUp {
         let (verdicts, verdict) = watch::channel(Verdict::default());
         self.set(Ok(ConnectedTunnel { acceptance, verdict }));
         TunnelUp { route: self, verdicts }
@@ -129,16 +129,21 @@ impl Drop for Route {
 
 // === impl TunnelUp ===
 
-impl TunnelUp<'_> {
+impl TunnelUp {
     /// Reports the verdicts of the proxy-server.
     pub fn verdicts(&self) -> Verdicts {
         self.verdicts.clone()
     }
-}
 
-impl Drop for TunnelUp<'_> {
-    fn drop(&mut self) {
+    /// The last verdict.
+    pub fn verdict(&self) -> watch::Receiver<Verdict> {
+        self.verdicts.subscribe()
+    }
+
+    /// Records that the tunnel has ended.
+    pub fn ended(self) -> Route {
         self.route.set(Err("the tunnel ended".into()));
+        self.route
     }
 }
 
@@ -158,8 +163,8 @@ mod tests {
         let verdict = Verdict { refusal, ..Verdict::default() };
         up.verdicts().send_replace(verdict.clone());
         assert!(tunnels.all()[0].tunnel.as_ref().is_ok_and(|tunnel| *tunnel.verdict.borrow() == verdict));
-        drop(up);
-        assert_eq!(tunnels.count(), 0);
+        let route = up.ended();
+        assert_eq!((tunnels.count(), tunnels.all().len()), (0, 1));
         route.down(&std::io::Error::other("x".repeat(1000)));
         assert!(tunnels.all()[0].tunnel.as_ref().is_err_and(|why| why.len() == MAX_WHY));
         drop(route);

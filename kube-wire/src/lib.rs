@@ -27,6 +27,7 @@ pub mod request_info;
 pub mod selector;
 pub mod status;
 pub mod watch;
+pub mod watch_frames;
 
 pub mod go_quote;
 mod percent;

@@ -45,6 +45,9 @@ pub struct Verdict {
     /// verdict when the result changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedClusters>,
+    /// The proxy-server is stopping. Agents dial again, and keep this tunnel until it ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
 }
 
 /// Clusters that are refused for the same reason. There are few reasons, so a verdict about a thousand clusters is not
@@ -88,7 +91,7 @@ pub fn line(value: &impl Serialize) -> Vec<u8> {
 impl Verdict {
     /// The verdict that refuses these clusters and accepts the others.
     pub fn new(refused: Vec<RefusedClusters>) -> Self {
-        Self { refusal: RefusedClusters::summary(&refused), refused }
+        Self { refusal: RefusedClusters::summary(&refused), refused, draining: false }
     }
 }
 
@@ -220,7 +223,7 @@ mod tests {
         let recorded = b"{\"refusal\":{\"reason\":\"NotGranted\",\"message\":\"no\"}}\n{}\n";
         let refusal = Some(Refusal::new(RefusalReason::NotGranted, "no"));
         let read = Lines::default().take::<Verdict>(recorded).unwrap();
-        assert_eq!(read, [Verdict { refusal, refused: Vec::new() }, Verdict::default()]);
+        assert_eq!(read, [Verdict { refusal, ..Verdict::default() }, Verdict::default()]);
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl App {
             offers: offers.clone(),
             unread: Arc::clone(&unread),
             compression: config.compression.into(),
+            drain: config.drain.into(),
             tasks: tasks.child(),
             main,
         };

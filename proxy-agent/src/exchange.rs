@@ -63,9 +63,11 @@ mod turn;
 mod undecided;
 mod upgrade;
 mod upstream;
+mod watch_end;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::tunnel::encoded::Encoded;
 use ::tunnel::outbound::{SendError, send_body};
@@ -75,11 +77,13 @@ use h2::server::SendResponse;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request};
 use http_body::Body;
 use kube_wire::Status;
+use kube_wire::watch_frames::WatchFrames;
 use protocol::blocks::Histories;
 use protocol::encoding::accepts_blocks;
 use protocol::{ClusterName, Encoding};
 use request_metrics::{Failure, RequestMetrics, VerbClass};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::refusal::{self, Refusal};
@@ -92,8 +96,9 @@ pub(crate) use services::Services;
 #[cfg(test)]
 pub(crate) use sharing::Answer;
 pub(crate) use sharing::Sharing;
-use stack::{ExchangeResponse, Passing};
+use stack::{ExchangeResponse, Passing, ResponseKind};
 use upgrade::Handshake;
+use watch_end::EndingWatch;
 
 /// Shorter bodies, in bytes, are not compressed: they fit into one packet with their head.
 const MIN_ENCODED: u64 = 512;
@@ -103,6 +108,17 @@ const MIN_ENCODED: u64 = 512;
 pub struct Exchange {
     services: Arc<Services>,
     requests: Arc<RequestMetrics>,
+}
+
+/// What requests need to know about the tunnel on which they arrive.
+#[derive(Debug)]
+pub(crate) struct ServedTunnel {
+    /// The network to the proxy-server.
+    pub(crate) link: Arc<Link>,
+    /// Cancelled when the tunnel is drained, for streams that do not end by themselves.
+    pub(crate) draining: CancellationToken,
+    /// How long streams have then.
+    pub(crate) drain: Duration,
 }
 
 /// A stream of the tunnel that is served.
@@ -137,16 +153,16 @@ impl Exchange {
         cluster: &ClusterName,
         request: Request<Inbound>,
         respond: SendResponse<Bytes>,
-        link: &Arc<Link>,
+        tunnel: &ServedTunnel,
     ) -> Result<(), h2::Error> {
         let mut stream = self.stream(cluster, &request, respond);
-        stream.blocks_link = accepts_blocks(request.headers()).then(|| Arc::clone(link));
+        stream.blocks_link = accepts_blocks(request.headers()).then(|| Arc::clone(&tunnel.link));
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return stream.refuse(not_served(cluster.as_str()));
         };
         let (head, body) = request.into_parts();
         match self.exchange(&cluster, head, body, &mut stream, stack::serve).await {
-            Some(Ok(exchanged)) => stream.send(exchanged, &cluster).await,
+            Some(Ok(exchanged)) => stream.send(exchanged, &cluster, tunnel).await,
             Some(Err(refusal)) => stream.refuse(refusal),
             None => Ok(()),
         }
@@ -228,13 +244,19 @@ impl Exchange {
 
 impl Stream {
     /// Sends the response to the client.
-    async fn send(mut self, exchanged: ExchangeResponse, cluster: &VirtualCluster) -> Result<(), h2::Error> {
-        let ExchangeResponse { response, is_proxied, counted: _counted } = exchanged;
+    async fn send(
+        mut self,
+        exchanged: ExchangeResponse,
+        cluster: &VirtualCluster,
+        tunnel: &ServedTunnel,
+    ) -> Result<(), h2::Error> {
+        let ExchangeResponse { response, kind, counted: _counted } = exchanged;
+        let frames = if kind == ResponseKind::Watch { WatchFrames::of(&response) } else { None };
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
         let histories = self.blocks_link.as_ref().and_then(|link| link.compression());
-        let histories = histories.filter(|_| !is_proxied && is_compressible(&parts.headers, &body));
+        let histories = histories.filter(|_| kind != ResponseKind::Proxied && is_compressible(&parts.headers, &body));
         let encoding = if histories.is_some() { Encoding::Blocks } else { Encoding::Identity };
         encoding.write(&mut parts.headers);
         let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
@@ -242,6 +264,10 @@ impl Stream {
             return Ok(());
         }
         let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
+        let body = match frames {
+            Some(frames) => EndingWatch::watch(body, frames, tunnel.draining.clone(), tunnel.drain),
+            None => EndingWatch::other(body),
+        };
         tokio::select! {
             biased;
             sent = send(body, histories, outbound) => if let Err(error) = sent {

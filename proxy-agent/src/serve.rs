@@ -7,6 +7,7 @@
 mod placement;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::tunnel::{Budget, Compression, Inbound, Link};
 use bytes::Bytes;
@@ -26,7 +27,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span};
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, ServedTunnel};
 use crate::layer4::Layer4;
 use crate::refusal::Refusal;
 use placement::Placement;
@@ -44,6 +45,8 @@ pub struct Streams {
     pub unread: Arc<Budget>,
     /// When bodies are compressed.
     pub compression: Compression,
+    /// How long streams have to end when the process stops.
+    pub drain: Duration,
     /// The tasks of streams.
     pub tasks: Tasks,
     /// The runtime for requests that may take long.
@@ -54,10 +57,8 @@ pub struct Streams {
 #[derive(Debug)]
 struct Shared {
     streams: Streams,
-    /// Cancelled when the tunnel is drained, for streams that do not end by themselves.
-    draining: CancellationToken,
     verdicts: Verdicts,
-    link: Arc<Link>,
+    tunnel: ServedTunnel,
 }
 
 // === impl Streams ===
@@ -69,10 +70,11 @@ impl Streams {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let link = Arc::new(Link::new(self.compression));
-        let (tasks, draining) = (self.tasks.clone(), CancellationToken::new());
+        let (link, draining) = (Arc::new(Link::new(self.compression)), CancellationToken::new());
+        let context = ServedTunnel { link: Arc::clone(&link), draining: draining.clone(), drain: self.drain };
+        let tasks = self.tasks.clone();
         let (main, here) = (self.main.clone(), Handle::current());
-        let shared = Arc::new(Shared { streams: self, draining: draining.clone(), verdicts, link: Arc::clone(&link) });
+        let shared = Arc::new(Shared { streams: self, verdicts, tunnel: context });
         let serve = |request: Request<RecvStream>, respond: SendResponse<Bytes>| {
             let span = debug_span!("stream", id = respond.stream_id().as_u32());
             let (placement, queued) = (Placement::of(&request, workers::is_late()), QueuedAt::now());
@@ -115,13 +117,13 @@ impl Shared {
     /// Serves a stream. The future of each kind is boxed, because that of a request has several kilobytes.
     async fn stream(self: Arc<Self>, request: Request<RecvStream>, respond: SendResponse<Bytes>, queued: QueuedAt) {
         queued.begun();
-        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, draining, verdicts, link } = &*self;
+        let Self { streams: Streams { layer4, exchange, offers, unread, .. }, verdicts, tunnel } = &*self;
         let extended = request.extensions().get::<h2::ext::Protocol>().is_some();
         let kind = StreamKind::of(request.method(), extended, request.headers());
         let request = request.map(|body| Inbound::new(body, unread));
         let result = match (kind, exchange) {
             (Ok(StreamKind::Api(cluster)), Some(exchange)) => {
-                Box::pin(exchange.serve(&cluster, request, respond, link)).await
+                Box::pin(exchange.serve(&cluster, request, respond, tunnel)).await
             }
             (Ok(StreamKind::Upgrade(cluster)), Some(exchange)) => {
                 Box::pin(exchange.serve_upgrade(&cluster, request, respond)).await
@@ -129,7 +131,7 @@ impl Shared {
             (Ok(StreamKind::Physical(cluster)), _) => Box::pin(layer4.physical(&cluster, request, respond)).await,
             (Ok(StreamKind::Destination), _) => Box::pin(layer4.destination(request, respond)).await,
             (Ok(StreamKind::Offers), _) => {
-                offers::tell(offers.clone(), request.into_body(), respond, verdicts, draining.clone()).await
+                offers::tell(offers.clone(), request.into_body(), respond, verdicts, tunnel.draining.clone()).await
             }
             // A proxy-server opens no such streams, because the agent has not offered the cluster.
             (Ok(StreamKind::Api(cluster) | StreamKind::Upgrade(cluster)), None) => {

@@ -22,8 +22,9 @@ use ops::tls::{ClientCa, ReadAhead};
 use protocol::AgentId;
 use protocol::blocks::Histories;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::limits::ConnectionPermit;
@@ -34,6 +35,9 @@ use crate::workers::Workers;
 /// The time limit for the TLS handshake, and again for the registration. Both need a few round trips. A silent peer must
 /// not hold a socket for long.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The interval at which a tunnel is checked for streams when the process stops.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serves the connections of agents.
 #[derive(Clone, Debug)]
@@ -48,6 +52,8 @@ pub struct Agents {
     pub agent_ca: Watched<ClientCa>,
     /// The threads of tunnels.
     pub workers: Workers,
+    /// Cancelled when the process begins to stop.
+    pub stopping: CancellationToken,
     /// The tasks of tunnels.
     pub tasks: Tasks,
 }
@@ -159,13 +165,22 @@ impl Agents {
             lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.set_round_trip(rtt)) => lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),
-            () = offered.follow(announces(protocol::offers::CAPABILITY)) =>
+            () = offered.follow(announces(protocol::offers::CAPABILITY), self.stopping.cancelled()) =>
                 unreachable!("offers are followed for ever"),
             () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
+            () = self.drained(&tunnel) => "this proxy-server is stopping".to_owned(),
         };
         self.registry.remove(&tunnel);
         info!(agent = %tunnel.agent, why = reason, "agent disconnected");
         Ok(())
+    }
+
+    /// Completes when the process drains its connections, and the tunnel has no streams.
+    async fn drained(&self, tunnel: &Tunnel) {
+        self.tasks.cancelled().await;
+        while tunnel.streams() > 0 {
+            sleep(DRAIN_INTERVAL).await;
+        }
     }
 
     fn is_peer(&self, agent: &AgentId) -> bool {

@@ -9,9 +9,11 @@ mod peers;
 mod reload;
 mod status;
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +26,9 @@ use ops::{machine, probes};
 use request_metrics::{Names, RequestMetrics};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::agents::Agents;
@@ -42,6 +45,9 @@ const CLOSING_CONNECTIONS: usize = 256;
 
 /// The maximum number of tunnels of one agent. It may have replicas, each with several tunnels.
 const MAX_TUNNELS_PER_AGENT: usize = 64;
+
+/// The maximum of [`handover`]. An agent dials within a second, and needs a few round trips.
+const MAX_HANDOVER: Duration = Duration::from_secs(5);
 
 /// The workers that accept the connections of each listener. With fewer workers, one accepts those of several listeners.
 const PROXY_WORKER: usize = 0;
@@ -66,7 +72,10 @@ pub struct App {
     peers: Option<peers::Peers>,
     workers: Workers,
     threads: Threads,
+    /// Cancelled when the process begins to stop.
+    stopping: CancellationToken,
     tasks: Tasks,
+    handover: Duration,
     drain: Duration,
 }
 
@@ -106,7 +115,7 @@ impl App {
     /// Reads the files that the configuration names, and binds its ports. `file` is the configuration file; its list of
     /// clusters is reloaded when it changes.
     pub async fn bind(config: &ProxyServerConfiguration, file: &Path) -> anyhow::Result<Self> {
-        let tasks = Tasks::new();
+        let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
         let registry = Arc::new(Registry::new(Clusters::of(config)));
         let domain: Arc<str> = config.domain.to_ascii_lowercase().into();
@@ -135,6 +144,7 @@ impl App {
             metrics: Arc::clone(&requests),
             domain: Arc::clone(&domain),
             tasks: tasks.child(),
+            drain: config.drain.into(),
         };
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));
@@ -161,7 +171,7 @@ impl App {
         let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
         let peers = config.peers.as_ref().map(|peers| {
             let (whom, threads) = ((&registry, &server_id), (&workers, &tasks));
-            peers::Peers::open(peers, &config.serving_ca, &peers_reloader, whom, threads)
+            peers::Peers::open((peers, &config.serving_ca), &peers_reloader, whom, threads)
         });
         let peers = peers.transpose()?;
         let agents = Agents {
@@ -170,6 +180,7 @@ impl App {
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             agent_ca: files.agent_ca,
             workers: workers.clone(),
+            stopping: stopping.clone(),
             tasks: tasks.child(),
         };
         let connect = Connect {
@@ -197,7 +208,9 @@ impl App {
             peers,
             workers,
             threads,
+            stopping,
             tasks,
+            handover: handover(config),
             drain: config.drain.into(),
         })
     }
@@ -205,7 +218,7 @@ impl App {
     /// Serves until `stop` completes. Then closes the listeners, and waits until all connections have ended, for the time
     /// of the configuration's `drain` at most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { listeners, agents, agent_tls, agent_connections, limits, .. } = self;
+        let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
         let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =
             self;
         tasks.spawn_until_cancelled("reload", reload.run());
@@ -213,9 +226,10 @@ impl App {
         if let Some(peers) = peers {
             peers.run(&tasks);
         }
-        observe.serve(listeners.probes, listeners.admin, &tasks);
+        observe.serve(listeners.probes, listeners.admin, &tasks, stopping.clone());
+        let accepting_agents = tasks.child();
         workers.at(AGENTS_WORKER).spawn(&tasks, "agents", {
-            let accepting = tasks.clone();
+            let accepting = accepting_agents.clone();
             listeners.agents.run(accepting, "agent", move |Connection { stream, client, slot }| {
                 if let Some(permit) = agent_connections.admit(client.0.ip().into()) {
                     agents.assign(stream, permit, slot, agent_tls.clone());
@@ -247,10 +261,23 @@ impl App {
         });
         stop.await;
         info!(deadline = ?self.drain, "draining");
-        let drained = tasks.drain(self.drain, hurry).await;
+        stopping.cancel();
+        accepting_agents.cancel();
+        let mut hurry = pin!(hurry);
+        let drained = tokio::select! {
+            () = sleep(self.handover) => tasks.drain(self.drain.saturating_sub(self.handover), hurry).await,
+            _ = &mut hurry => tasks.drain(Duration::ZERO, pending::<()>()).await,
+        };
         threads.end().await;
         drained
     }
+}
+
+/// How long the process still serves new connections of clients when it stops. In this time, load balancers and agents turn to another
+/// proxy-server, if there is one.
+fn handover(config: &ProxyServerConfiguration) -> Duration {
+    let drain = Duration::from(config.drain);
+    config.peers.as_ref().map_or(Duration::ZERO, |_| (drain / 2).min(MAX_HANDOVER))
 }
 
 /// The limits of the connections of clients, and of agents.

@@ -38,7 +38,7 @@ mod try_map_request;
 mod until_removed;
 mod upgrade;
 mod upload;
-mod watch_frames;
+mod watch_end;
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

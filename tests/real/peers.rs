@@ -2,12 +2,15 @@
 
 use std::process::{Child, Command};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
-use atoll_tests::{Balancer, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, paths, site};
+use atoll_tests::site::Ports;
+use atoll_tests::{Balancer, Credentials, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, paths, site};
 use libtest_mimic::Trial;
 use tokio::time::Instant;
 
@@ -17,17 +20,18 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
         case("peers::any_proxy_server_serves_any_cluster", host, any_proxy_server_serves_any_cluster),
         case("peers::a_physical_cluster_is_reached_through_both", host, a_physical_cluster_is_reached_through_both),
+        case("peers::a_rolling_restart_fails_no_request", host, a_rolling_restart),
         case("peers::clients_are_served_after_a_proxy_server_is_killed", host, after_one_is_killed),
     ]
 }
 
-fn agent(site: &Site, host: &HostCluster, cluster: &str, servers: &[String]) -> anyhow::Result<Process> {
+fn agent(site: &Site, host: &HostCluster, cluster: &str, file: &str, servers: &[String]) -> anyhow::Result<Process> {
     let body = format!(
         "host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
         host.agent_kubeconfig().display(),
         Nodes::Location("beijing").entry(cluster)
     );
-    let mut agent = site.agent_of(servers, "site-p", "site-p", &body)?;
+    let mut agent = site.agent_of(servers, "site-p", file, &body)?;
     agent.printed("tunnel established")?;
     agent.printed("the virtual cluster is provisioned")?;
     Ok(agent)
@@ -39,7 +43,7 @@ fn any_proxy_server_serves_any_cluster(host: &HostCluster) -> anyhow::Result<()>
     const CLUSTER: &str = "peers";
     let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
     let servers = [format!("127.0.0.1:{}", site.ports.agents)];
-    let mut agent = agent(&site, host, CLUSTER, &servers)?;
+    let mut agent = agent(&site, host, CLUSTER, "site-p", &servers)?;
     let kubectl = site.administrator(CLUSTER)?;
     served(&kubectl)?;
     let output = Command::new("timeout")
@@ -60,7 +64,7 @@ fn any_proxy_server_serves_any_cluster(host: &HostCluster) -> anyhow::Result<()>
         ensure!(refused.code != 0 && refused.stderr.contains("has no agent connected"), "{}", refused.stderr);
         Ok(())
     })?;
-    let _agent = self::agent(&site, host, CLUSTER, &servers)?;
+    let _agent = self::agent(&site, host, CLUSTER, "site-p", &servers)?;
     served(&kubectl)?;
 
     // When the other proxy-server starts again, the tunnels between the two and the agent come back.
@@ -89,22 +93,42 @@ fn a_physical_cluster_is_reached_through_both(host: &HostCluster) -> anyhow::Res
     kubectl.ok(&["delete", "ns", "physical-peer", "--wait=false"]).map(drop)
 }
 
+/// Load balancers in front of two proxy-servers, which check their probes.
+struct Balanced {
+    agents: Balancer,
+    clients: Balancer,
+}
+
+impl Balanced {
+    fn start(site: &mut Site) -> anyhow::Result<Self> {
+        let pair = [site.other()?.first, site.other()?.ports];
+        let balancer = |port: fn(&Ports) -> u16| {
+            let address = |port: u16| format!("127.0.0.1:{port}");
+            Balancer::start_checked(pair.iter().map(|ports| (address(port(ports)), address(ports.probes))).collect())
+        };
+        Ok(Self { agents: balancer(|ports| ports.agents)?, clients: balancer(|ports| ports.endpoint)? })
+    }
+
+    /// kubectl that knows only the address of the load balancer.
+    fn administrator(&self, site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
+        let (config, file) = (site.file("server.yaml"), site.file("balanced.kubeconfig"));
+        let (config, file) = (config.to_str().context("not UTF-8")?, file.to_str().context("not UTF-8")?);
+        site::atoll(&["kubeconfig", cluster, "--direct", "--server-config", config, "-o", file])?;
+        let kubectl = Kubectl::new(file.into());
+        let server = format!("--server=https://{}/clusters/{cluster}", self.clients.address());
+        kubectl.ok(&["config", "set-cluster", cluster, &server])?;
+        Ok(kubectl)
+    }
+}
+
 /// Agents and clients know only the address of a load balancer. When one of two proxy-servers is killed, clients that try again are
 /// served within two seconds, wherever the agent was connected.
 fn after_one_is_killed(host: &HostCluster) -> anyhow::Result<()> {
     const CLUSTER: &str = "balanced";
     let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
-    let (first, other) = (site.other()?.first, site.other()?.ports);
-    let balancer = |ports: [u16; 2]| Balancer::start(ports.map(|port| format!("127.0.0.1:{port}")).into());
-    let agents = balancer([first.agents, other.agents])?;
-    let clients = balancer([first.endpoint, other.endpoint])?;
-    let _agent = agent(&site, host, CLUSTER, &[agents.address()])?;
-    let (config, file) = (site.file("server.yaml"), site.file("balanced.kubeconfig"));
-    let (config, file) = (config.to_str().context("not UTF-8")?, file.to_str().context("not UTF-8")?);
-    site::atoll(&["kubeconfig", CLUSTER, "--direct", "--server-config", config, "-o", file])?;
-    let kubectl = Kubectl::new(file.into());
-    let server = format!("--server=https://{}/clusters/{CLUSTER}", clients.address());
-    kubectl.ok(&["config", "set-cluster", CLUSTER, &server])?;
+    let balanced = Balanced::start(&mut site)?;
+    let _agent = agent(&site, host, CLUSTER, "site-p", &[balanced.agents.address()])?;
+    let kubectl = balanced.administrator(&site, CLUSTER)?;
     served(&kubectl)?;
     // More rounds would measure the back-off of the agent, which grows until a tunnel has lasted for ten seconds.
     for round in 0..2 {
@@ -126,6 +150,63 @@ fn after_one_is_killed(host: &HostCluster) -> anyhow::Result<()> {
             site.other()?.restart()?;
         }
         served(&kubectl)?;
+    }
+    Ok(())
+}
+
+/// Two proxy-servers and two agents are restarted one after the other, with a load balancer in front. Every request succeeds, and
+/// watches end without an error.
+fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
+    const CLUSTER: &str = "rolling";
+    const MAP: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
+    let balanced = Balanced::start(&mut site)?;
+    let servers = [balanced.agents.address()];
+    let start = |site: &Site, file| agent(site, host, CLUSTER, file, &servers);
+    let mut agents = [start(&site, "site-p-1")?, start(&site, "site-p-2")?];
+    let kubectl = balanced.administrator(&site, CLUSTER)?;
+    served(&kubectl)?;
+    let credentials = Credentials::of(&kubectl)?;
+    let endpoint = format!("{}/clusters/{CLUSTER}", balanced.clients.address());
+    let curl = Curl::directly(&endpoint, &credentials.authority)
+        .with_certificate(&credentials.certificate, &credentials.key)
+        .with(&["--max-time", "5"]);
+
+    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let clients: Vec<JoinHandle<anyhow::Result<()>>> = (0..2)
+        .map(|_| {
+            let (curl, stop, sent) = (curl.clone(), Arc::clone(&stop), Arc::clone(&sent));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let response = curl.get(MAP)?;
+                    ensure!(response.code == 200, "{response:?}");
+                    sent.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            })
+        })
+        .collect();
+    let watches: Vec<Child> = (0..4).map(|_| kubectl.start(&["get", "ns", "-w"])).collect::<anyhow::Result<_>>()?;
+
+    site.server.terminate()?;
+    site.restart_server()?;
+    // The balancer sends it connections as soon as it is ready. It must reach the agents by then, or soon after.
+    served(&kubectl)?;
+    site.other()?.server.terminate()?;
+    site.other()?.restart()?;
+    served(&kubectl)?;
+    for (agent, file) in agents.iter_mut().zip(["site-p-1", "site-p-2"]) {
+        agent.terminate()?;
+        *agent = start(&site, file)?;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().map_err(|_| anyhow::anyhow!("a client has panicked"))??;
+    }
+    ensure!(sent.load(Ordering::Relaxed) > 100, "only {} requests", sent.load(Ordering::Relaxed));
+    for watch in watches {
+        let shown = kubectl::end(watch)?;
+        ensure!(shown.is_empty(), "{shown}");
     }
     Ok(())
 }

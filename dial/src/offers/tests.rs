@@ -65,5 +65,5 @@ async fn a_proxy_server_of_1_0_refuses_all_clusters_together() {
     let verdicts =
         reported(&[r#"{"refusal":{"reason":"NotGranted","message":"agent site-a may not serve two"}}"#]).await;
     let refusal = Some(Refusal::new(RefusalReason::NotGranted, "agent site-a may not serve two"));
-    assert_eq!(verdicts, [Verdict { refusal, refused: Vec::new() }]);
+    assert_eq!(verdicts, [Verdict { refusal, ..Verdict::default() }]);
 }

@@ -26,10 +26,20 @@ use virtual_cluster::share::seats::Seated;
 /// The response for the client.
 pub(super) struct ExchangeResponse {
     pub(super) response: Response<Seated<ShownBody>>,
-    /// Whether it is the response of a pod, a Service or a node, and not of the API server.
-    pub(super) is_proxied: bool,
+    pub(super) kind: ResponseKind,
     /// Keep it until the response has ended.
     pub(super) counted: Counted,
+}
+
+/// What a response is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResponseKind {
+    /// That of a pod, a Service or a node, and not of the API server.
+    Proxied,
+    /// A watch.
+    Watch,
+    /// Anything else.
+    Other,
 }
 
 /// Keeps the request counted until its response has ended.
@@ -165,7 +175,11 @@ async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<Exch
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, call.occupied.take()),
     });
-    let subresource = call.api.info.resource().and_then(ResourceRequest::subresource);
+    let kind = match call.api.info.resource() {
+        Some(request) if request.subresource() == Some("proxy") => ResponseKind::Proxied,
+        Some(request) if request.verb() == Verb::Watch => ResponseKind::Watch,
+        _ => ResponseKind::Other,
+    };
     let counted = Counted { _in_flight: held.in_flight, _at_host: call.at_host.take() };
-    Ok(ExchangeResponse { response, is_proxied: subresource == Some("proxy"), counted })
+    Ok(ExchangeResponse { response, kind, counted })
 }

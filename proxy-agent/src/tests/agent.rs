@@ -99,6 +99,7 @@ impl Agent {
             offers: watch::Sender::new(Arc::from([])).subscribe(),
             unread: Arc::clone(&unread),
             compression: tunnel::Compression::Auto,
+            drain: std::time::Duration::from_secs(2),
             tasks: tasks.clone(),
             main: Handle::current(),
         };

@@ -7,7 +7,8 @@
 
 use std::collections::HashSet;
 use std::error::Error;
-use std::future::{pending, poll_fn};
+use std::future::{Future, pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(super) struct Offered<'a> {
     /// Those of them that are not in force.
     refused: Vec<RefusedClusters>,
     backoff: Backoff,
+    /// Whether the process is stopping.
+    draining: bool,
     reloads: watch::Receiver<u64>,
 }
 
@@ -65,7 +68,15 @@ impl<'a> Offered<'a> {
         let reloads = registry.reloads();
         let refused = registry.renew(tunnel, registered);
         log(tunnel, &refused);
-        Self { registry, tunnel, last: registered.to_vec(), refused, backoff: CONFLICT_BACKOFF, reloads }
+        Self {
+            registry,
+            tunnel,
+            last: registered.to_vec(),
+            refused,
+            backoff: CONFLICT_BACKOFF,
+            draining: false,
+            reloads,
+        }
     }
 
     /// The clusters that are in force.
@@ -74,13 +85,15 @@ impl<'a> Offered<'a> {
         self.last.iter().map(|offer| &offer.name).filter(|name| !refused.contains(name)).collect()
     }
 
-    /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers.
-    pub(super) async fn follow(mut self, has_stream: bool) {
+    /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers. When `stopping`
+    /// completes, the agent learns it.
+    pub(super) async fn follow(mut self, has_stream: bool, stopping: impl Future<Output = ()>) {
         // The clusters may have been refused since the registration was accepted.
         self.end_if_useless();
         let opened = async { if has_stream { self.open_stream().await } else { None } };
         let mut stream = timeout(OPEN_TIMEOUT, opened).await.unwrap_or_default();
         let mut not_before = Instant::now();
+        let mut stopping = pin!(stopping);
         loop {
             let received = async {
                 sleep_until(not_before).await;
@@ -105,6 +118,11 @@ impl<'a> Offered<'a> {
                         pending::<()>().await;
                     }
                     self.check_again(&mut stream).await;
+                }
+                () = &mut stopping, if !self.draining => {
+                    self.draining = true;
+                    let verdict = self.verdict();
+                    send(&mut stream, verdict).await;
                 }
                 () = sleep(pause), if is_conflict => {
                     self.backoff.fail();
@@ -173,7 +191,7 @@ impl<'a> Offered<'a> {
         self.refused.clone_from(&refused);
         let clusters = self.in_force();
         if self.tunnel.is_closing() {
-            return Verdict::new(refused);
+            return self.verdict();
         }
         if clusters.len() != before.len() || !clusters.iter().all(|name| before.contains(*name)) {
             info!(agent = %self.tunnel.agent, clusters = ?names(clusters), "the agent's offers are in force");
@@ -182,7 +200,11 @@ impl<'a> Offered<'a> {
         if !self.has_conflict() {
             self.backoff.reset();
         }
-        Verdict::new(refused)
+        self.verdict()
+    }
+
+    fn verdict(&self) -> Verdict {
+        Verdict { draining: self.draining, ..Verdict::new(self.refused.clone()) }
     }
 
     fn has_conflict(&self) -> bool {

@@ -9,6 +9,7 @@ use ops::heartbeat::Heartbeat;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry as Metrics};
 use ops::probes::{Checks, PageResponse, Pages};
+use tokio_util::sync::CancellationToken;
 
 use super::status::StatusSource;
 use crate::registry::Registry;
@@ -63,8 +64,8 @@ impl Observe {
         Self { source, metrics, heartbeat }
     }
 
-    pub(super) fn serve(self, probes: Listener, admin: Listener, tasks: &Tasks) {
-        let draining = tasks.clone();
+    /// `stopping` is cancelled when the process begins to stop.
+    pub(super) fn serve(self, probes: Listener, admin: Listener, tasks: &Tasks, stopping: CancellationToken) {
         let checked = self.heartbeat.clone();
         let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
             "workers",
@@ -72,8 +73,8 @@ impl Observe {
             move || std::future::ready(checked.check()),
         );
         let readyz = livez.clone().with("not-draining", Duration::from_secs(1), move || {
-            let draining = draining.is_cancelled();
-            async move { if draining { Err("this proxy-server is stopping") } else { Ok(()) } }
+            let stopping = stopping.is_cancelled();
+            async move { if stopping { Err("this proxy-server is stopping") } else { Ok(()) } }
         });
         let probe_pages = Pages::new("proxy-server").with_probes(&livez, &readyz);
         let source = Arc::new(self.source);

@@ -37,8 +37,7 @@ pub(super) struct Peers {
 impl Peers {
     /// Reads the certificate. `serving_ca` is the CA of the listeners of all proxy-servers.
     pub(super) fn open(
-        config: &config::Peers,
-        serving_ca: &config::KeyPair,
+        (config, serving_ca): (&config::Peers, &config::KeyPair),
         reloader: &Reloader,
         (registry, server_id): (&Arc<Registry>, &Arc<str>),
         (workers, tasks): (&Workers, &Tasks),

@@ -54,14 +54,13 @@ async fn an_app_that_was_told_to_stop_ends_with_its_threads() {
     let app = App::bind(&config, &file).await.unwrap();
     let Bound { endpoint, .. } = app.bound;
     let workers = app.workers.clone();
-    let drained =
-        app.run(async { drop(TcpStream::connect(endpoint).await.unwrap()) }, std::future::pending::<()>()).await;
+    let drained = app.run(async { drop(TcpStream::connect(endpoint).await.unwrap()) }, pending::<()>()).await;
     assert_eq!(drained, Drained::Clean);
     // What is spawned from now on is dropped.
     let (held, dropped) = tokio::sync::oneshot::channel::<()>();
     workers.at(0).spawn(&Tasks::new(), "test", async move {
         let _held = held;
-        std::future::pending::<()>().await;
+        pending::<()>().await;
     });
     assert!(dropped.await.is_err());
 }

@@ -1,6 +1,7 @@
 //! What all phases of a request use: the services of the process, and the facts about the connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ops::drain::Tasks;
 use protocol::ClusterName;
@@ -22,6 +23,8 @@ pub(crate) struct Services {
     /// The domain in `<cluster>.<domain>`.
     pub(crate) domain: Arc<str>,
     pub(crate) tasks: Tasks,
+    /// The time that streams have to end when the process stops.
+    pub(crate) drain: Duration,
 }
 
 /// The facts about a connection that are known before its first request.

@@ -66,6 +66,7 @@ pub(super) fn services() -> Arc<Services> {
         metrics: Arc::new(requests),
         domain: "atoll.internal".into(),
         tasks: Tasks::new(),
+        drain: std::time::Duration::from_secs(2),
     })
 }
 

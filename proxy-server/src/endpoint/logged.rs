@@ -8,13 +8,13 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
+use kube_wire::watch_frames::WatchFrames;
 use tracing::debug;
 
 use super::access_log::ResponseEnd;
 use super::body::{BodyError, ResponseBody};
 use super::record::{Accepted, Record, Refused, Responded};
 use super::refusal::Refusal;
-use super::watch_frames::WatchFrames;
 
 /// A body that completes the record of its request.
 #[derive(Debug)]
@@ -58,13 +58,29 @@ impl Logged {
     }
 }
 
+impl Logged {
+    /// Completes if the process stops, and this is a watch that is between two events.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match (&mut self.record.watch_end, &self.frames) {
+            (Some(end), Some(frames)) if frames.is_between() => end.as_mut().poll(cx),
+            _ => Poll::Pending,
+        }
+    }
+}
+
 impl Body for Logged {
     type Data = Bytes;
     type Error = BodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        let frame = match Pin::new(&mut this.body).poll_frame(cx) {
+            Poll::Pending => {
+                ready!(this.poll_end(cx));
+                None
+            }
+            Poll::Ready(frame) => frame,
+        };
         if let Some(entry) = &mut this.record.entry {
             match &frame {
                 Some(Ok(frame)) => {

@@ -19,12 +19,12 @@ use super::connection::Connection;
 use super::idle::Running;
 use super::refusal::Refusal;
 use super::upload::Upload;
+use super::watch_end::WatchEnd;
 
 /// The message of an error that the agent made.
 const BY_AGENT: &str = "refused by the agent; the status of the agent has the reason";
 
 /// The record of one request. The log line and the metrics are written when it is dropped.
-#[derive(Debug)]
 pub(super) struct Record {
     /// `None` if the log level excludes the line.
     pub(super) entry: Option<Box<Entry>>,
@@ -33,6 +33,8 @@ pub(super) struct Record {
     began: Instant,
     /// Whether the request is for a watch.
     pub(super) is_watch: bool,
+    /// When the watch must end.
+    pub(super) watch_end: Option<WatchEnd>,
     _running: Running,
 }
 
@@ -73,11 +75,24 @@ pub(super) fn begin(request: Request<Incoming>, connection: Arc<Connection>) -> 
 
 // === impl Record ===
 
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record").field("entry", &self.entry).field("is_watch", &self.is_watch).finish_non_exhaustive()
+    }
+}
+
 impl Record {
     /// Begins with the head of the request.
     pub(super) fn begin<B>(request: &Request<B>, running: Running) -> Self {
         let began = Instant::now();
-        Self { entry: Entry::begin(request, began), measured: None, began, is_watch: false, _running: running }
+        Self {
+            entry: Entry::begin(request, began),
+            measured: None,
+            began,
+            is_watch: false,
+            watch_end: None,
+            _running: running,
+        }
     }
 
     /// Adds the cluster and the resource.

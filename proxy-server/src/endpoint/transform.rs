@@ -23,6 +23,7 @@ use super::send::{AgentResponse, Content, Outgoing, Sending};
 use super::until_removed::Lasting;
 use super::upgrade::{Session, Upgrade};
 use super::upload::Upload;
+use super::watch_end::watch_end;
 use crate::config::Cluster;
 
 /// The context of a request that [`response`] needs.
@@ -88,6 +89,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         Err(refusal) => return Err(Box::new(Refused { refusal, record })),
     };
     record.responded(response.status(), response.headers());
+    record.watch_end = record.is_watch.then(|| watch_end(&connection.services));
     charge.learn(&connection, &cluster.name, &response, &mut lease);
     let is_switched = response.status() == StatusCode::OK;
     let (mut parts, inbound) = response.into_parts();

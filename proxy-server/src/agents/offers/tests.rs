@@ -60,7 +60,9 @@ impl Agent {
         let tasks = ops::drain::Tasks::new();
         tasks.spawn("connection", async move { drop(connection.await) });
         let (followed, registry, offered) = (Arc::clone(&tunnel), Arc::clone(registry), offers(offered));
-        tasks.spawn("offers", async move { Offered::register(&registry, &followed, &offered).follow(true).await });
+        tasks.spawn("offers", async move {
+            Offered::register(&registry, &followed, &offered).follow(true, pending()).await;
+        });
         let (verdicts_to, verdicts) = mpsc::channel(8);
         let (stream_to, mut stream) = mpsc::channel(1);
         tasks.spawn("agent", serve(server, stream_to, verdicts_to));

@@ -9,11 +9,21 @@ use http::{Response, StatusCode};
 
 /// The position in the frames of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WatchFrames {
+pub enum WatchFrames {
     /// A line for each event (`Framer` in apimachinery's `pkg/runtime/serializer/json`). JSON texts contain no line break.
-    Json { is_between: bool },
+    Json {
+        /// Whether the bytes so far end with an event.
+        is_between: bool,
+    },
     /// Each event after its length: four bytes in big-endian order (`pkg/util/framer`).
-    Protobuf { prefix: [u8; PREFIX], read: usize, left: usize },
+    Protobuf {
+        /// The length of the current event.
+        prefix: [u8; PREFIX],
+        /// How many bytes of it have been read.
+        read: usize,
+        /// How many bytes of the event are missing.
+        left: usize,
+    },
 }
 
 const PREFIX: usize = size_of::<u32>();
@@ -22,7 +32,7 @@ const PREFIX: usize = size_of::<u32>();
 
 impl WatchFrames {
     /// The beginning of a watch. `None` if the response is none, or if its format is unknown.
-    pub(super) fn of<B>(response: &Response<B>) -> Option<Self> {
+    pub fn of<B>(response: &Response<B>) -> Option<Self> {
         if response.status() != StatusCode::OK || response.headers().contains_key(CONTENT_ENCODING) {
             return None;
         }
@@ -35,7 +45,7 @@ impl WatchFrames {
     }
 
     /// The next bytes of the body.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+    pub fn push(&mut self, mut bytes: &[u8]) {
         match self {
             Self::Json { is_between } => *is_between = bytes.last().map_or(*is_between, |last| *last == b'\n'),
             Self::Protobuf { prefix, read, left } => loop {
@@ -54,7 +64,7 @@ impl WatchFrames {
     }
 
     /// Whether the bytes so far end with an event.
-    pub(super) fn is_between(&self) -> bool {
+    pub fn is_between(&self) -> bool {
         match self {
             Self::Json { is_between } => *is_between,
             Self::Protobuf { read, left, .. } => *read == 0 && *left == 0,
