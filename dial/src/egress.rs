@@ -1,7 +1,13 @@
 //! Connections to proxy-servers through the HTTP proxy of the site (`HTTPS_PROXY` and `NO_PROXY`).
 
+use std::fmt;
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use http::uri::Scheme;
+use hyper_util::client::proxy::matcher::Matcher;
 use protocol::Authority;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -15,13 +21,14 @@ const MAX_RESPONSE: usize = 8 * 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Egress {
     proxy: Option<Proxy>,
-    exempt: Vec<String>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Proxy {
     address: Authority,
     credentials: Option<ops::secret::Secret>,
+    /// Intercepts the hosts that are not exempt.
+    rules: Arc<Matcher>,
 }
 
 /// `HTTPS_PROXY` cannot be used.
@@ -32,20 +39,18 @@ pub struct InvalidProxy;
 // === impl Egress ===
 
 impl Egress {
-    /// Parses the values of the two variables as curl does.
+    /// Parses the values of the two variables as curl does. `no_proxy` has names of hosts and domains, IP addresses, and CIDR blocks.
     pub fn new(https_proxy: Option<&str>, no_proxy: Option<&str>) -> Result<Self, InvalidProxy> {
-        let proxy = https_proxy.map(str::trim).filter(|text| !text.is_empty()).map(Proxy::parse).transpose()?;
-        let exempt = no_proxy.unwrap_or_default().split(',').map(|host| host.trim().to_ascii_lowercase());
-        Ok(Self { proxy, exempt: exempt.filter(|host| !host.is_empty()).collect() })
+        let proxy = https_proxy.map(str::trim).filter(|text| !text.is_empty());
+        let proxy = proxy.map(|text| Proxy::parse(text, no_proxy.unwrap_or_default())).transpose()?;
+        Ok(Self { proxy })
     }
 
-    /// The proxy for a host; `None` if it is reached directly.
-    pub(super) fn for_host(&self, host: &str) -> Option<&Authority> {
-        let exempt = self.exempt.iter().any(|entry| {
-            let suffix = entry.trim_start_matches('.');
-            entry == "*" || host == suffix || host.ends_with(&format!(".{suffix}"))
-        });
-        self.proxy.as_ref().filter(|_| !exempt).map(|proxy| &proxy.address)
+    /// The proxy for a server; `None` if it is reached directly.
+    pub(super) fn for_server(&self, server: &Authority) -> Option<&Authority> {
+        let proxy = self.proxy.as_ref()?;
+        let uri = Uri::builder().scheme(Scheme::HTTPS).authority(server.to_string()).path_and_query("/").build();
+        uri.is_ok_and(|uri| proxy.rules.intercept(&uri).is_some()).then_some(&proxy.address)
     }
 
     /// A connection to the server through the proxy.
@@ -82,14 +87,21 @@ impl Egress {
 // === impl Proxy ===
 
 impl Proxy {
-    fn parse(text: &str) -> Result<Self, InvalidProxy> {
+    fn parse(text: &str, exempt: &str) -> Result<Self, InvalidProxy> {
         let rest = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
         let (credentials, host) = match rest.rsplit_once('@') {
             Some((credentials, host)) => (Some(credentials.to_owned().into()), host),
             None => (None, rest),
         };
-        let address = host.parse().map_err(|_| InvalidProxy)?;
-        Ok(Self { address, credentials })
+        let address: Authority = host.parse().map_err(|_| InvalidProxy)?;
+        let rules = Matcher::builder().https(format!("http://{address}")).no(exempt.to_ascii_lowercase()).build();
+        Ok(Self { address, credentials, rules: Arc::new(rules) })
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
@@ -98,20 +110,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exemptions_are_hosts_and_their_subdomains() {
-        let egress = Egress::new(Some("http://u:p@proxy.corp:3128/"), Some("localhost, .site,10.0.0.1")).unwrap();
-        let through = |host: &str| egress.for_host(host).map(ToString::to_string);
-        assert_eq!(through("proxy.example.com").as_deref(), Some("proxy.corp:3128"));
-        assert_eq!(through("localhost"), None);
-        assert_eq!(through("a.site"), None);
-        assert_eq!(through("10.0.0.1"), None);
-        assert_eq!(through("notsite").as_deref(), Some("proxy.corp:3128"));
+    fn exemptions_are_hosts_and_their_subdomains_and_networks() {
+        let exempt = "localhost, .Site,10.0.0.1,192.168.0.0/16, fd00::/8";
+        let egress = Egress::new(Some("http://u:p@proxy.corp:3128/"), Some(exempt)).unwrap();
+        let through = |host: &str| {
+            let server: Authority = format!("{host}:8091").parse().unwrap();
+            egress.for_server(&server).map(ToString::to_string)
+        };
+        for exempt in ["localhost", "a.site", "10.0.0.1", "192.168.7.7", "[fd00::1]"] {
+            assert_eq!(through(exempt), None, "{exempt}");
+        }
+        for other in ["proxy.example.com", "notsite", "10.0.0.2", "192.169.0.1", "[fe00::1]"] {
+            assert_eq!(through(other).as_deref(), Some("proxy.corp:3128"), "{other}");
+        }
+        assert!(Egress::new(Some("proxy.corp:3128"), Some("*")).unwrap().for_server(&"a:1".parse().unwrap()).is_none());
     }
 
     #[test]
     fn an_invalid_proxy_url_is_reported() {
         assert!(Egress::new(Some("https//proxy"), None).is_err());
-        assert!(Egress::new(Some(""), None).unwrap().for_host("x").is_none());
+        assert!(Egress::new(Some(""), None).unwrap().for_server(&"x:1".parse().unwrap()).is_none());
         assert!(!format!("{:?}", Egress::new(Some("http://u:hunter2@p:1"), None)).contains("hunter2"));
     }
 }

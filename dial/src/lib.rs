@@ -146,7 +146,7 @@ impl<S: Service> Dial<S> {
 
     /// The addresses of a server.
     async fn targets(&self, server: &Authority) -> Result<Vec<Target>, DialError> {
-        if self.egress.for_host(server.host()).is_some() {
+        if self.egress.for_server(server).is_some() {
             return Ok(vec![Target::Named]);
         }
         let found = tokio::net::lookup_host((server.host(), server.port())).await;

@@ -36,7 +36,7 @@ pub struct Flags {
     #[arg(long, value_name = "URL", env = "HTTPS_PROXY", hide_env_values = true)]
     pub https_proxy: Option<String>,
 
-    /// Hosts and domains, separated by commas, to which the agent connects without the proxy.
+    /// Hosts, domains, IP addresses and CIDR blocks, separated by commas, to which the agent connects without the proxy.
     #[arg(long, value_name = "HOSTS", env = "NO_PROXY")]
     pub no_proxy: Option<String>,
 }
