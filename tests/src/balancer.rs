@@ -89,7 +89,7 @@ impl Server {
 
 fn is_ready(probes: &str) -> io::Result<bool> {
     let mut connection = TcpStream::connect(probes)?;
-    connection.write_all(b"GET /readyz HTTP/1.1\r\nHost: probes\r\nConnection: close\r\n\r\n")?;
+    connection.write_all(b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
     let mut response = String::new();
     connection.read_to_string(&mut response)?;
     Ok(response.starts_with("HTTP/1.1 200 "))
