@@ -23,16 +23,21 @@ use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
 use request_metrics::{Names, RequestMetrics};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 use tracing::{info, warn};
 use tunnel::Budget;
 
 use crate::agent::Agent;
+use crate::app::exchange::ClusterServices;
 use crate::config::ProxyAgentConfiguration;
 use crate::layer4::Layer4;
 use crate::serve::Streams;
 
 /// The maximum number of connections to each listener. Probes and operators are few.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+
+/// The agent dials after this time, even if it cannot serve requests yet. Then clients learn the reason.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A proxy-agent whose ports are bound, and which does not dial yet.
 pub struct App {
@@ -45,6 +50,7 @@ pub struct App {
     dial: Dial<Agent>,
     unread: Arc<Budget>,
     servers: Vec<Authority>,
+    services: Option<ClusterServices>,
     reload: reload::Reload,
     status: status::StatusSource,
     metrics: Registry,
@@ -94,6 +100,7 @@ impl App {
             server_ca,
             identity,
         };
+        let services = cluster_services.clone();
         let reload = reload::Reload::new(config, file, reloader, cluster_services)?;
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
@@ -129,6 +136,7 @@ impl App {
             admin,
             dial,
             unread,
+            services,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
             status,
@@ -142,13 +150,24 @@ impl App {
     /// Serves until `stop` completes. Then waits until all streams have ended, for the time of the configuration's `drain` at
     /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, unread, servers, reload, status, metrics, threads, tasks, .. } = self;
+        let Self { probes, admin, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
         observe::serve((probes, admin), status, &metrics, &dial.workers, &tasks);
         tasks.spawn_until_cancelled("unread", limit_unread(unread));
         tasks.spawn_until_cancelled("reload", reload.run());
-        for server in servers {
-            tasks.spawn_until_cancelled("dial", dial.clone().keep(server));
-        }
+        tasks.spawn_until_cancelled("start", {
+            let tasks = tasks.clone();
+            async move {
+                // Until this process can serve requests, replicas serve them.
+                if let Some(services) = services
+                    && timeout(START_TIMEOUT, services.ready()).await.is_err()
+                {
+                    warn!("dialling the proxy-servers, although the virtual clusters cannot be served yet");
+                }
+                for server in servers {
+                    tasks.spawn_until_cancelled("dial", dial.clone().keep(server));
+                }
+            }
+        });
         stop.await;
         info!(deadline = ?self.drain, "draining");
         let drained = tasks.drain(self.drain, hurry).await;

@@ -99,6 +99,11 @@ impl<A: HostApi> AdmissionPolicies<A> {
         self.shared.state.now()
     }
 
+    /// Waits until clients may be served.
+    pub async fn in_force(&self) {
+        self.shared.state.wait_for(|state| state.admits().is_ok()).await;
+    }
+
     /// The same, after the first verdict. Shortly after the start there is no verdict yet, and clients wait instead of
     /// being refused.
     pub async fn first_state(&self) -> PolicyState {

@@ -40,6 +40,18 @@ pub(super) struct ClusterServices {
     pub(super) sharing: Option<Arc<Sharing>>,
 }
 
+// === impl ClusterServices ===
+
+impl ClusterServices {
+    /// Waits until requests can be served.
+    pub(super) async fn ready(&self) {
+        self.admission_policies.in_force().await;
+        for cluster in self.clusters.all() {
+            cluster.namespaces_known().await;
+        }
+    }
+}
+
 /// Builds the services, and starts their loops. `None` if the configuration has no host.
 pub(super) fn open(
     config: &ProxyAgentConfiguration,
