@@ -223,10 +223,14 @@ impl App {
             self;
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("karmada", reconciler.run());
+        let knows_peers = {
+            let (registry, is_alone) = (Arc::clone(&agents.registry), peers.is_none());
+            move || is_alone || registry.has_peer_offers()
+        };
+        observe.serve((listeners.probes, listeners.admin), &tasks, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
             peers.run(&tasks);
         }
-        observe.serve(listeners.probes, listeners.admin, &tasks, stopping.clone());
         let accepting_agents = tasks.child();
         workers.at(AGENTS_WORKER).spawn(&tasks, "agents", {
             let accepting = accepting_agents.clone();

@@ -14,7 +14,7 @@ mod connected;
 mod peers;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -44,6 +44,8 @@ pub struct Registry {
     served: Mutex<HashMap<ClusterName, Served>>,
     connected: Connected,
     peers: PeerTunnels,
+    /// Whether another proxy-server has sent its offers.
+    has_peer_offers: AtomicBool,
     /// The number of changes of what agents serve.
     changes: watch::Sender<u64>,
     /// The number of choices among tunnels so far.
@@ -120,6 +122,7 @@ impl Registry {
             served: Mutex::default(),
             connected: Connected::default(),
             peers: PeerTunnels::default(),
+            has_peer_offers: AtomicBool::new(false),
             changes: watch::Sender::new(0),
             turn: AtomicUsize::new(0),
             reloads: watch::Sender::new(0),
@@ -153,8 +156,8 @@ impl Registry {
         for end in ended {
             end.cancel();
         }
-        self.reloads.send_modify(|reloads| *reloads += 1);
-        self.count_change();
+        count(&self.reloads);
+        count(&self.changes);
         lost
     }
 
@@ -184,10 +187,6 @@ impl Registry {
     /// Reports from now on that agents may serve other clusters.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
-    }
-
-    fn count_change(&self) {
-        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// The clusters that agents serve through this process.
@@ -242,7 +241,7 @@ impl Registry {
         }
         self.connected.set(tunnel, &refused);
         drop(served);
-        self.count_change();
+        count(&self.changes);
         refused
     }
 
@@ -253,9 +252,19 @@ impl Registry {
         let is_known = |offer: &&Offer| clusters.by_name.get(&offer.name).is_some_and(|own| own.mode == offer.mode);
         let names = offers.iter().filter(is_known).map(|offer| &offer.name).collect();
         self.peers.set(tunnel, &names);
-        if !tunnel.is_closing() {
-            self.connected.set(tunnel, &[]);
+        if tunnel.is_closing() {
+            return;
         }
+        // The registration of another proxy-server has no offers. They follow on the stream.
+        if self.connected.contains(tunnel) {
+            self.has_peer_offers.store(true, Ordering::Relaxed);
+        }
+        self.connected.set(tunnel, &[]);
+    }
+
+    /// Whether another proxy-server has sent its offers since this process started.
+    pub fn has_peer_offers(&self) -> bool {
+        self.has_peer_offers.load(Ordering::Relaxed)
     }
 
     /// The offers of connected agents that are refused now, sorted by cluster: at most `limit` of each agent, and the number
@@ -280,7 +289,7 @@ impl Registry {
         self.peers.remove(tunnel);
         self.connected.remove(tunnel);
         drop(served);
-        self.count_change();
+        count(&self.changes);
     }
 
     /// Reserves a stream to a cluster.
@@ -515,6 +524,11 @@ fn check<'a>(
     }
     let refused = refused.into_iter().map(|(why, clusters)| RefusedClusters { clusters, refusal: why.refusal(agent) });
     (granted, refused.collect())
+}
+
+/// One more change.
+fn count(changes: &watch::Sender<u64>) {
+    changes.send_modify(|changes| *changes += 1);
 }
 
 /// The number of streams of a tunnel, with a preference for tunnels of this worker (see [`OTHER_WORKER_COST`]).

@@ -9,6 +9,7 @@ use ops::heartbeat::Heartbeat;
 use ops::listen::Listener;
 use ops::metrics::{Build, Registry as Metrics};
 use ops::probes::{Checks, PageResponse, Pages};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::status::StatusSource;
@@ -56,6 +57,9 @@ fn refused_offers(registry: &Registry) -> Vec<(RefusedOffers, i64)> {
     counts.collect()
 }
 
+/// A proxy-server that has just started is ready after this time, even if no other one has connected: it may be the first.
+const PEERS_TIMEOUT: Duration = Duration::from_secs(5);
+
 // === impl Observe ===
 
 impl Observe {
@@ -64,8 +68,15 @@ impl Observe {
         Self { source, metrics, heartbeat }
     }
 
-    /// `stopping` is cancelled when the process begins to stop.
-    pub(super) fn serve(self, probes: Listener, admin: Listener, tasks: &Tasks, stopping: CancellationToken) {
+    /// `stopping` is cancelled when the process begins to stop. `knows_peers` is whether it knows what other proxy-servers serve.
+    pub(super) fn serve(
+        self,
+        (probes, admin): (Listener, Listener),
+        tasks: &Tasks,
+        stopping: CancellationToken,
+        knows_peers: impl Fn() -> bool + Clone + Send + Sync + 'static,
+    ) {
+        let started = Instant::now();
         let checked = self.heartbeat.clone();
         let livez = Checks::new().with("ping", Duration::from_secs(1), || async { Ok::<_, Infallible>(()) }).with(
             "workers",
@@ -75,6 +86,10 @@ impl Observe {
         let readyz = livez.clone().with("not-draining", Duration::from_secs(1), move || {
             let stopping = stopping.is_cancelled();
             async move { if stopping { Err("this proxy-server is stopping") } else { Ok(()) } }
+        });
+        let readyz = readyz.with("peers", Duration::from_secs(1), move || {
+            let is_ready = knows_peers() || started.elapsed() >= PEERS_TIMEOUT;
+            async move { if is_ready { Ok(()) } else { Err("no other proxy-server has connected yet") } }
         });
         let probe_pages = Pages::new("proxy-server").with_probes(&livez, &readyz);
         let source = Arc::new(self.source);
