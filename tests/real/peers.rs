@@ -159,7 +159,8 @@ fn after_one_is_killed(host: &HostCluster) -> anyhow::Result<()> {
 fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
     const CLUSTER: &str = "rolling";
     const MAP: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
-    let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
+    // Half of it is for the agents, which move within a second.
+    let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "drain: 8s")?;
     let balanced = Balanced::start(&mut site)?;
     let servers = [balanced.agents.address()];
     let start = |site: &Site, file| agent(site, host, CLUSTER, file, &servers);
@@ -190,11 +191,11 @@ fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
 
     site.server.terminate()?;
     site.restart_server()?;
-    // The balancer sends it connections as soon as it is ready. It must reach the agents by then, or soon after.
-    served(&kubectl)?;
+    // As a Deployment does, restart the next one when this one is ready.
+    ready(site.ports.probes)?;
     site.other()?.server.terminate()?;
     site.other()?.restart()?;
-    served(&kubectl)?;
+    ready(site.other()?.ports.probes)?;
     for (agent, file) in agents.iter_mut().zip(["site-p-1", "site-p-2"]) {
         agent.terminate()?;
         *agent = start(&site, file)?;
@@ -209,6 +210,14 @@ fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
         ensure!(shown.is_empty(), "{shown}");
     }
     Ok(())
+}
+
+fn ready(probes: u16) -> anyhow::Result<()> {
+    eventually(CONDITION_TIMEOUT, || {
+        let response = Curl::plain(&format!("127.0.0.1:{probes}")).get("/readyz")?;
+        ensure!(response.code == 200, "{response:?}");
+        Ok(())
+    })
 }
 
 fn served(kubectl: &Kubectl) -> anyhow::Result<()> {

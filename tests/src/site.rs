@@ -97,13 +97,14 @@ impl Site {
         if keys.contains(PEER) {
             atoll(&["certs", "agent", "proxy-servers", "--dir", path(dir.path())])?;
         }
+        let drain = if keys.contains("drain:") { "" } else { "drain: 2s" };
         let mut yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyServerConfiguration\n\
              listeners: {}\n\
              servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}\n\
              agentCA: {{certificate: agent-ca.crt}}\n\
-             drain: 2s\n\
+             {drain}\n\
              {keys}\n\
              clusters:\n",
             ports.listeners()

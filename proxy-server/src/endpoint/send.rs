@@ -6,10 +6,12 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::SendStream;
 use http::{Request, Response};
+use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
 use tower::{Service, service_fn};
 use tunnel::Inbound;
@@ -24,6 +26,13 @@ use crate::tunnel::{Demand, Lease, MAX_UNREAD_PER_REQUEST};
 
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
+
+/// If another proxy-server has no tunnel to the agent any more, a request is sent again after this time: by then, this one knows where
+/// the agent is.
+const PEER_PAUSE: Duration = Duration::from_millis(200);
+
+/// The maximum number of such pauses.
+const PEER_PAUSES: u32 = 5;
 
 /// A request as the agent gets it.
 #[derive(Debug)]
@@ -65,6 +74,13 @@ pub(super) enum Sending {
     Upgrade(SendStream<Bytes>),
 }
 
+/// An attempt that failed.
+struct Failed {
+    refusal: Refusal,
+    /// The request, if it can be sent again because another proxy-server has not processed it.
+    unsent: Option<Box<Outgoing>>,
+}
+
 /// A service that sends requests through the tunnels.
 pub(super) fn send(
     services: Arc<Services>,
@@ -75,20 +91,45 @@ pub(super) fn send(
     service_fn(move |outgoing| exchange(Arc::clone(&services), outgoing))
 }
 
-async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<AgentResponse, Refusal> {
+async fn exchange(services: Arc<Services>, mut outgoing: Outgoing) -> Result<AgentResponse, Refusal> {
+    let mut pauses = PEER_PAUSES;
+    loop {
+        let attempt = attempt(&services, outgoing).await;
+        let Err(Failed { refusal, unsent: Some(again) }) = attempt else {
+            return attempt.map_err(|failed| failed.refusal);
+        };
+        if pauses == 0 {
+            return Err(refusal);
+        }
+        pauses -= 1;
+        sleep(PEER_PAUSE).await;
+        outgoing = *again;
+    }
+}
+
+/// Sends a request once.
+async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentResponse, Failed> {
     let Outgoing { head, content, cluster, is_proven } = outgoing;
     let unread = charged_head(&head) + content.unread();
     let demand = Demand { cluster: &cluster.name, is_proven, unread };
     let is_bodiless = matches!(content, Content::Nothing);
     let reservation = match services.registry.reserve(&cluster.name, Some(demand)).await {
         Ok(reservation) => reservation,
-        Err(OpenError::NoAgent(absent)) => return Err(Refusal::no_agent(absent, head.uri().path())),
+        Err(OpenError::NoAgent(absent)) => return Err(Refusal::no_agent(absent, head.uri().path()).into()),
         Err(OpenError::Full(_)) => {
             services.limits.count_refused(&cluster.name, Limit::Tunnel);
-            return Err(Refusal::TooMany(Limit::Tunnel));
+            return Err(Refusal::TooMany(Limit::Tunnel).into());
         }
     };
-    let (sender, pending) = reservation.open(head, is_bodiless)?.split();
+    // The agent may have left the other proxy-server in this moment.
+    let spare = (is_bodiless && reservation.tunnel().is_peer).then(|| {
+        let (head, content, cluster) = (head.clone(), Content::Nothing, Arc::clone(&cluster));
+        Box::new(Outgoing { head, content, cluster, is_proven })
+    });
+    let (sender, pending) = match reservation.open(head, is_bodiless) {
+        Ok(stream) => stream.split(),
+        Err(error) => return Err(Failed { refusal: error.into(), unsent: spare }),
+    };
     let sending = match content {
         Content::Nothing => {
             drop(sender);
@@ -97,8 +138,13 @@ async fn exchange(services: Arc<Services>, outgoing: Outgoing) -> Result<AgentRe
         Content::Body(upload, _) => Sending::Body(upload.send(sender, &services.tasks)),
         Content::Upgrade => Sending::Upgrade(sender),
     };
-    let (response, lease) = pending.wait().await?;
-    Ok(AgentResponse { response, lease, sending })
+    match pending.wait().await {
+        Ok((response, lease)) => Ok(AgentResponse { response, lease, sending }),
+        Err(error) => {
+            let unsent = spare.filter(|_| error.unsent);
+            Err(Failed { refusal: error.into(), unsent })
+        }
+    }
 }
 
 /// The bytes of a head that are charged.
@@ -107,6 +153,14 @@ fn charged_head<B>(head: &Request<B>) -> usize {
     let target = head.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let bytes = fields.sum::<usize>() + target;
     if bytes > SMALL_HEAD { bytes } else { 0 }
+}
+
+// === impl Failed ===
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, unsent: None }
+    }
 }
 
 // === impl Content ===
