@@ -144,7 +144,7 @@ impl App {
             metrics: Arc::clone(&requests),
             domain: Arc::clone(&domain),
             tasks: tasks.child(),
-            drain: config.drain.into(),
+            drain: Duration::from(config.drain).saturating_sub(handover(config)),
         };
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));

@@ -196,7 +196,8 @@ fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
     site.other()?.server.terminate()?;
     site.other()?.restart()?;
     ready(site.other()?.ports.probes)?;
-    for (agent, file) in agents.iter_mut().zip(["site-p-1", "site-p-2"]) {
+    // With other names, because the logs of the first ones say that they are provisioned.
+    for (agent, file) in agents.iter_mut().zip(["site-p-3", "site-p-4"]) {
         agent.terminate()?;
         *agent = start(&site, file)?;
     }
