@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workers::{self, WorkerId};
 pub use capacity::Demand;
-pub(crate) use capacity::{CLIENT_WINDOW, MAX_UNREAD_PER_REQUEST};
+pub(crate) use capacity::{CLIENT_WINDOW, unread_body};
 use capacity::{Capacity, StreamResources};
 
 /// The time limit for the connection to accept one more stream. It normally does so at once, except while many streams

@@ -7,6 +7,7 @@ use ::tunnel::{Inbound, Outbound};
 use bytes::Bytes;
 use h2::Reason;
 use h2::server::SendResponse;
+use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use protocol::{ClusterName, Encoding};
@@ -14,7 +15,7 @@ use tracing::debug;
 
 use super::account::Account;
 use crate::registry::Registry;
-use crate::tunnel::{Demand, MAX_UNREAD_PER_REQUEST, PendingResponse};
+use crate::tunnel::{Demand, PendingResponse, unread_body};
 
 /// Forwards the stream to an agent that is connected to this process. If there is none, or it has no room, resets the stream as if it
 /// had not been processed (RFC 9113, section 8.7).
@@ -28,7 +29,8 @@ pub(super) async fn forward(
     let (parts, inbound) = request.into_parts();
     inbound.set_owner(account.owner);
     let (is_pipe, is_bodiless) = (parts.method == Method::CONNECT, inbound.is_end_stream());
-    let unread = if is_bodiless || is_pipe { 0 } else { MAX_UNREAD_PER_REQUEST };
+    let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let unread = if is_bodiless || is_pipe { 0 } else { unread_body(length) };
     let demand = Demand { cluster, is_proven: true, unread };
     let opened = match registry.reserve_own(cluster, Some(demand)).await {
         Ok(reservation) => {

@@ -26,6 +26,13 @@ const MAX_UNREAD_OF_UNPROVEN: usize = 16 * 1024 * 1024;
 /// The maximum of unread bytes of one request: the windows of its stream in the tunnel and of the client's stream.
 pub(crate) const MAX_UNREAD_PER_REQUEST: usize = STREAM_WINDOW as usize + CLIENT_WINDOW as usize;
 
+/// The bytes of a request body that may be unread at a time. `length` is that of the body, if it is known.
+pub(crate) fn unread_body(length: Option<u64>) -> usize {
+    length.map_or(MAX_UNREAD_PER_REQUEST, |length| {
+        usize::try_from(length).unwrap_or(MAX_UNREAD_PER_REQUEST).min(MAX_UNREAD_PER_REQUEST)
+    })
+}
+
 /// The resources that clients share on one tunnel.
 #[derive(Debug)]
 pub(super) struct Capacity {
@@ -133,6 +140,14 @@ mod tests {
     fn fill(capacity: &Capacity, cluster: &str, is_proven: bool, unread: usize) -> Vec<StreamResources> {
         let cluster = cluster.parse().unwrap();
         std::iter::from_fn(|| capacity.reserve(Demand { cluster: &cluster, is_proven, unread })).collect()
+    }
+
+    #[test]
+    fn a_short_body_needs_little_room() {
+        assert_eq!(
+            [Some(1_000), Some(u64::MAX), None].map(unread_body),
+            [1_000, MAX_UNREAD_PER_REQUEST, MAX_UNREAD_PER_REQUEST]
+        );
     }
 
     #[test]
