@@ -107,7 +107,8 @@ fn check_reports_mistakes(host: &HostCluster) -> anyhow::Result<()> {
     }
     std::fs::copy(host.agent_kubeconfig(), site.file("host.kubeconfig"))?;
     std::fs::copy(host.agent_kubeconfig(), site.file("karmada.kubeconfig"))?;
-    for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"]] {
+    for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"], ["agent", "proxy-servers"]]
+    {
         site::atoll(&["certs", args[0], args[1], "--dir", path(site.dir())?])?;
     }
     for name in ["proxy-server.yaml", "proxy-agent.yaml"] {
