@@ -97,6 +97,25 @@ fn mistakes_in_files_have_the_lines_that_name_the_files() {
     assert!(lines[2].contains("clientCA of cluster ke-hangzhou is the same CA as clientCA of cluster ke-beijing"));
 }
 
+/// An agent with the common name of the proxy-servers could serve any cluster.
+#[test]
+fn no_agent_has_the_name_of_the_proxy_servers() {
+    let world = World::new(400 * DAY);
+    let peers = |name: &str| {
+        format!("{SERVER}peers: {{servers: [\"a:8091\"], identity: {{certificate: {name}.crt, key: {name}.key}}}}\n")
+    };
+    let (lines, good) = world.check(&peers("site-a"));
+    assert!(!good && lines.len() == 2, "{lines:#?}");
+    assert!(lines[0].starts_with("c.yaml:6:") && lines[0].contains("could serve any cluster"), "{lines:#?}");
+    let (lines, good) = world.check(&peers("gone"));
+    assert!(!good && lines[0].contains("gone.crt"), "{lines:#?}");
+    let other = SERVER.replace("[site-a]", "[site-b]");
+    assert!(world.check(&peers("site-a").replace(SERVER, &other)).1);
+    let (lines, good) = world
+        .check(&format!("{SERVER}peers: {{servers: [], identity: {{certificate: site-a.crt, key: site-a.key}}}}\n"));
+    assert!(!good && lines.iter().any(|line| line.contains("must name at least one proxy-server")), "{lines:#?}");
+}
+
 #[test]
 fn mistakes_in_the_configuration_do_not_hide_those_in_files() {
     let world = World::new(400 * DAY);
