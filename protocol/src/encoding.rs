@@ -35,7 +35,7 @@ pub enum Encoding {
     Blocks,
 }
 
-/// The agent has chosen an encoding that the proxy-server does not accept.
+/// The agent has chosen an encoding that the proxy-server does not accept, or an invalid length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the agent has chosen an encoding that the proxy-server does not know")]
 pub struct UnknownEncoding;
@@ -67,7 +67,7 @@ impl Encoding {
 
     /// The encoding that the head of a response announces. Makes the head that of the decoded response.
     pub fn take(response: &mut HeaderMap) -> Result<Self, UnknownEncoding> {
-        let length = response.remove(LENGTH);
+        let length = response.remove(LENGTH).map(|length| read_length(&length)).transpose()?;
         match response.remove(ENCODING) {
             None => Ok(Self::Identity),
             Some(encoding) if encoding == BLOCKS => {
@@ -80,6 +80,13 @@ impl Encoding {
             Some(_) => Err(UnknownEncoding),
         }
     }
+}
+
+/// The length of the decoded body. Only digits are valid, as in `content-length`, which it becomes.
+fn read_length(value: &HeaderValue) -> Result<HeaderValue, UnknownEncoding> {
+    let digits = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let length: u64 = digits.and_then(|text| text.parse().ok()).ok_or(UnknownEncoding)?;
+    Ok(length.into())
 }
 
 #[cfg(test)]
@@ -112,6 +119,13 @@ mod tests {
     #[test]
     fn an_encoding_of_a_newer_agent_is_an_error() {
         assert_eq!(Encoding::take(&mut headers(&[(ENCODING, "lattice")])), Err(UnknownEncoding));
+    }
+
+    #[test]
+    fn a_length_has_only_digits() {
+        for length in ["+5", "-1", "", "5 ", "0x5", "99999999999999999999"] {
+            assert_eq!(Encoding::take(&mut headers(&[(ENCODING, "blocks"), (LENGTH, length)])), Err(UnknownEncoding));
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(crate) use services::Services;
 #[cfg(test)]
 pub(crate) use sharing::Answer;
 pub(crate) use sharing::Sharing;
-use stack::{ExchangeResponse, Passing, ResponseKind};
+use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;
 use watch_end::EndingWatch;
 
@@ -250,13 +250,13 @@ impl Stream {
         cluster: &VirtualCluster,
         tunnel: &ServedTunnel,
     ) -> Result<(), h2::Error> {
-        let ExchangeResponse { response, kind, counted: _counted } = exchanged;
-        let frames = if kind == ResponseKind::Watch { WatchFrames::of(&response) } else { None };
+        let ExchangeResponse { response, is_watch, is_compressible, counted: _counted } = exchanged;
+        let frames = if is_watch { WatchFrames::of(&response) } else { None };
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
         let histories = self.blocks_link.as_ref().and_then(|link| link.compression());
-        let histories = histories.filter(|_| kind != ResponseKind::Proxied && is_compressible(&parts.headers, &body));
+        let histories = histories.filter(|_| is_compressible && !self.is_head && is_worthwhile(&parts.headers, &body));
         let encoding = if histories.is_some() { Encoding::Blocks } else { Encoding::Identity };
         encoding.write(&mut parts.headers);
         let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
@@ -295,7 +295,7 @@ impl Stream {
 }
 
 /// Whether a body becomes much shorter as blocks.
-fn is_compressible(headers: &HeaderMap, body: &impl Body) -> bool {
+fn is_worthwhile(headers: &HeaderMap, body: &impl Body) -> bool {
     let is_long = body.size_hint().exact().is_none_or(|length| length >= MIN_ENCODED);
     is_long && !headers.contains_key(header::CONTENT_ENCODING)
 }

@@ -10,6 +10,9 @@ use protocol::blocks::{DecodeError, Decoder, Encoder, Histories};
 /// After this many bytes, an encoder lets other streams of its thread continue. Their compression takes a fraction of a millisecond.
 const TURN: usize = 64 * 1024;
 
+/// A block counts as at least this many bytes: the encoder loads the history for each one.
+const LEAST: usize = 8 * 1024;
+
 /// A body that leaves as compressed blocks.
 #[derive(Debug)]
 pub struct Encoded<B> {
@@ -65,7 +68,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Encoded<B> {
         loop {
             let before = encoder.remaining();
             if let Some(block) = encoder.encode() {
-                *turn += before - encoder.remaining();
+                *turn += (before - encoder.remaining()).max(LEAST);
                 return Poll::Ready(Some(Ok(Frame::data(block))));
             }
             match ready!(Pin::new(&mut *body).poll_frame(cx)) {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::settings::MAX_STREAMS;
+
 /// The number of bodies of a tunnel for which the sender keeps a history: 32 MiB.
 const SENDER: usize = 4096;
 
 /// The same for the receiver. The sender has forgotten a history when it has sent the body, and the receiver when its client has read
-/// the body.
-const RECEIVER: usize = 2 * SENDER;
+/// the body. So each stream of a tunnel may have one: slow clients of one cluster must not affect the bodies of others.
+const RECEIVER: usize = MAX_STREAMS as usize;
 
 /// The histories that one end of a tunnel may still keep. Clones share one count.
 #[derive(Clone, Debug)]

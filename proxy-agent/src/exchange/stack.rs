@@ -26,20 +26,11 @@ use virtual_cluster::share::seats::Seated;
 /// The response for the client.
 pub(super) struct ExchangeResponse {
     pub(super) response: Response<Seated<ShownBody>>,
-    pub(super) kind: ResponseKind,
+    pub(super) is_watch: bool,
+    /// Whether it may be compressed on its way to the proxy-server.
+    pub(super) is_compressible: bool,
     /// Keep it until the response has ended.
     pub(super) counted: Counted,
-}
-
-/// What a response is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResponseKind {
-    /// That of a pod, a Service or a node, and not of the API server.
-    Proxied,
-    /// A watch.
-    Watch,
-    /// Anything else.
-    Other,
 }
 
 /// Keeps the request counted until its response has ended.
@@ -175,11 +166,15 @@ async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<Exch
         Some(read_timeout) => Seated::in_memory(body, read_timeout),
         None => Seated::new(body, call.occupied.take()),
     });
-    let kind = match call.api.info.resource() {
-        Some(request) if request.subresource() == Some("proxy") => ResponseKind::Proxied,
-        Some(request) if request.verb() == Verb::Watch => ResponseKind::Watch,
-        _ => ResponseKind::Other,
-    };
+    let request = call.api.info.resource();
+    let is_watch = request.is_some_and(|request| request.verb() == Verb::Watch);
+    let is_compressible = request.is_none_or(is_compressible);
     let counted = Counted { _in_flight: held.in_flight, _at_host: call.at_host.take() };
-    Ok(ExchangeResponse { response, kind, counted })
+    Ok(ExchangeResponse { response, is_watch, is_compressible, counted })
+}
+
+/// Whether nobody can learn a secret from the length of the compressed response. Others may write a part of these, beside secrets: the
+/// Secrets of other namespaces, and what an application prints (as in CVE-2013-3587).
+fn is_compressible(request: &ResourceRequest<'_>) -> bool {
+    (request.group(), request.resource()) != ("", "secrets") && !matches!(request.subresource(), Some("proxy" | "log"))
 }

@@ -102,6 +102,15 @@ impl OneList {
         Begun { list: Arc::clone(self), number: current.begun }
     }
 
+    /// The list with this number has ended, unless the next one has begun already.
+    fn end(&self, number: u64) {
+        let mut current = self.lock();
+        if current.begun == number {
+            current.end(Instant::now());
+            self.ended.notify_one();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +128,11 @@ impl Current {
     /// The last list has ended, or does not hold up the next one any more.
     fn end(&mut self, now: Instant) {
         let Some(running) = self.running.take() else { return };
-        let taken = running.taken(now).min(LONGEST);
+        self.charge(running.taken(now).min(LONGEST), now);
+    }
+
+    /// Charges work of the host that has just ended.
+    fn charge(&mut self, taken: Duration, now: Instant) {
         let begun = now.checked_sub(taken).unwrap_or(now);
         let arrival = self.arrival.map_or(begun, |arrival| arrival.max(begun)) + PARTS * taken;
         self.arrival = Some(arrival.min(now + AHEAD + LONGEST));
@@ -156,42 +169,46 @@ impl Running {
 impl Begun {
     /// The host has responded.
     pub(super) fn responded(&self) {
-        self.update(|running, now| {
+        let _ = self.update(|running, now| {
             running.responded.get_or_insert(now);
         });
     }
 
     /// The client asks for more than the host has sent so far.
     pub(super) fn polled(&self) {
-        self.update(Running::waits_for_host);
+        let _ = self.update(Running::waits_for_host);
     }
 
-    /// The host has sent this many bytes, which the client reads until it asks for more.
+    /// The host has sent this many bytes, which the client reads until it asks for more. They also count when the list no longer
+    /// holds up the next one.
     pub(super) fn sent(&self, bytes: usize) {
-        self.update(|running, now| {
+        let is_held = self.update(|running, now| {
             running.bytes = running.bytes.saturating_add(bytes as u64);
             running.reading_since = Some(now);
         });
+        if !is_held {
+            self.list
+                .lock()
+                .charge(Duration::from_micros(bytes as u64 * 1000 / ENCODED_PER_MILLISECOND), Instant::now());
+        }
     }
 
-    fn update(&self, update: impl FnOnce(&mut Running, Instant)) {
+    /// Lets the next list begin, because the client of this one has paused.
+    pub(super) fn release(&self) {
+        self.list.end(self.number);
+    }
+
+    /// Updates the list, unless the next one may have begun. Whether it did.
+    fn update(&self, update: impl FnOnce(&mut Running, Instant)) -> bool {
         let mut current = self.list.lock();
-        if current.begun == self.number
-            && let Some(running) = &mut current.running
-        {
-            update(running, Instant::now());
-        }
+        let running = if current.begun == self.number { current.running.as_mut() } else { None };
+        running.map(|running| update(running, Instant::now())).is_some()
     }
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        let mut current = self.list.lock();
-        // Unless the next one has begun already.
-        if current.begun == self.number {
-            current.end(Instant::now());
-            self.list.ended.notify_one();
-        }
+        self.list.end(self.number);
     }
 }
 
@@ -274,6 +291,22 @@ mod tests {
             let measured = started.elapsed();
             assert!(measured.abs_diff(expected) <= AHEAD + LONGEST, "{measured:?} instead of {expected:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_follows_after_a_pause_of_the_client_counts() {
+        let list = Arc::new(OneList::default());
+        for _ in 0..3 {
+            let begun = list.begin().await;
+            begun.responded();
+            begun.sent(1_000_000);
+            begun.release();
+            // More than a second of the host's time.
+            begun.sent(200_000_000);
+        }
+        let begun = Instant::now();
+        drop(list.begin().await);
+        assert_eq!(begun.elapsed(), LONGEST);
     }
 
     #[tokio::test(start_paused = true)]

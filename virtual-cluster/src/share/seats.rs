@@ -241,7 +241,9 @@ async fn let_the_next_list_begin(occupied: &Weak<Occupied>) {
     while let Some(occupied) = occupied.upgrade().filter(|occupied| occupied.one_list().is_some()) {
         // A body that has not been polled is about to be.
         if polled_before > 0 && occupied.is_stalled(polled_before) {
-            occupied.one_list().take();
+            if let Some(begun) = &*occupied.one_list() {
+                begun.release();
+            }
             break;
         }
         polled_before = occupied.polled.load(Ordering::Relaxed);
@@ -409,7 +411,9 @@ mod tests {
     async fn the_host_makes_one_list_while_others_are_active() {
         let seats = Seats::default();
         let (source, receiver) = mpsc::unbounded_channel();
-        let mut list = Seated::new(Sent(receiver), seats.take(Load::List, Others::Active).await);
+        let occupied = seats.take(Load::List, Others::Active).await.unwrap();
+        occupied.responded();
+        let mut list = Seated::new(Sent(receiver), Some(occupied));
         let mut next = pin!(seats.take(Load::List, Others::Active));
         assert!(seats.take(Load::List, Others::Idle).await.is_some());
         for load in [Load::Long, Load::NewWatch, Load::ResumedWatch] {
