@@ -16,7 +16,7 @@ mod peers;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use protocol::registration::Mode;
@@ -36,6 +36,9 @@ use protocol::Authority;
 /// The cost of a tunnel on another worker, as a number of streams: a request through it wakes two threads, which costs
 /// about as much as the request itself.
 const OTHER_WORKER_COST: usize = 32;
+
+/// An agent that was connected until this time ago may have moved to another proxy-server.
+const RECENT: Duration = Duration::from_secs(2);
 
 /// The clusters of the configuration, and the tunnels that serve them.
 #[derive(Debug)]
@@ -110,6 +113,15 @@ pub struct NoAgent {
     pub cluster: ClusterName,
     /// The time at which its last tunnel ended. `None` if it had none since this process started.
     pub since: Option<SystemTime>,
+}
+
+// === impl NoAgent ===
+
+impl NoAgent {
+    /// Whether an agent was connected a moment ago.
+    pub fn is_recent(&self) -> bool {
+        self.since.and_then(|since| since.elapsed().ok()).is_some_and(|elapsed| elapsed < RECENT)
+    }
 }
 
 // === impl Registry ===

@@ -27,8 +27,8 @@ use crate::tunnel::{Demand, Lease, unread_body};
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
 
-/// If another proxy-server has no tunnel to the agent any more, a request is sent again after this time: by then, this one knows where
-/// the agent is.
+/// If an agent has just left this proxy-server or another one, a request is sent again after this time: by then, this one knows where
+/// the agents of the cluster are.
 const PEER_PAUSE: Duration = Duration::from_millis(200);
 
 /// The maximum number of such pauses.
@@ -77,7 +77,7 @@ pub(super) enum Sending {
 /// An attempt that failed.
 struct Failed {
     refusal: Refusal,
-    /// The request, if it can be sent again because another proxy-server has not processed it.
+    /// The request, if it can be sent again because nobody has processed it.
     unsent: Option<Box<Outgoing>>,
 }
 
@@ -115,7 +115,13 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
     let is_bodiless = matches!(content, Content::Nothing);
     let reservation = match services.registry.reserve(&cluster.name, Some(demand)).await {
         Ok(reservation) => reservation,
-        Err(OpenError::NoAgent(absent)) => return Err(Refusal::no_agent(absent, head.uri().path()).into()),
+        Err(OpenError::NoAgent(absent)) => {
+            // Another agent of the cluster may have connected to another proxy-server in this moment.
+            let may_be_elsewhere = services.registry.has_peer_offers() && absent.is_recent();
+            let refusal = Refusal::no_agent(absent, head.uri().path());
+            let unsent = may_be_elsewhere.then(|| Box::new(Outgoing { head, content, cluster, is_proven }));
+            return Err(Failed { refusal, unsent });
+        }
         Err(OpenError::Full(_)) => {
             services.limits.count_refused(&cluster.name, Limit::Tunnel);
             return Err(Refusal::TooMany(Limit::Tunnel).into());
