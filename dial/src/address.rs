@@ -84,7 +84,7 @@ where
         }
     }
 
-    /// Closes the last tunnel, unless it is the only one. Its streams continue.
+    /// Closes the last tunnel, unless it is the only one. Its watches end soon, and its other streams continue.
     fn close(&mut self) {
         if self.tunnels.len() > 1 {
             self.tunnels.pop();

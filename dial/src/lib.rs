@@ -29,7 +29,7 @@ use std::time::Duration;
 use ops::backoff::Backoff;
 use ops::drain::Tasks;
 use ops::workers::Workers;
-use protocol::{Authority, Refusal, RefusalReason, Registration, Verdict};
+use protocol::{AgentId, Authority, Offer, ProtocolVersion, Refusal, RefusalReason, Registration, Verdict};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -78,6 +78,18 @@ pub trait Service: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<String, h2::Error>> + Send
     where
         S: AsyncRead + AsyncWrite + Send + Unpin;
+}
+
+/// The registration of this software. What it can do is the same for agents and for proxy-servers.
+pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Registration {
+    Registration {
+        protocol: ProtocolVersion::CURRENT,
+        agent: agent.clone(),
+        instance: instance.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        clusters,
+        capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
+    }
 }
 
 /// Dials proxy-servers.

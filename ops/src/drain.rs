@@ -46,6 +46,12 @@ struct Scope {
 /// The time for tasks to be dropped after a drain is given up.
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// When a long response should end that a client will continue elsewhere: at a random time within three quarters of the drain. If all
+/// ended at once, their clients would connect again at once.
+pub fn spread_end(drain: Duration) -> Duration {
+    drain.mul_f64(0.75 * fastrand::f64())
+}
+
 /// How a drain ended. In any case, no task of the scope is left, except one that never reaches an await.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drained {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dial::offers::Current;
 use dial::routes::Verdicts;
-use protocol::{AgentId, ProtocolVersion, Registration};
+use protocol::{AgentId, Registration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -25,14 +25,7 @@ pub(crate) struct Agent {
 
 impl dial::Service for Agent {
     fn registration(&self) -> Registration {
-        Registration {
-            protocol: ProtocolVersion::CURRENT,
-            agent: self.id.clone(),
-            instance: self.instance.to_string(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            clusters: self.offers.borrow().to_vec(),
-            capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
-        }
+        dial::registration(&self.id, &self.instance, self.offers.borrow().to_vec())
     }
 
     fn serve<S>(

@@ -215,8 +215,8 @@ impl App {
         })
     }
 
-    /// Serves until `stop` completes. Then closes the listeners, and waits until all connections have ended, for the time
-    /// of the configuration's `drain` at most, or until `hurry` completes.
+    /// Serves until `stop` completes. Then serves new clients until the handover ends, closes the listeners, and waits until all
+    /// connections have ended: all in all for the time of the configuration's `drain` at most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
         let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =

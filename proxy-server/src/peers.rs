@@ -28,7 +28,7 @@ use http::Request;
 use ops::drain::Tasks;
 use protocol::registration::Offer;
 use protocol::stream::StreamKind;
-use protocol::{AgentId, ProtocolVersion, Registration};
+use protocol::{AgentId, Registration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -85,15 +85,8 @@ impl Peer {
 
 impl dial::Service for Peer {
     fn registration(&self) -> Registration {
-        Registration {
-            protocol: ProtocolVersion::CURRENT,
-            agent: self.0.id.clone(),
-            instance: self.0.server_id.to_string(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            // The stream of offers has no size limit that matters.
-            clusters: Vec::new(),
-            capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
-        }
+        // The stream of offers has no size limit that matters.
+        dial::registration(&self.0.id, &self.0.server_id, Vec::new())
     }
 
     fn serve<S>(

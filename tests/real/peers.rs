@@ -1,6 +1,6 @@
 //! Proxy-servers that forward requests to each other.
 
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
 use atoll_tests::site::Ports;
-use atoll_tests::{Balancer, Credentials, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, paths, site};
+use atoll_tests::{Balancer, Credentials, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, site};
 use libtest_mimic::Trial;
 use tokio::time::Instant;
 
@@ -45,16 +45,7 @@ fn any_proxy_server_serves_any_cluster(host: &HostCluster) -> anyhow::Result<()>
     let mut agent = agent(&site, host, CLUSTER, "site-p", &servers)?;
     let kubectl = site.administrator(CLUSTER)?;
     served(&kubectl)?;
-    let output = Command::new("timeout")
-        .arg("300")
-        .arg(paths::component("atoll-clients"))
-        .arg("--kubeconfig")
-        .arg(kubectl.kubeconfig())
-        .env_remove("HTTPS_PROXY")
-        .env_remove("https_proxy")
-        .output()?;
-    let (ran, problems) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success() && ran.lines().count() >= 25, "{ran}{problems}");
+    kubectl::conformance("atoll-clients", &kubectl, 25)?;
 
     // While the agent is away, the client learns it in the same words.
     agent.kill()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::paths;
 
@@ -134,6 +134,23 @@ impl Kubectl {
             .stderr(Stdio::piped());
         command
     }
+}
+
+/// Runs a program of `tests/conformance`, which prints a line for each of at least `checks` checks. Returns its output. Each check has a
+/// time limit, and timeout(1) also limits the whole program.
+pub fn conformance(program: &str, kubectl: &Kubectl, checks: usize) -> anyhow::Result<String> {
+    let output = Command::new("timeout")
+        .arg("300")
+        .arg(paths::component(program))
+        .arg("--kubeconfig")
+        .arg(kubectl.kubeconfig())
+        .env_remove("HTTPS_PROXY")
+        .env_remove("https_proxy")
+        .output()?;
+    let (ran, problems) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let is_complete = ran.lines().count() >= checks && ran.lines().all(|line| line.starts_with("ok "));
+    ensure!(output.status.success() && is_complete, "{ran}{problems}");
+    Ok(ran.into_owned())
 }
 
 /// Ends a command that [`Kubectl::start`] started. Returns its standard error. SIGKILL would end only timeout(1), and

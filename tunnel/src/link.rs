@@ -1,8 +1,7 @@
 //! Whether the network between the two halves is slow, so that the agent compresses bodies.
 //!
 //! The agent learns it from the round trips of its PING frames (RFC 9113, section 6.7). A round trip of less than a millisecond means
-//! a local network, where compression would only take processor time: on 1 Mbit/s, a ping alone takes longer. On a longer network,
-//! compression saves more time than it takes even at 1 Gbit/s.
+//! a local network, where compression would only take processor time: on 1 Mbit/s, a ping alone takes longer.
 //!
 //! A busy machine acknowledges late. So the shortest round trip of the last minutes counts, and a flood of requests does not make a
 //! link slow.

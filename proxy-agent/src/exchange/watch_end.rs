@@ -7,11 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use kube_wire::watch_frames::WatchFrames;
+use ops::drain::spread_end;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// The body of a watch. When the agent begins to stop, it ends at a random time before the end of the drain: otherwise, the clients of
-/// all watches would connect again at the same time. The end cuts no event.
+/// The body of a watch. When the tunnel is drained, it ends at another time than other watches, and cuts no event.
 pub(super) struct EndingWatch<B> {
     body: B,
     /// `None` if the body is no watch.
@@ -30,7 +30,7 @@ impl<B> EndingWatch<B> {
     pub(super) fn watch(body: B, frames: WatchFrames, draining: CancellationToken, drain: Duration) -> Self {
         let due = async move {
             draining.cancelled_owned().await;
-            sleep(drain.mul_f64(0.75 * fastrand::f64())).await;
+            sleep(spread_end(drain)).await;
         };
         Self { body, end: Some(End { frames, due: Box::pin(due) }) }
     }
