@@ -1,11 +1,12 @@
-//! Compressed bodies: from a hostile peer, and from our own encoder.
+//! Compressed bodies: from a hostile peer, and from our own encoder. A body arrives in pieces that end with line feeds.
 #![no_main]
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use protocol::blocks::{Decoder, Encoder, Histories};
 
-fuzz_target!(|pieces: Vec<Vec<u8>>| {
+fuzz_target!(|bytes: &[u8]| {
+    let pieces: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
     let (sender, receiver) = (Histories::sender(), Histories::receiver());
     let mut decoder = Decoder::new(&receiver);
     'hostile: for piece in &pieces {

@@ -123,10 +123,12 @@ fn hostile_blocks_are_errors() {
     for word in [0, 1 << 30, 3 << 30, 64 * 1024 + 1, 1 << 30 | (64 * 1024 + 1), (1 << 30) - 1] {
         assert!(matches!(decoded([header(word)]), Err(DecodeError::Header(_))), "{word:#x}");
     }
-    // Not zstd, and a frame that decodes to more bytes than a block may have.
+    // Not zstd, a frame that decodes to more bytes than a block may have, and two frames.
     let mut frame = Vec::with_capacity(zstd_safe::compress_bound(1 << 20));
     zstd_safe::compress(&mut frame, &vec![0; 1 << 20], 3).unwrap();
-    for content in [b"no zstd".to_vec(), frame] {
+    let mut byte = Vec::with_capacity(zstd_safe::compress_bound(1));
+    zstd_safe::compress(&mut byte, b"a", 3).unwrap();
+    for content in [b"no zstd".to_vec(), frame, byte.repeat(2)] {
         let header = u32::try_from(content.len()).unwrap() | 1 << 31;
         let block = [&header.to_be_bytes()[..], &content].concat();
         assert!(matches!(decoded([block.into()]), Err(DecodeError::Content(_))));
