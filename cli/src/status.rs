@@ -194,13 +194,15 @@ mod tests {
             "time": "2026-05-01T12:00:00Z", "ready": ready,
             "clusters": [
                 {"name": "ke-beijing", "mode": "virtual", "ready": ready, "tunnels": 0,
-                 "since": "2026-05-01T11:55:00Z", "streams": {"used": 3, "limit": 2000},
+                 "since": "2026-05-01T11:55:00Z", "interruptions": 2, "streams": {"used": 3, "limit": 2000},
                  "lastErrors": [{"time": "2026-05-01T11:55:00Z", "count": 1, "code": 503, "fault": "tunnel",
                      "message": "no agent"}],
-                 "message": "cluster ke-beijing has no agent connected for 300 s"},
+                 "message": "cluster ke-beijing has no agent connected"},
             ],
             "tunnels": [{"agent": "site-a", "instance": "1", "version": "0.1.0", "protocol": "1.0",
                 "since": "2026-05-01T11:00:00Z", "clusters": [], "streams": 3, "roundTripMicros": 512}],
+            "links": [{"agent": "site-a", "tunnels": 1, "registeredTunnels": 3, "roundTripMicros": 48_512,
+                "receivedBytes": 5_400_000, "sentBytes": 900, "compressedBytes": 1000, "decompressedBytes": 8150}],
             "refusedOffers": [{"cluster": "ke-x", "agent": "site-a", "reason": "NotGranted", "message": "add it"}],
             "certificates": [{"name": "servingCA", "notAfter": "2026-05-11T12:00:00Z"}],
         })
@@ -213,7 +215,7 @@ mod tests {
 proxy-server 0.1.0: 0 of 1 clusters have an agent connected
 
 CLUSTER      MODE      AGENT   TUNNELS   FOR
-ke-beijing   virtual   -       0         5m    cluster ke-beijing has no agent connected for 300 s
+ke-beijing   virtual   -       0         5m    cluster ke-beijing has no agent connected
 
 REFUSED CLUSTER   OF AGENT   REASON
 ke-x              site-a     NotGranted   add it
@@ -221,14 +223,17 @@ ke-x              site-a     NotGranted   add it
 AGENT    UP FOR   STREAMS   VERSION   PROTOCOL
 site-a   60m      3         0.1.0     1.0
 
+LINK TO   TUNNELS   REGISTERED   ROUND TRIP   RECEIVED   SENT    COMPRESSION
+site-a    1         3            48 ms        5.1 MiB    900 B   8.1 x
+
 CERTIFICATE   EXPIRES                IN
 servingCA     2026-05-11T12:00:00Z   10d
 ";
         assert_eq!((status.text(false).as_str(), status.ready()), (expected, false));
         let wide = status.text(true);
         for line in [
-            "CLUSTER      MODE      AGENT   TUNNELS   FOR   STREAMS   CONNECTIONS",
-            "ke-beijing   virtual   -       0         5m    3/2000    -             cluster ke-beijing has no agent connected for 300 s",
+            "CLUSTER      MODE      AGENT   TUNNELS   FOR   INTERRUPTIONS   STREAMS   CONNECTIONS",
+            "ke-beijing   virtual   -       0         5m    2               3/2000    -             cluster ke-beijing has no agent connected",
             "ke-beijing       5m    1       503    tunnel   -        no agent",
         ] {
             assert!(wide.lines().any(|found| found == line), "{line}\n{wide}");

@@ -13,7 +13,7 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ::tunnel::Batched;
+use ::tunnel::{Batched, Metered};
 use hyper_util::rt::TokioIo;
 use ops::drain::Tasks;
 use ops::files::Watched;
@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::limits::ConnectionPermit;
+use crate::links::Links;
 use crate::registry::Registry;
 use crate::tunnel::{Origin, Tunnel};
 use crate::workers::Workers;
@@ -48,6 +49,8 @@ pub struct Agents {
     pub server_id: Arc<str>,
     /// The common name of the certificates of other proxy-servers.
     pub peer: Option<AgentId>,
+    /// The networks between this process and its agents.
+    pub links: Arc<Links>,
     /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
     /// The threads of tunnels.
@@ -143,7 +146,8 @@ impl Agents {
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
         let register::Accepted { agent, registration } = accepted;
-        let (io, turns) = Batched::new(io);
+        let link = self.links.of(&agent);
+        let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&link)));
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
@@ -152,7 +156,7 @@ impl Agents {
         // The agents behind another proxy-server have their own limits.
         let histories = if is_peer { Histories::unlimited() } else { Histories::receiver() };
         let histories = announces(protocol::encoding::CAPABILITY).then_some(histories);
-        let tunnel = Tunnel::new(Origin { agent, instance, version, protocol, histories, is_peer }, requests);
+        let tunnel = Tunnel::new(Origin { agent, instance, version, protocol, histories, is_peer, link }, requests);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();

@@ -37,6 +37,7 @@ use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
 use crate::karmada::{Desired, Reconciler};
 use crate::limits::{ConnectionPermit, Connections, Limits};
+use crate::links::Links;
 use crate::registry::{Clusters, Registry};
 use crate::workers::{Threads, Workers};
 
@@ -133,6 +134,7 @@ impl App {
         let metrics = observe::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
         let limits = Limits::new(&config.limits, client_limits, &metrics);
+        let links = Arc::new(Links::new(&metrics));
         let (workers, threads) = Workers::start(ops::workers::cores()).context("cannot start threads")?;
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
@@ -159,7 +161,8 @@ impl App {
             left_sender,
         );
         let peers_reloader = reloader.clone();
-        let status = status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests));
+        let status =
+            status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
             client_cas,
@@ -177,6 +180,7 @@ impl App {
         let agents = Agents {
             registry: Arc::clone(&registry),
             server_id,
+            links,
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             agent_ca: files.agent_ca,
             workers: workers.clone(),

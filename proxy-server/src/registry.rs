@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
+use ops::date::Moment;
 use protocol::registration::Mode;
 use protocol::{AgentId, ClusterName, Offer, Refusal, RefusalReason, RefusedClusters};
 use tokio::sync::watch;
@@ -69,8 +70,16 @@ pub struct Clusters {
 
 /// The agent that serves a cluster.
 #[derive(Debug)]
-enum Served {
-    By {
+struct Served {
+    by: By,
+    /// How often its last tunnel has ended.
+    interruptions: u64,
+}
+
+/// Who serves a cluster.
+#[derive(Debug)]
+enum By {
+    Agent {
         agent: AgentId,
         tunnels: Vec<Arc<Tunnel>>,
     },
@@ -107,7 +116,7 @@ pub enum OpenError {
 
 /// No tunnel serves the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cluster {cluster} has no agent connected{}", for_how_long(*.since))]
+#[error("cluster {cluster} has no agent connected ({}): check the proxy-agent of its site with `atoll status`", since_when(*.since))]
 pub struct NoAgent {
     /// The cluster.
     pub cluster: ClusterName,
@@ -150,7 +159,7 @@ impl Registry {
         let mut lost = Vec::new();
         let mut interrupted = HashSet::new();
         served.retain(|name, served| {
-            let Served::By { agent, tunnels } = served else { return clusters.by_name.contains_key(name) };
+            let By::Agent { agent, tunnels } = &mut served.by else { return clusters.by_name.contains_key(name) };
             let granted = clusters.by_name.get(name).is_some_and(|cluster| {
                 let before = before.by_name.get(name).map(|before| before.mode);
                 cluster.agents.contains(agent) && before == Some(cluster.mode)
@@ -206,7 +215,7 @@ impl Registry {
         let (clusters, served) = (self.clusters.load(), self.served());
         let mut offers: Vec<_> = served
             .iter()
-            .filter(|(_, served)| matches!(served, Served::By { .. }))
+            .filter(|(_, served)| matches!(served.by, By::Agent { .. }))
             .filter_map(|(name, _)| Some(Offer { name: name.clone(), mode: clusters.by_name.get(name)?.mode }))
             .collect();
         offers.sort_by(|one, other| one.name.cmp(&other.name));
@@ -242,14 +251,7 @@ impl Registry {
         }
         for offer in granted {
             let entry = served.entry(offer.name.clone());
-            let entry = entry.or_insert(Served::Nobody { since: SystemTime::UNIX_EPOCH });
-            match entry {
-                Served::By { tunnels, .. } if tunnels.iter().any(|one| Arc::ptr_eq(one, tunnel)) => {}
-                Served::By { tunnels, .. } => tunnels.push(Arc::clone(tunnel)),
-                Served::Nobody { .. } => {
-                    *entry = Served::By { agent: tunnel.agent.clone(), tunnels: vec![Arc::clone(tunnel)] };
-                }
-            }
+            entry.or_default().add(tunnel);
         }
         self.connected.set(tunnel, &refused);
         drop(served);
@@ -350,13 +352,18 @@ impl Registry {
 
     /// All tunnels of a cluster, for the status. At least one. They are those of other proxy-servers if no agent is connected here.
     pub fn tunnels_of(&self, cluster: &ClusterName) -> Result<Vec<Arc<Tunnel>>, NoAgent> {
-        let since = match self.served().get(cluster) {
-            Some(Served::By { tunnels, .. }) => return Ok(tunnels.clone()),
-            Some(Served::Nobody { since }) => Some(*since),
+        let since = match self.served().get(cluster).map(|served| &served.by) {
+            Some(By::Agent { tunnels, .. }) => return Ok(tunnels.clone()),
+            Some(By::Nobody { since }) => Some(*since),
             None => None,
         };
         let tunnels = self.peers.of(cluster);
         if tunnels.is_empty() { Err(NoAgent { cluster: cluster.clone(), since }) } else { Ok(tunnels) }
+    }
+
+    /// How often the last tunnel of each cluster has ended since this process started.
+    pub fn interruptions(&self) -> HashMap<ClusterName, u64> {
+        self.served().iter().map(|(name, served)| (name.clone(), served.interruptions)).collect()
     }
 
     /// All tunnels, for status and drain. They may serve no cluster.
@@ -372,11 +379,11 @@ impl Registry {
 
     /// The same, but only of its agents.
     fn cheapest_own(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
-        let since = match self.served().get(cluster) {
-            Some(Served::By { tunnels, .. }) => {
+        let since = match self.served().get(cluster).map(|served| &served.by) {
+            Some(By::Agent { tunnels, .. }) => {
                 return Ok(self.cheapest_of(tunnels, cost).expect("a cluster that is served has a tunnel"));
             }
-            Some(Served::Nobody { since }) => Some(*since),
+            Some(By::Nobody { since }) => Some(*since),
             None => None,
         };
         Err(NoAgent { cluster: cluster.clone(), since })
@@ -398,18 +405,36 @@ impl Registry {
 
 impl Served {
     fn is_by(&self, tunnel: &Arc<Tunnel>) -> bool {
-        match self {
-            Self::By { tunnels, .. } => tunnels.iter().any(|one| Arc::ptr_eq(one, tunnel)),
-            Self::Nobody { .. } => false,
+        match &self.by {
+            By::Agent { tunnels, .. } => tunnels.iter().any(|one| Arc::ptr_eq(one, tunnel)),
+            By::Nobody { .. } => false,
+        }
+    }
+
+    /// The agent of the tunnel may serve the cluster.
+    fn add(&mut self, tunnel: &Arc<Tunnel>) {
+        match &mut self.by {
+            By::Agent { tunnels, .. } if tunnels.iter().any(|one| Arc::ptr_eq(one, tunnel)) => {}
+            By::Agent { tunnels, .. } => tunnels.push(Arc::clone(tunnel)),
+            By::Nobody { .. } => {
+                self.by = By::Agent { agent: tunnel.agent.clone(), tunnels: vec![Arc::clone(tunnel)] };
+            }
         }
     }
 
     fn remove(&mut self, tunnel: &Arc<Tunnel>) {
-        let Self::By { tunnels, .. } = self else { return };
+        let By::Agent { tunnels, .. } = &mut self.by else { return };
         tunnels.retain(|other| !Arc::ptr_eq(other, tunnel));
         if tunnels.is_empty() {
-            *self = Self::Nobody { since: SystemTime::now() };
+            self.by = By::Nobody { since: SystemTime::now() };
+            self.interruptions += 1;
         }
+    }
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Self { by: By::Nobody { since: SystemTime::UNIX_EPOCH }, interruptions: 0 }
     }
 }
 
@@ -511,9 +536,9 @@ fn check<'a>(
     let mut granted = Vec::new();
     let mut refused: Vec<(Why, Vec<ClusterName>)> = Vec::new();
     for offer in offers {
-        let is_taken = match served.get(&offer.name) {
-            Some(Served::By { agent: owner, .. }) => owner != agent,
-            Some(Served::Nobody { .. }) | None => false,
+        let is_taken = match served.get(&offer.name).map(|served| &served.by) {
+            Some(By::Agent { agent: owner, .. }) => owner != agent,
+            Some(By::Nobody { .. }) | None => false,
         };
         let why = match clusters.grant(agent, offer) {
             _ if repeated.contains(&offer.name) => {
@@ -555,9 +580,8 @@ fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
-fn for_how_long(time: Option<SystemTime>) -> String {
-    let seconds = time.and_then(|time| time.elapsed().ok()).map(|elapsed| elapsed.as_secs());
-    seconds.map_or_else(|| " since this proxy-server started".into(), |seconds| format!(" for {seconds} s"))
+fn since_when(time: Option<SystemTime>) -> String {
+    time.map_or_else(|| "none since this proxy-server started".into(), |time| format!("since {}", Moment::from(time)))
 }
 
 #[cfg(test)]

@@ -7,5 +7,7 @@
 mod document;
 mod report;
 
-pub use document::{CertificateStatus, ClusterStatus, KIND, RefusedOfferStatus, ServerStatus, TunnelStatus};
+pub use document::{
+    CertificateStatus, ClusterStatus, KIND, LinkStatus, RefusedOfferStatus, ServerStatus, TunnelStatus,
+};
 pub use report::report;

@@ -18,6 +18,7 @@ use protocol::{AgentId, ProtocolVersion};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::links::Link;
 use crate::workers::{self, WorkerId};
 pub use capacity::Demand;
 pub(crate) use capacity::{CLIENT_WINDOW, unread_body};
@@ -44,6 +45,8 @@ pub struct Tunnel {
     pub end: CancellationToken,
     /// Whether another proxy-server has dialled it.
     pub is_peer: bool,
+    /// The network between this proxy-server and the agent.
+    pub link: Arc<Link>,
     /// The worker whose thread drives it.
     pub worker: Option<WorkerId>,
     /// Limits the bytes that its readers leave unread.
@@ -74,6 +77,8 @@ pub struct Origin {
     pub histories: Option<Histories>,
     /// Whether it is another proxy-server.
     pub is_peer: bool,
+    /// The network between.
+    pub link: Arc<Link>,
 }
 
 /// A stream that can be opened on a tunnel.
@@ -137,6 +142,10 @@ pub struct TunnelError {
 impl Origin {
     /// An agent of the current version.
     pub fn agent(name: &str) -> Self {
+        use crate::links::Links;
+        use ops::metrics::{Build, Registry as Metrics};
+
+        let links = Links::new(&Metrics::new(Build { component: "test", version: "0" }));
         Self {
             agent: name.parse().unwrap(),
             instance: "1".into(),
@@ -144,6 +153,7 @@ impl Origin {
             protocol: ProtocolVersion::CURRENT,
             histories: Some(Histories::receiver()),
             is_peer: false,
+            link: links.of(&name.parse().unwrap()),
         }
     }
 }
@@ -153,7 +163,8 @@ impl Origin {
 impl Tunnel {
     /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
-        let Origin { agent, instance, version, protocol, histories, is_peer } = origin;
+        let Origin { agent, instance, version, protocol, histories, is_peer, link } = origin;
+        link.connected();
         Arc::new(Self {
             agent,
             instance,
@@ -162,6 +173,7 @@ impl Tunnel {
             since: SystemTime::now(),
             end: CancellationToken::new(),
             is_peer,
+            link,
             worker: workers::here(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
             histories,
@@ -185,6 +197,7 @@ impl Tunnel {
 
     /// Records a measured round trip.
     pub fn set_round_trip(&self, round_trip: Duration) {
+        self.link.measured(round_trip);
         let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
         self.round_trip.store(micros, Ordering::Relaxed);
     }
@@ -265,6 +278,11 @@ impl Lease {
     /// Those of the tunnel, if the agent may compress bodies.
     pub fn histories(&self) -> Option<&Histories> {
         self.tunnel.histories.as_ref()
+    }
+
+    /// The network between this proxy-server and the agent.
+    pub fn link(&self) -> &Arc<Link> {
+        &self.tunnel.link
     }
 
     /// Marks the client as proven.

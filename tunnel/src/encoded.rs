@@ -29,6 +29,8 @@ pub struct Decoded<B> {
     decoder: Decoder,
     /// The number of decoded bytes that are missing, if it is known.
     missing: Option<u64>,
+    /// The number of encoded bytes since they were last taken.
+    encoded: u64,
     is_failed: bool,
 }
 
@@ -91,7 +93,12 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Encoded<B> {
 impl<B> Decoded<B> {
     /// Decodes a body. `length` is that of the decoded body, if it is known.
     pub fn new(body: B, histories: &Histories, length: Option<u64>) -> Self {
-        Self { body, decoder: Decoder::new(histories), missing: length, is_failed: false }
+        Self { body, decoder: Decoder::new(histories), missing: length, encoded: 0, is_failed: false }
+    }
+
+    /// The number of encoded bytes that have arrived since the last call.
+    pub fn take_encoded(&mut self) -> u64 {
+        std::mem::take(&mut self.encoded)
     }
 
     /// Counts decoded bytes.
@@ -124,7 +131,10 @@ impl<B: Body<Data = Bytes> + Unpin> Decoded<B> {
                 return Poll::Ready(Ok(None));
             };
             match frame.map_err(DecodedError::Body)?.into_data() {
-                Ok(bytes) => self.decoder.push(bytes),
+                Ok(bytes) => {
+                    self.encoded += bytes.len() as u64;
+                    self.decoder.push(bytes);
+                }
                 Err(trailers) => {
                     self.check_end()?;
                     return Poll::Ready(Ok(Some(trailers)));

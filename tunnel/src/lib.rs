@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`settings`] (both ends' builders), [`batched`] (what they write to), [`budget`], [`owner`] and
 //! [`inbound`] (receiving), [`outbound`] (sending), [`pipe`] (both, for layer 4 and upgrades), [`keepalive`] (a dead
-//! peer), [`link`] (how fast the network is), [`encoded`] (compressed bodies), [`fair`] (what clusters share).
+//! peer), [`link`] (how fast the network is), [`metered`] (how many bytes it carries), [`encoded`] (compressed bodies), [`fair`]
+//! (what clusters share).
 
 pub mod batched;
 pub mod budget;
@@ -15,6 +16,7 @@ pub mod fair;
 pub mod inbound;
 pub mod keepalive;
 pub mod link;
+pub mod metered;
 pub mod outbound;
 pub mod owner;
 pub mod pipe;
@@ -26,5 +28,6 @@ pub use budget::Budget;
 pub use fair::{FairBudget, Reservation, Share};
 pub use inbound::Inbound;
 pub use link::{Compression, Link};
+pub use metered::Metered;
 pub use outbound::Outbound;
 pub use owner::Owner;

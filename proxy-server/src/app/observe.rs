@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ops::drain::Tasks;
 use ops::heartbeat::Heartbeat;
@@ -13,7 +13,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::status::StatusSource;
-use crate::registry::Registry;
+use crate::registry::{NoAgent, Registry};
+use crate::tunnel::Tunnel;
 use crate::workers::Workers;
 
 /// The pages of both listeners.
@@ -21,6 +22,13 @@ pub(super) struct Observe {
     source: StatusSource,
     pub(super) metrics: Metrics,
     heartbeat: Heartbeat,
+}
+
+ops::label_set! {
+    /// One cluster of the configuration.
+    struct OfCluster {
+        cluster: Arc<str>,
+    }
 }
 
 ops::label_set! {
@@ -43,10 +51,37 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
         let streams: usize = streams.tunnels().iter().map(|tunnel| tunnel.streams()).sum();
         i64::try_from(streams).unwrap_or(i64::MAX)
     });
+    let connected = Arc::clone(registry);
+    let help = "1 if an agent of the cluster is connected, here or to another proxy-server, and otherwise 0.";
+    metrics.observe_each("atoll_cluster_connected", help, move || {
+        of_clusters(&connected, |tunnels| Some(i64::from(tunnels.is_ok())))
+    });
+    let changed = Arc::clone(registry);
+    let help = "When the cluster lost its last agent, in seconds since 1970. Only clusters that had one.";
+    metrics.observe_each("atoll_cluster_away_since_timestamp_seconds", help, move || {
+        of_clusters(&changed, |tunnels| tunnels.err()?.since.and_then(seconds))
+    });
     let refused = Arc::clone(registry);
     let help = "Clusters that connected agents offer and that are refused.";
     metrics.observe_each("atoll_refused_offers", help, move || refused_offers(&refused));
     metrics
+}
+
+/// A value for each cluster that has one, from its tunnels.
+fn of_clusters(
+    registry: &Registry,
+    value: impl Fn(Result<Vec<Arc<Tunnel>>, NoAgent>) -> Option<i64>,
+) -> Vec<(OfCluster, i64)> {
+    let clusters = registry.clusters();
+    let values = clusters.iter().filter_map(|cluster| {
+        let value = value(registry.tunnels_of(&cluster.name))?;
+        Some((OfCluster { cluster: cluster.name.as_str().into() }, value))
+    });
+    values.collect()
+}
+
+fn seconds(time: SystemTime) -> Option<i64> {
+    i64::try_from(time.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs()).ok()
 }
 
 fn refused_offers(registry: &Registry) -> Vec<(RefusedOffers, i64)> {

@@ -8,14 +8,18 @@ use ops::date::Moment;
 use ops::files::Watched;
 use ops::pki::Authority;
 use ops::tls::ClientCa;
+use protocol::AgentId;
 use request_metrics::RequestMetrics;
 
 use super::files::Files;
 use crate::client_cas::ClientCas;
 use crate::karmada::Memberships;
 use crate::limits::Limits;
+use crate::links::{Links, Traffic};
 use crate::registry::Registry;
-use crate::status::{CertificateStatus, ClusterStatus, KIND, RefusedOfferStatus, ServerStatus, TunnelStatus};
+use crate::status::{
+    CertificateStatus, ClusterStatus, KIND, LinkStatus, RefusedOfferStatus, ServerStatus, TunnelStatus,
+};
 
 /// The maximum length in characters. An agent states its version and instance, and nothing else checks them.
 const MAX_TEXT: usize = 64;
@@ -31,6 +35,7 @@ pub(super) struct StatusSource {
     memberships: Memberships,
     limits: Arc<Limits>,
     requests: Arc<RequestMetrics>,
+    links: Arc<Links>,
 }
 
 // === impl StatusSource ===
@@ -40,7 +45,7 @@ impl StatusSource {
         registry: &Arc<Registry>,
         files: &Files,
         memberships: Memberships,
-        (limits, requests): (&Arc<Limits>, &Arc<RequestMetrics>),
+        (limits, requests, links): (&Arc<Limits>, &Arc<RequestMetrics>, &Arc<Links>),
     ) -> Self {
         Self {
             registry: Arc::clone(registry),
@@ -50,6 +55,7 @@ impl StatusSource {
             memberships,
             limits: Arc::clone(limits),
             requests: Arc::clone(requests),
+            links: Arc::clone(links),
         }
     }
 
@@ -57,6 +63,7 @@ impl StatusSource {
     pub(super) fn status(&self) -> ServerStatus {
         let mut served: HashMap<*const crate::tunnel::Tunnel, Vec<String>> = HashMap::new();
         let mut clusters = Vec::new();
+        let interruptions = self.registry.interruptions();
         for cluster in self.registry.clusters().iter() {
             let mut status = ClusterStatus {
                 name: cluster.name.to_string(),
@@ -65,6 +72,7 @@ impl StatusSource {
                 agent: None,
                 tunnels: 0,
                 since: None,
+                interruptions: interruptions.get(&cluster.name).copied().unwrap_or_default(),
                 streams: Some(self.limits.streams.used(&cluster.name)),
                 connections: Some(self.limits.connections.used(&cluster.name)),
                 last_errors: self.requests.last_errors(&cluster.name),
@@ -106,6 +114,7 @@ impl StatusSource {
         for tunnel in &mut tunnels {
             tunnel.clusters.sort();
         }
+        let links = self.links(&tunnels);
         let (refused_offers, other_refused_offers) = self.refused_offers();
         ServerStatus {
             api_version: API_VERSION.to_owned(),
@@ -115,11 +124,31 @@ impl StatusSource {
             ready: clusters.iter().all(|cluster| cluster.ready),
             clusters,
             tunnels,
+            links,
             refused_offers,
             other_refused_offers,
             memberships: self.memberships.all(),
             certificates: self.certificates(),
         }
+    }
+
+    fn links(&self, tunnels: &[TunnelStatus]) -> Vec<LinkStatus> {
+        let status = |(agent, traffic): (AgentId, Traffic)| {
+            let tunnels = tunnels.iter().filter(|tunnel| tunnel.agent == agent.as_str());
+            let round_trips = tunnels.clone().map(|tunnel| tunnel.round_trip_micros);
+            LinkStatus {
+                tunnels: tunnels.count(),
+                registered_tunnels: traffic.tunnels,
+                // A tunnel has 0 until it is measured.
+                round_trip_micros: round_trips.filter(|micros| *micros > 0).min(),
+                received_bytes: traffic.received,
+                sent_bytes: traffic.sent,
+                compressed_bytes: traffic.encoded,
+                decompressed_bytes: traffic.decoded,
+                agent: agent.to_string(),
+            }
+        };
+        self.links.all().into_iter().map(status).collect()
     }
 
     fn refused_offers(&self) -> (Vec<RefusedOfferStatus>, usize) {

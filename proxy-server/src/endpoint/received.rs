@@ -1,7 +1,8 @@
 //! The body of the agent's response, decoded.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -9,6 +10,8 @@ use protocol::blocks::Histories;
 use tunnel::Inbound;
 use tunnel::encoded::{Decoded, DecodedError};
 use tunnel::inbound::InboundError;
+
+use crate::links::Link;
 
 /// Why the body ended early.
 pub(super) type ReceivedError = DecodedError<InboundError>;
@@ -19,7 +22,7 @@ pub(super) enum Received {
     /// As it arrives.
     Identity(Inbound),
     /// Decoded from blocks.
-    Blocks(Box<Decoded<Inbound>>),
+    Blocks(Box<Decoded<Inbound>>, Arc<Link>),
 }
 
 // === impl Received ===
@@ -31,8 +34,8 @@ impl Received {
     }
 
     /// A body that arrives as blocks. `length` is that of the decoded body, if it is known.
-    pub(super) fn blocks(inbound: Inbound, histories: &Histories, length: Option<u64>) -> Self {
-        Self::Blocks(Box::new(Decoded::new(inbound, histories, length)))
+    pub(super) fn blocks(inbound: Inbound, (histories, link): (&Histories, &Arc<Link>), length: Option<u64>) -> Self {
+        Self::Blocks(Box::new(Decoded::new(inbound, histories, length)), Arc::clone(link))
     }
 }
 
@@ -45,21 +48,29 @@ impl Body for Received {
             Self::Identity(inbound) => {
                 Pin::new(inbound).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(ReceivedError::Body)))
             }
-            Self::Blocks(body) => Pin::new(&mut **body).poll_frame(cx),
+            Self::Blocks(body, link) => {
+                let frame = ready!(Pin::new(&mut **body).poll_frame(cx));
+                if let Some(Ok(frame)) = &frame
+                    && let Some(decoded) = frame.data_ref()
+                {
+                    link.decompressed(body.take_encoded(), decoded.len() as u64);
+                }
+                Poll::Ready(frame)
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Identity(inbound) => inbound.is_end_stream(),
-            Self::Blocks(body) => body.is_end_stream(),
+            Self::Blocks(body, _) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Identity(inbound) => inbound.size_hint(),
-            Self::Blocks(body) => body.size_hint(),
+            Self::Blocks(body, _) => body.size_hint(),
         }
     }
 }

@@ -112,7 +112,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         }
         (_, sending) => {
             let received = match (encoding, &histories) {
-                (Encoding::Blocks, Some(histories)) => Received::blocks(inbound, histories, length),
+                (Encoding::Blocks, Some(histories)) => Received::blocks(inbound, (histories, lease.link()), length),
                 _ => Received::identity(inbound, length),
             };
             let guard = charge.into_guard(&connection, lease, sending.guard());

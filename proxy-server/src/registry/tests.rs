@@ -115,7 +115,7 @@ async fn one_identity_at_a_time_and_replicas_share() {
     assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &replica));
     registry.remove(&replica);
     let absent = registry.cheapest(&beijing.name, cost_here).unwrap_err();
-    assert!(absent.since.is_some() && absent.to_string().contains("no agent connected for 0 s"), "{absent}");
+    assert!(absent.since.is_some() && absent.to_string().contains("no agent connected (since 20"), "{absent}");
     assert_eq!(registry.renew(&other, &[beijing]), []);
 }
 

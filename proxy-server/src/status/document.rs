@@ -30,6 +30,9 @@ pub struct ServerStatus {
     pub clusters: Vec<ClusterStatus>,
     /// The tunnels that are up, by agent.
     pub tunnels: Vec<TunnelStatus>,
+    /// The networks between this proxy-server and the agents that were connected since it started, by agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkStatus>,
     /// The clusters that connected agents offer and that this proxy-server refuses, by name. At most 100 of each agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_offers: Vec<RefusedOfferStatus>,
@@ -61,6 +64,9 @@ pub struct ClusterStatus {
     /// Since when it has had an agent without interruption, or none. Absent if it never had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Moment>,
+    /// How often its last tunnel has ended since this proxy-server started.
+    #[serde(default)]
+    pub interruptions: u64,
     /// Requests of its clients whose response has not ended. Absent in the status of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<Used>,
@@ -95,6 +101,29 @@ pub struct TunnelStatus {
     pub streams: usize,
     /// The last measured round trip.
     pub round_trip_micros: u64,
+}
+
+/// The network between a proxy-server and an agent. All figures are those since the proxy-server started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkStatus {
+    /// The identity of the agent.
+    pub agent: String,
+    /// The number of tunnels that are up.
+    pub tunnels: usize,
+    /// The number of tunnels that were registered.
+    pub registered_tunnels: u64,
+    /// The shortest of the last round trips of its tunnels. Absent if there is no tunnel, or none was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round_trip_micros: Option<u64>,
+    /// Bytes that have arrived, without TLS.
+    pub received_bytes: u64,
+    /// Bytes that were sent, without TLS.
+    pub sent_bytes: u64,
+    /// The bytes of compressed bodies, which are a part of `receivedBytes`.
+    pub compressed_bytes: u64,
+    /// The bytes of these bodies after decompression.
+    pub decompressed_bytes: u64,
 }
 
 /// A cluster that an agent offers and that is refused. The agent's other clusters are not affected.

@@ -8,7 +8,7 @@ use ops::report::Report;
 use protocol::registration::Mode;
 use request_metrics::LastError;
 
-use super::document::{CertificateStatus, ClusterStatus, RefusedOfferStatus, ServerStatus, TunnelStatus};
+use super::document::{CertificateStatus, ClusterStatus, LinkStatus, RefusedOfferStatus, ServerStatus, TunnelStatus};
 use crate::karmada::Membership;
 
 /// Tables like those of `kubectl get`. With `wide`, the whole document.
@@ -26,6 +26,7 @@ pub fn report(status: &ServerStatus, wide: bool) -> Report {
     report
         .with_table("Refused clusters", refused_offers(&status.refused_offers, status.other_refused_offers))
         .with_table("Tunnels", tunnels(&status.tunnels, now, wide))
+        .with_table("Links", links(&status.links))
         .with_table("Members of Karmada", memberships(&status.memberships, now))
         .with_table("Certificates", certificates(&status.certificates, now))
 }
@@ -33,7 +34,7 @@ pub fn report(status: &ServerStatus, wide: bool) -> Report {
 fn clusters(clusters: &[ClusterStatus], now: SystemTime, wide: bool) -> Columns {
     let mut heading = vec!["CLUSTER", "MODE", "AGENT", "TUNNELS", "FOR"];
     if wide {
-        heading.extend(["STREAMS", "CONNECTIONS"]);
+        heading.extend(["INTERRUPTIONS", "STREAMS", "CONNECTIONS"]);
     }
     let mut table = Columns::new(heading.into_iter().chain([""]));
     for cluster in clusters {
@@ -49,6 +50,7 @@ fn clusters(clusters: &[ClusterStatus], now: SystemTime, wide: bool) -> Columns 
             cluster.since.map_or_else(|| "-".to_owned(), |since| since.age(now).to_string()),
         ];
         if wide {
+            cells.push(cluster.interruptions.to_string());
             let shares = [cluster.streams, cluster.connections];
             cells.extend(shares.map(|used| used.map_or_else(|| "-".to_owned(), |used| used.to_string())));
         }
@@ -100,6 +102,43 @@ fn tunnels(tunnels: &[TunnelStatus], now: SystemTime, wide: bool) -> Columns {
         table.row(cells.into_iter().take(columns));
     }
     table
+}
+
+fn links(links: &[LinkStatus]) -> Columns {
+    let mut table = Columns::new(["LINK TO", "TUNNELS", "REGISTERED", "ROUND TRIP", "RECEIVED", "SENT", "COMPRESSION"]);
+    for link in links {
+        table.row([
+            link.agent.clone(),
+            link.tunnels.to_string(),
+            link.registered_tunnels.to_string(),
+            link.round_trip_micros.map_or_else(|| "-".to_owned(), round_trip),
+            bytes(link.received_bytes),
+            bytes(link.sent_bytes),
+            compression(link.compressed_bytes, link.decompressed_bytes),
+        ]);
+    }
+    table
+}
+
+/// The length of compressed bodies before compression, as a multiple of that afterwards.
+fn compression(compressed: u64, decompressed: u64) -> String {
+    match decompressed.saturating_mul(10).checked_div(compressed) {
+        Some(tenths) => format!("{}.{} x", tenths / 10, tenths % 10),
+        None => "-".to_owned(),
+    }
+}
+
+fn round_trip(micros: u64) -> String {
+    if micros < 10_000 { format!("{micros} us") } else { format!("{} ms", micros / 1000) }
+}
+
+fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let units = (1..).zip(UNITS).map(|(power, unit)| (1_u64 << (10 * power), unit));
+    match units.filter(|(size, _)| bytes >= *size).last() {
+        Some((size, unit)) => format!("{}.{} {unit}", bytes / size, bytes % size * 10 / size),
+        None => format!("{bytes} B"),
+    }
 }
 
 fn certificates(certificates: &[CertificateStatus], now: SystemTime) -> Columns {

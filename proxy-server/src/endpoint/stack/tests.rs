@@ -231,7 +231,10 @@ async fn the_operator_sees_errors_of_atoll_and_not_those_of_clients_and_hosts() 
     {
         assert_eq!(status(stack.clone(), request(path, headers).await).await, code, "{path}");
     }
-    let absent = "cluster ke-beijing has no agent connected since this proxy-server started".to_owned();
+    let absent =
+        "cluster ke-beijing has no agent connected (none since this proxy-server started): check the proxy-agent \
+                  of its site with `atoll status`"
+            .to_owned();
     assert_eq!(seen(), [(503, 2, "tunnel".to_owned(), absent)]);
     fixture::agent(&services, |head| {
         let response = Response::builder().status(if head.uri.path() == "/denied" { 403 } else { 503 });
