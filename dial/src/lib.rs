@@ -20,8 +20,9 @@ mod register;
 pub mod routes;
 pub mod streams;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,9 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// The pauses between the attempts of an agent. Thousands of agents may lose the same proxy-server.
 pub const BACKOFF_OF_AGENTS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 
+/// Addresses from which proxy-servers have dialled this process. A new one may not have its address in DNS yet. None for an agent.
+pub type Callers = watch::Receiver<BTreeSet<IpAddr>>;
+
 /// What a process tells a proxy-server, and what it does with the streams that the proxy-server opens.
 pub trait Service: Clone + Send + Sync + 'static {
     /// What the process tells.
@@ -78,6 +82,11 @@ pub trait Service: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<String, h2::Error>> + Send
     where
         S: AsyncRead + AsyncWrite + Send + Unpin;
+}
+
+/// The callers of an agent.
+pub fn no_callers() -> Callers {
+    watch::channel(BTreeSet::new()).1
 }
 
 /// The registration of this software. What it can do is the same for agents and for proxy-servers.
@@ -123,12 +132,14 @@ struct Running {
 
 impl<S: Service> Dial<S> {
     /// Keeps tunnels to one configured server up. Its name may resolve to several addresses, of which each gets a tunnel.
-    pub async fn keep(self, server: Authority) {
+    /// So do the `callers`, with the same port and name.
+    pub async fn keep(self, server: Authority, mut callers: Callers) {
         let mut targets: HashMap<Target, DropGuard> = HashMap::new();
         // The status of the server while it has no address.
         let mut unresolved = Some(self.tunnels.route(&server, None));
         loop {
-            match self.targets(&server).await {
+            let called = callers.borrow_and_update().clone();
+            match self.targets(&server, &called).await {
                 Ok(found) => {
                     unresolved = None;
                     targets.retain(|target, _| found.contains(target));
@@ -152,18 +163,22 @@ impl<S: Service> Dial<S> {
                 }
             }
             let pause = if targets.is_empty() { RESOLVE_RETRY_INTERVAL } else { RESOLVE_INTERVAL };
-            sleep(pause).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                Ok(()) = callers.changed() => {}
+            }
         }
     }
 
     /// The addresses of a server.
-    async fn targets(&self, server: &Authority) -> Result<Vec<Target>, DialError> {
+    async fn targets(&self, server: &Authority, callers: &BTreeSet<IpAddr>) -> Result<HashSet<Target>, DialError> {
         if self.egress.for_server(server).is_some() {
-            return Ok(vec![Target::Named]);
+            return Ok(HashSet::from([Target::Named]));
         }
         let found = tokio::net::lookup_host((server.host(), server.port())).await;
         let found = found.map_err(|source| DialError::Resolve { server: server.clone(), source })?;
-        Ok(found.map(Target::Address).collect())
+        let called = callers.iter().map(|address| SocketAddr::new(*address, server.port()));
+        Ok(found.chain(called).map(Target::Address).collect())
     }
 
     /// Keeps one tunnel up until `stop` is cancelled.
@@ -189,8 +204,15 @@ impl<S: Service> Dial<S> {
                 }
                 Err(DialError::Refused { refusal }) if refusal.reason == RefusalReason::Itself => {
                     debug!("this process itself listens at this address");
+                    // The address may be that of a load balancer, which leads elsewhere the next time.
                     drop(route);
-                    return stop.cancelled().await;
+                    tokio::select! {
+                        () = sleep(RESOLVE_INTERVAL) => {}
+                        () = stop.cancelled() => return,
+                        () = self.tasks.cancelled() => return,
+                    }
+                    route = self.tunnels.route(&server, target.address());
+                    continue;
                 }
                 Err(error) => {
                     warn!(error = &error as &dyn std::error::Error, "cannot establish a tunnel");

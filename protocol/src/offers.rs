@@ -167,7 +167,7 @@ mod tests {
     use crate::registration::Mode;
 
     fn offers(names: &[&str]) -> Offers {
-        let clusters = names.iter().map(|name| Offer { name: name.parse().unwrap(), mode: Mode::Virtual });
+        let clusters = names.iter().map(|name| Offer::new(name.parse().unwrap(), Mode::Virtual));
         Offers { clusters: clusters.collect() }
     }
 

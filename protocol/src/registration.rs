@@ -38,6 +38,9 @@ pub struct Offer {
     pub name: ClusterName,
     /// Its mode.
     pub mode: Mode,
+    /// In the offers of a proxy-server: the agent that serves it. An agent does not name itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
 }
 
 /// How the tunnel transports a cluster.
@@ -120,6 +123,15 @@ impl Registration {
     /// The body of an upgrade request.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("strings and enums always serialise")
+    }
+}
+
+// === impl Offer ===
+
+impl Offer {
+    /// The offer of an agent.
+    pub fn new(name: ClusterName, mode: Mode) -> Self {
+        Self { name, mode, agent: None }
     }
 }
 
@@ -207,8 +219,8 @@ mod tests {
             instance: "f00".into(),
             version: "0.1.0".into(),
             clusters: vec![
-                Offer { name: "ke-beijing".parse().unwrap(), mode: Mode::Virtual },
-                Offer { name: "branch-7".parse().unwrap(), mode: Mode::Physical },
+                Offer::new("ke-beijing".parse().unwrap(), Mode::Virtual),
+                Offer::new("branch-7".parse().unwrap(), Mode::Physical),
             ],
             capabilities: vec![],
         }

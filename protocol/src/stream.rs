@@ -27,6 +27,8 @@ pub const REASON: HeaderName = HeaderName::from_static("x-atoll-reason");
 /// The real status of the response to an upgrade, if it is a success and the protocol is not switched: see
 /// [`write_unswitched`].
 pub const STATUS: HeaderName = HeaderName::from_static("x-atoll-status");
+/// Between proxy-servers: the client of the request is not proven. The value has no meaning.
+pub const UNPROVEN: HeaderName = HeaderName::from_static("x-atoll-unproven");
 /// The prefix of all headers of this contract. The proxy-server strips such headers from requests of clients.
 pub const PREFIX: &str = "x-atoll-";
 

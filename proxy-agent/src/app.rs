@@ -164,7 +164,7 @@ impl App {
                     warn!("dialling the proxy-servers, although the virtual clusters cannot be served yet");
                 }
                 for server in servers {
-                    tasks.spawn_until_cancelled("dial", dial.clone().keep(server));
+                    tasks.spawn_until_cancelled("dial", dial.clone().keep(server, dial::no_callers()));
                 }
             }
         });

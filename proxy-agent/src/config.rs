@@ -181,10 +181,8 @@ impl ProxyAgentConfiguration {
 
     /// The offer of this agent to a proxy-server.
     pub fn offers(&self) -> Vec<Offer> {
-        let virtuals =
-            self.virtual_clusters.iter().map(|cluster| Offer { name: cluster.name.clone(), mode: Mode::Virtual });
-        let physicals =
-            self.physical_clusters.iter().map(|cluster| Offer { name: cluster.name.clone(), mode: Mode::Physical });
+        let virtuals = self.virtual_clusters.iter().map(|cluster| Offer::new(cluster.name.clone(), Mode::Virtual));
+        let physicals = self.physical_clusters.iter().map(|cluster| Offer::new(cluster.name.clone(), Mode::Physical));
         virtuals.chain(physicals).collect()
     }
 }

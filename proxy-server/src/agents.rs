@@ -29,6 +29,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::limits::ConnectionPermit;
 use crate::links::Links;
+use crate::peers::PeerAddresses;
 use crate::registry::Registry;
 use crate::tunnel::{Origin, Tunnel};
 use crate::workers::Workers;
@@ -47,8 +48,8 @@ pub struct Agents {
     pub registry: Arc<Registry>,
     /// The ID of this process. Agents that dial several addresses recognise the process by it.
     pub server_id: Arc<str>,
-    /// The common name of the certificates of other proxy-servers.
-    pub peer: Option<AgentId>,
+    /// The common name of the certificates of other proxy-servers, and their addresses.
+    pub peers: Option<(AgentId, Arc<PeerAddresses>)>,
     /// The networks between this process and its agents.
     pub links: Arc<Links>,
     /// The CA of the agents' certificates.
@@ -119,6 +120,7 @@ impl Agents {
         permit: &ConnectionPermit,
         acceptor: TlsAcceptor,
     ) -> Result<(), AgentError> {
+        let address = socket.peer_addr().ok().map(|address| address.ip());
         let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(ReadAhead::new(socket)))
             .await
             .map_err(|_| AgentError::Silent)?;
@@ -137,6 +139,8 @@ impl Agents {
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
         let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };
         let io = upgrade.await.map_err(AgentError::Http)?;
+        let addresses = self.peers.as_ref().filter(|_| is_peer).map(|(_, addresses)| addresses);
+        let _address = addresses.zip(address).map(|(addresses, address)| addresses.enter(address));
         self.run(TokioIo::new(io), accepted).await
     }
 
@@ -188,7 +192,7 @@ impl Agents {
     }
 
     fn is_peer(&self, agent: &AgentId) -> bool {
-        self.peer.as_ref() == Some(agent)
+        self.peers.as_ref().is_some_and(|(id, _)| id == agent)
     }
 
     /// The identity in the client certificate, which the handshake has verified.

@@ -163,25 +163,26 @@ impl App {
         let peers_reloader = reloader.clone();
         let status =
             status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
-        let followers = reload::Followers {
-            registry: Arc::clone(&registry),
-            client_cas,
-            requests: Arc::clone(&requests),
-            karmada: desired_sender,
-        };
-        let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         // In containers, all processes have the same ID.
         let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
         let peers = config.peers.as_ref().map(|peers| {
             let (whom, threads) = ((&registry, &server_id), (&workers, &tasks));
-            peers::Peers::open((peers, &config.serving_ca), &peers_reloader, whom, threads)
+            peers::Peers::open((peers, &config.serving_ca, &config.clusters), &peers_reloader, whom, threads)
         });
         let peers = peers.transpose()?;
+        let followers = reload::Followers {
+            registry: Arc::clone(&registry),
+            client_cas,
+            requests: Arc::clone(&requests),
+            peer: peers.as_ref().map(|peers| peers.id.clone()),
+            karmada: desired_sender,
+        };
+        let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         let agents = Agents {
             registry: Arc::clone(&registry),
             server_id,
             links,
-            peer: peers.as_ref().map(|peers| peers.id.clone()),
+            peers: peers.as_ref().map(|peers| (peers.id.clone(), Arc::clone(&peers.callers))),
             agent_ca: files.agent_ca,
             workers: workers.clone(),
             stopping: stopping.clone(),
@@ -227,10 +228,8 @@ impl App {
             self;
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("karmada", reconciler.run());
-        let knows_peers = {
-            let (registry, is_alone) = (Arc::clone(&agents.registry), peers.is_none());
-            move || is_alone || registry.has_peer_offers()
-        };
+        let knows_others = peers.as_ref().map(peers::Peers::knows_others);
+        let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());
         observe.serve((listeners.probes, listeners.admin), &tasks, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
             peers.run(&tasks);

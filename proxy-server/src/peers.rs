@@ -11,6 +11,7 @@
 //! streams of clusters whose agents are connected to B itself. So a stream passes through at most two proxy-servers.
 
 mod account;
+mod addresses;
 mod forward;
 
 use std::future::Future;
@@ -24,10 +25,10 @@ use dial::routes::Verdicts;
 use dial::{offers, streams};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use http::Request;
+use http::{HeaderMap, HeaderValue, Request};
 use ops::drain::Tasks;
 use protocol::registration::Offer;
-use protocol::stream::StreamKind;
+use protocol::stream::{StreamKind, UNPROVEN};
 use protocol::{AgentId, Registration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -37,7 +38,11 @@ use tracing::{Instrument, debug, debug_span};
 
 use crate::registry::Registry;
 use account::Accounts;
+pub use addresses::{PeerAddress, PeerAddresses};
 use forward::forward;
+
+/// How a proxy-server resets a stream for which its agent has no room.
+pub(crate) const NO_ROOM: Reason = Reason::ENHANCE_YOUR_CALM;
 
 /// When agents connect, their clusters are offered after this time. Thousands may connect at the same time.
 const OFFER_DELAY: Duration = Duration::from_millis(100);
@@ -148,6 +153,16 @@ impl Shared {
             debug!(error = &error as &dyn std::error::Error, "a stream of a peer ended early");
         }
     }
+}
+
+/// Tells the other proxy-server that the client of a request is not proven.
+pub(crate) fn mark_unproven(headers: &mut HeaderMap) {
+    headers.insert(UNPROVEN, HeaderValue::from_static("1"));
+}
+
+/// Whether another proxy-server says that the client of a request is not proven. Agents do not get the header.
+fn take_unproven(headers: &mut HeaderMap) -> bool {
+    headers.remove(UNPROVEN).is_some()
 }
 
 /// Keeps the offers of this process up to date, for ever.

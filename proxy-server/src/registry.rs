@@ -5,7 +5,7 @@
 //! cluster. Several tunnels of that identity (replicas, or several connections of one process) share the load.
 //!
 //! Other proxy-servers offer the clusters of their agents ([`crate::peers`]). Their tunnels are used while no agent of a cluster is
-//! connected here.
+//! connected here, and while this configuration allows the agent behind them, too.
 //!
 //! Both may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`] other
 //! offers. Clusters that do not change are not affected.
@@ -14,7 +14,7 @@ mod connected;
 mod peers;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,7 @@ use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
 use crate::workers::{self, WorkerId};
 use connected::Connected;
 pub use connected::RefusedOffer;
-use peers::PeerTunnels;
+pub use peers::PeerTunnels;
 use protocol::Authority;
 
 /// The cost of a tunnel on another worker, as a number of streams: a request through it wakes two threads, which costs
@@ -48,8 +48,6 @@ pub struct Registry {
     served: Mutex<HashMap<ClusterName, Served>>,
     connected: Connected,
     peers: PeerTunnels,
-    /// Whether another proxy-server has sent its offers.
-    has_peer_offers: AtomicBool,
     /// The number of changes of what agents serve.
     changes: watch::Sender<u64>,
     /// The number of choices among tunnels so far.
@@ -143,7 +141,6 @@ impl Registry {
             served: Mutex::default(),
             connected: Connected::default(),
             peers: PeerTunnels::default(),
-            has_peer_offers: AtomicBool::new(false),
             changes: watch::Sender::new(0),
             turn: AtomicUsize::new(0),
             reloads: watch::Sender::new(0),
@@ -170,6 +167,7 @@ impl Registry {
             }
             granted
         });
+        interrupted.extend(self.peers.retain(|name, agent| clusters.may_serve(name, agent)));
         let (clusters, ended) = clusters.after(&before, &interrupted);
         self.clusters.store(Arc::new(clusters));
         lost.retain(|tunnel| !served.values().any(|served| served.is_by(tunnel)) && !self.may_serve_other(tunnel));
@@ -215,8 +213,14 @@ impl Registry {
         let (clusters, served) = (self.clusters.load(), self.served());
         let mut offers: Vec<_> = served
             .iter()
-            .filter(|(_, served)| matches!(served.by, By::Agent { .. }))
-            .filter_map(|(name, _)| Some(Offer { name: name.clone(), mode: clusters.by_name.get(name)?.mode }))
+            .filter_map(|(name, served)| match &served.by {
+                By::Agent { agent, .. } => Some((name, agent)),
+                By::Nobody { .. } => None,
+            })
+            .filter_map(|(name, agent)| {
+                let mode = clusters.by_name.get(name)?.mode;
+                Some(Offer { agent: Some(agent.clone()), ..Offer::new(name.clone(), mode) })
+            })
             .collect();
         offers.sort_by(|one, other| one.name.cmp(&other.name));
         offers
@@ -224,11 +228,25 @@ impl Registry {
 
     /// Whether an agent may serve any of these offers now. If not, an agent that offers something is refused.
     pub fn check(&self, agent: &AgentId, offers: &[Offer]) -> Result<(), Refusal> {
-        let (granted, refused) = check(&self.clusters.load(), &self.served(), agent, offers);
+        let (granted, refused) = self.check_all(&self.served(), agent, offers);
         match RefusedClusters::summary(&refused) {
             Some(refusal) if granted.is_empty() => Err(refusal),
             _ => Ok(()),
         }
+    }
+
+    fn check_all<'a>(
+        &self,
+        served: &HashMap<ClusterName, Served>,
+        agent: &AgentId,
+        offers: &'a [Offer],
+    ) -> (Vec<&'a Offer>, Vec<RefusedClusters>) {
+        let is_taken = |cluster: &ClusterName| match served.get(cluster).map(|served| &served.by) {
+            Some(By::Agent { agent: owner, .. }) if owner != agent => true,
+            Some(By::Agent { .. }) => self.peers.other_agent(cluster, agent).is_some_and(|other| other < *agent),
+            Some(By::Nobody { .. }) | None => self.peers.other_agent(cluster, agent).is_some(),
+        };
+        check(&self.clusters.load(), is_taken, agent, offers)
     }
 
     /// Makes a tunnel serve exactly those offers of its agent that the agent may serve. Returns the others. Nothing changes
@@ -239,7 +257,7 @@ impl Registry {
             return Vec::new();
         }
         let mut served = self.served();
-        let (granted, refused) = check(&self.clusters.load(), &served, &tunnel.agent, offers);
+        let (granted, refused) = self.check_all(&served, &tunnel.agent, offers);
         if tunnel.is_closing() {
             return refused;
         }
@@ -263,22 +281,35 @@ impl Registry {
     /// configurations may be changed one after the other.
     fn renew_peer(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) {
         let clusters = self.clusters.load();
-        let is_known = |offer: &&Offer| clusters.by_name.get(&offer.name).is_some_and(|own| own.mode == offer.mode);
-        let names = offers.iter().filter(is_known).map(|offer| &offer.name).collect();
-        self.peers.set(tunnel, &names);
+        let known =
+            offers.iter().filter(|offer| clusters.get(offer.name.as_str()).is_some_and(|own| own.mode == offer.mode));
+        let served = known.filter_map(|offer| Some((&offer.name, offer.agent.as_ref()?)));
+        let allowed: HashMap<_, _> = served.filter(|(name, agent)| clusters.may_serve(name, agent)).collect();
+        self.peers.set(tunnel, &allowed);
         if tunnel.is_closing() {
             return;
         }
-        // The registration of another proxy-server has no offers. They follow on the stream.
-        if self.connected.contains(tunnel) {
-            self.has_peer_offers.store(true, Ordering::Relaxed);
-        }
         self.connected.set(tunnel, &[]);
+        // Two agents have connected to two proxy-servers in the same moment. Both proxy-servers decide for the same one.
+        let served = self.served();
+        let is_taken = allowed.iter().any(|(name, other)| match served.get(*name).map(|served| &served.by) {
+            Some(By::Agent { agent, .. }) => *other < agent,
+            Some(By::Nobody { .. }) | None => false,
+        });
+        drop(served);
+        if is_taken {
+            count(&self.reloads);
+        }
     }
 
-    /// Whether another proxy-server has sent its offers since this process started.
-    pub fn has_peer_offers(&self) -> bool {
-        self.has_peer_offers.load(Ordering::Relaxed)
+    /// Records that the tunnel's proxy-server has sent its offers.
+    pub fn heard(&self, tunnel: &Arc<Tunnel>) {
+        self.peers.heard(tunnel);
+    }
+
+    /// What other proxy-servers offer.
+    pub fn peers(&self) -> &PeerTunnels {
+        &self.peers
     }
 
     /// The offers of connected agents that are refused now, sorted by cluster: at most `limit` of each agent, and the number
@@ -357,8 +388,7 @@ impl Registry {
             Some(By::Nobody { since }) => Some(*since),
             None => None,
         };
-        let tunnels = self.peers.of(cluster);
-        if tunnels.is_empty() { Err(NoAgent { cluster: cluster.clone(), since }) } else { Ok(tunnels) }
+        self.peers.of(cluster).map_err(|elsewhere| NoAgent { cluster: cluster.clone(), since: since.max(elsewhere) })
     }
 
     /// How often the last tunnel of each cluster has ended since this process started.
@@ -374,7 +404,10 @@ impl Registry {
     /// The tunnel of a cluster that costs the least: of its agents, or else of other proxy-servers.
     fn cheapest(&self, cluster: &ClusterName, cost: impl Fn(&Tunnel) -> usize) -> Result<Arc<Tunnel>, NoAgent> {
         let own = self.cheapest_own(cluster, &cost);
-        own.or_else(|absent| self.cheapest_of(&self.peers.of(cluster), cost).ok_or(absent))
+        own.or_else(|absent| match self.peers.of(cluster) {
+            Ok(tunnels) => Ok(self.cheapest_of(&tunnels, cost).expect("a cluster that is offered has a tunnel")),
+            Err(since) => Err(NoAgent { since: since.max(absent.since), ..absent }),
+        })
     }
 
     /// The same, but only of its agents.
@@ -492,6 +525,11 @@ impl Clusters {
         (self, ended)
     }
 
+    /// Whether the configuration allows an agent to serve a cluster.
+    fn may_serve(&self, cluster: &ClusterName, agent: &AgentId) -> bool {
+        self.by_name.get(cluster).is_some_and(|cluster| cluster.agents.contains(agent))
+    }
+
     fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Why> {
         // The same reason for "unknown" and "not yours": an agent learns nothing about other sites.
         let cluster = self.by_name.get(&offer.name).filter(|cluster| cluster.agents.contains(agent));
@@ -526,7 +564,7 @@ impl Why {
 /// offer thousands of names, and requests wait meanwhile.
 fn check<'a>(
     clusters: &Clusters,
-    served: &HashMap<ClusterName, Served>,
+    is_taken: impl Fn(&ClusterName) -> bool,
     agent: &AgentId,
     offers: &'a [Offer],
 ) -> (Vec<&'a Offer>, Vec<RefusedClusters>) {
@@ -536,10 +574,6 @@ fn check<'a>(
     let mut granted = Vec::new();
     let mut refused: Vec<(Why, Vec<ClusterName>)> = Vec::new();
     for offer in offers {
-        let is_taken = match served.get(&offer.name).map(|served| &served.by) {
-            Some(By::Agent { agent: owner, .. }) => owner != agent,
-            Some(By::Nobody { .. }) | None => false,
-        };
         let why = match clusters.grant(agent, offer) {
             _ if repeated.contains(&offer.name) => {
                 if !reported.insert(&offer.name) {
@@ -547,7 +581,7 @@ fn check<'a>(
                 }
                 Why::Repeated
             }
-            Ok(()) if is_taken => Why::Taken,
+            Ok(()) if is_taken(&offer.name) => Why::Taken,
             Ok(()) => {
                 granted.push(offer);
                 continue;

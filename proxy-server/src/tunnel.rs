@@ -43,6 +43,8 @@ pub struct Tunnel {
     pub since: SystemTime,
     /// Ends the tunnel.
     pub end: CancellationToken,
+    /// Cancelled when another proxy-server that has dialled it begins to stop. Watches through it must then end.
+    pub leaving: CancellationToken,
     /// Whether another proxy-server has dialled it.
     pub is_peer: bool,
     /// The network between this proxy-server and the agent.
@@ -128,6 +130,8 @@ pub enum ReserveError {
 #[derive(Debug, thiserror::Error)]
 #[error("the tunnel of agent {agent} broke")]
 pub struct TunnelError {
+    /// Whether another proxy-server has no room for the stream.
+    pub is_full: bool,
     /// The agent.
     pub agent: AgentId,
     /// Whether the agent cannot have seen the request, so that it may be sent through another tunnel.
@@ -172,6 +176,7 @@ impl Tunnel {
             protocol,
             since: SystemTime::now(),
             end: CancellationToken::new(),
+            leaving: CancellationToken::new(),
             is_peer,
             link,
             worker: workers::here(),
@@ -232,7 +237,7 @@ impl StreamReservation {
         let opened = self.requests.send_request(head, end_of_stream);
         let (response, body) = opened.map_err(|source| {
             let agent = self.lease.tunnel.agent.clone();
-            TunnelError { agent, unsent: true, source }
+            TunnelError { is_full: false, agent, unsent: true, source }
         })?;
         Ok(OpenStream { body, response, lease: self.lease })
     }
@@ -259,6 +264,7 @@ impl PendingResponse {
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, lease } = self;
         let response = response.await.map_err(|source| TunnelError {
+            is_full: lease.tunnel.is_peer && source.reason() == Some(crate::peers::NO_ROOM),
             agent: lease.tunnel.agent.clone(),
             // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
             unsent: source.reason() == Some(h2::Reason::REFUSED_STREAM),
@@ -283,6 +289,11 @@ impl Lease {
     /// The network between this proxy-server and the agent.
     pub fn link(&self) -> &Arc<Link> {
         &self.tunnel.link
+    }
+
+    /// Cancelled when another proxy-server on the way begins to stop.
+    pub fn leaving(&self) -> &CancellationToken {
+        &self.tunnel.leaving
     }
 
     /// Marks the client as proven.

@@ -20,6 +20,7 @@ pub mod process;
 pub mod route;
 pub mod site;
 pub mod slow_link;
+pub mod traffic;
 pub mod virtual_site;
 
 pub use balancer::Balancer;

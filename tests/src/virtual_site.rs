@@ -88,6 +88,13 @@ impl VirtualSite {
         Self::with_agent_keys(host, &slices, "", (", unsafeDirectAccess: true", ""))
     }
 
+    /// Like [`VirtualSite::on`], with an agent that compresses, as if the network were slow.
+    pub fn compressing(host: impl Into<Arc<HostCluster>>, clusters: &[(&str, &'static str)]) -> anyhow::Result<Self> {
+        let slices: Vec<_> =
+            clusters.iter().map(|(name, location)| (*name, Nodes::Location(location).entry(name))).collect();
+        Self::with_agent_keys(host, &slices, "", ("", "compression: always\n"))
+    }
+
     /// Like [`VirtualSite::on`], with an agent whose hub serves watches.
     pub fn sharing(
         host: impl Into<Arc<HostCluster>>,

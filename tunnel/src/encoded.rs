@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use protocol::blocks::{DecodeError, Decoder, Encoder, Histories};
 
-/// After this many bytes, an encoder lets other streams of its thread continue. Their compression takes a fraction of a millisecond.
+/// After this many bytes, a body lets other streams of its thread continue. Their compression takes a fraction of a millisecond.
 const TURN: usize = 64 * 1024;
 
-/// A block counts as at least this many bytes: the encoder loads the history for each one.
+/// A block counts as at least this many bytes: each one needs the history.
 const LEAST: usize = 8 * 1024;
 
 /// A body that leaves as compressed blocks.
@@ -31,6 +31,8 @@ pub struct Decoded<B> {
     missing: Option<u64>,
     /// The number of encoded bytes since they were last taken.
     encoded: u64,
+    /// The number of bytes since other streams could continue.
+    turn: usize,
     is_failed: bool,
 }
 
@@ -93,7 +95,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Encoded<B> {
 impl<B> Decoded<B> {
     /// Decodes a body. `length` is that of the decoded body, if it is known.
     pub fn new(body: B, histories: &Histories, length: Option<u64>) -> Self {
-        Self { body, decoder: Decoder::new(histories), missing: length, encoded: 0, is_failed: false }
+        Self { body, decoder: Decoder::new(histories), missing: length, encoded: 0, turn: 0, is_failed: false }
     }
 
     /// The number of encoded bytes that have arrived since the last call.
@@ -121,8 +123,14 @@ impl<B> Decoded<B> {
 
 impl<B: Body<Data = Bytes> + Unpin> Decoded<B> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Decoding<B::Error>> {
+        if self.turn >= TURN {
+            self.turn = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         loop {
             if let Some(bytes) = self.decoder.decode()? {
+                self.turn += bytes.len().max(LEAST);
                 self.count(&bytes)?;
                 return Poll::Ready(Ok(Some(Frame::data(bytes))));
             }

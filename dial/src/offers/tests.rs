@@ -9,7 +9,7 @@ use super::*;
 /// Follows the offers of an agent that offers `one` and `two`, and answers each of these lines. Returns the verdicts that
 /// the agent reports.
 async fn reported(answers: &[&str]) -> Vec<Verdict> {
-    let offers = ["one", "two"].map(|name| Offer { name: name.parse().unwrap(), mode: Mode::Virtual });
+    let offers = ["one", "two"].map(|name| Offer::new(name.parse().unwrap(), Mode::Virtual));
     let current = watch::Sender::new(Arc::from(offers));
     let report = Verdicts::default();
     let (near, far) = tokio::io::duplex(64 * 1024);

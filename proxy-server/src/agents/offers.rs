@@ -52,6 +52,15 @@ pub(super) struct Offered<'a> {
     reloads: watch::Receiver<u64>,
 }
 
+/// What the stream of offers brings.
+enum Received {
+    Offers(Offers),
+    /// The agent has ended the stream.
+    End,
+    /// The stream has failed, or cannot be parsed.
+    Failure,
+}
+
 /// The stream on which the agent sends its offers.
 struct OffersStream {
     inbound: Inbound,
@@ -92,6 +101,9 @@ impl<'a> Offered<'a> {
         self.end_if_useless();
         let opened = async { if has_stream { self.open_stream().await } else { None } };
         let mut stream = timeout(OPEN_TIMEOUT, opened).await.unwrap_or_default();
+        if stream.is_none() {
+            self.end_if_peer();
+        }
         let mut not_before = Instant::now();
         let mut stopping = pin!(stopping);
         loop {
@@ -103,15 +115,26 @@ impl<'a> Offered<'a> {
             let is_conflict = self.has_conflict() && !self.tunnel.is_closing();
             let pause = { self.backoff }.fail_with_half_jitter();
             tokio::select! {
-                received = received => if let Some(offers) = received {
-                    self.last = offers.clusters;
-                    let verdict = self.check();
-                    send(&mut stream, verdict).await;
-                    self.end_if_useless();
-                    not_before = Instant::now() + MIN_INTERVAL;
-                } else {
-                    debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
-                    stream = None;
+                received = received => match received {
+                    Received::Offers(offers) => {
+                        self.last = offers.clusters;
+                        let verdict = self.check();
+                        if self.tunnel.is_peer {
+                            self.registry.heard(self.tunnel);
+                        }
+                        send(&mut stream, verdict).await;
+                        self.end_if_useless();
+                        not_before = Instant::now() + MIN_INTERVAL;
+                    }
+                    Received::End => {
+                        debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
+                        stream = None;
+                        self.leave_if_peer();
+                    }
+                    Received::Failure => {
+                        stream = None;
+                        self.end_if_peer();
+                    }
                 },
                 reloaded = self.reloads.changed() => {
                     if reloaded.is_err() {
@@ -183,6 +206,22 @@ impl<'a> Offered<'a> {
         }
     }
 
+    /// Another proxy-server offers its clusters only on the stream. Without one, its tunnel is useless. It will dial again.
+    fn end_if_peer(&self) {
+        if self.tunnel.is_peer {
+            warn!("closing the tunnel of a proxy-server: it has no stream of offers");
+            self.tunnel.end.cancel();
+        }
+    }
+
+    /// Another proxy-server ends the stream when it begins to stop. Open streams continue, and watches end soon.
+    fn leave_if_peer(&self) {
+        if self.tunnel.is_peer {
+            self.registry.remove(self.tunnel);
+            self.tunnel.leaving.cancel();
+        }
+    }
+
     /// Checks the last offers.
     fn check(&mut self) -> Verdict {
         let before: HashSet<_> = self.in_force().into_iter().cloned().collect();
@@ -194,7 +233,15 @@ impl<'a> Offered<'a> {
             return self.verdict();
         }
         if clusters.len() != before.len() || !clusters.iter().all(|name| before.contains(*name)) {
-            info!(agent = %self.tunnel.agent, clusters = ?names(clusters), "the agent's offers are in force");
+            if self.tunnel.is_peer {
+                debug!(
+                    instance = self.tunnel.instance,
+                    clusters = clusters.len(),
+                    "a proxy-server offers other clusters"
+                );
+            } else {
+                info!(agent = %self.tunnel.agent, clusters = ?names(clusters), "the agent's offers are in force");
+            }
         }
         log(self.tunnel, &new);
         if !self.has_conflict() {
@@ -232,21 +279,25 @@ async fn send(stream: &mut Option<OffersStream>, verdict: Verdict) {
     }
 }
 
-/// The next offers of the agent. `None` at the end of the stream.
-async fn next(stream: &mut Option<OffersStream>) -> Option<Offers> {
+/// The next offers of the agent.
+async fn next(stream: &mut Option<OffersStream>) -> Received {
     let Some(stream) = stream else { return pending().await };
     loop {
-        let chunk = poll_fn(|cx| stream.inbound.poll_chunk(cx)).await?.ok()?;
+        let chunk = match poll_fn(|cx| stream.inbound.poll_chunk(cx)).await {
+            Some(Ok(chunk)) => chunk,
+            Some(Err(_)) => return Received::Failure,
+            None => return Received::End,
+        };
         match stream.lines.take::<Offers>(&chunk) {
             // Only the latest offers count.
             Ok(mut offers) => {
                 if let Some(offers) = offers.pop() {
-                    return Some(offers);
+                    return Received::Offers(offers);
                 }
             }
             Err(error) => {
                 warn!(%error, "cannot parse the agent's offers");
-                return None;
+                return Received::Failure;
             }
         }
     }

@@ -124,7 +124,7 @@ impl Observe {
         });
         let readyz = readyz.with("peers", Duration::from_secs(1), move || {
             let is_ready = knows_peers() || started.elapsed() >= PEERS_TIMEOUT;
-            async move { if is_ready { Ok(()) } else { Err("no other proxy-server has connected yet") } }
+            async move { if is_ready { Ok(()) } else { Err("other proxy-servers have not sent their clusters yet") } }
         });
         let probe_pages = Pages::new("proxy-server").with_probes(&livez, &readyz);
         let source = Arc::new(self.source);

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use dial::routes::Tunnels;
 use dial::{Dial, Egress};
 use ops::backoff::Backoff;
+use ops::config::Located;
 use ops::drain::Tasks;
 use ops::files::Reloader;
 use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
@@ -15,7 +16,7 @@ use protocol::{AgentId, Authority};
 use tokio::sync::watch;
 
 use crate::config;
-use crate::peers::{Peer, publish};
+use crate::peers::{Peer, PeerAddresses, publish};
 use crate::registry::Registry;
 use crate::workers::Workers;
 
@@ -30,6 +31,8 @@ pub(super) struct Peers {
     servers: Vec<Authority>,
     registry: Arc<Registry>,
     offers: watch::Sender<Arc<[Offer]>>,
+    /// The addresses from which others have dialled this process.
+    pub(super) callers: Arc<PeerAddresses>,
 }
 
 // === impl Peers ===
@@ -37,7 +40,7 @@ pub(super) struct Peers {
 impl Peers {
     /// Reads the certificate. `serving_ca` is the CA of the listeners of all proxy-servers.
     pub(super) fn open(
-        (config, serving_ca): (&config::Peers, &config::KeyPair),
+        (config, serving_ca, clusters): (&config::Peers, &config::KeyPair, &[Located<config::Cluster>]),
         reloader: &Reloader,
         (registry, server_id): (&Arc<Registry>, &Arc<str>),
         (workers, tasks): (&Workers, &Tasks),
@@ -56,6 +59,7 @@ impl Peers {
             bail!("peers.identity: the certificate has no common name; make one with `atoll certs agent NAME`");
         };
         let id: AgentId = name.parse().context("peers.identity: the common name is invalid")?;
+        Self::check(&id, clusters)?;
         let tls = client_config(server_ca, Some(identity), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
         let offers = watch::Sender::new(Arc::from([]));
         let current = offers.subscribe();
@@ -70,16 +74,36 @@ impl Peers {
             workers: workers.clone(),
         };
         let servers = config.servers.iter().map(|server| (**server).clone()).collect();
-        Ok(Self { id, dial, servers, registry: Arc::clone(registry), offers })
+        Ok(Self { id, dial, servers, registry: Arc::clone(registry), offers, callers: Arc::default() })
+    }
+
+    /// Refuses a configuration in which an agent has the name of the proxy-servers: its certificate would make it one of them.
+    pub(super) fn check(id: &AgentId, clusters: &[Located<config::Cluster>]) -> anyhow::Result<()> {
+        let named = clusters.iter().find(|cluster| cluster.agents.contains(id));
+        named.map_or(Ok(()), |cluster| {
+            let cluster = &cluster.name;
+            bail!("cluster {cluster}: `agents` has {id}, the common name of `peers.identity`; give the proxy-servers another one")
+        })
+    }
+
+    /// Whether each proxy-server that this one has reached has sent its offers.
+    pub(super) fn knows_others(&self) -> impl Fn() -> bool + Clone + Send + Sync + use<> {
+        let (registry, tunnels) = (Arc::clone(&self.registry), Arc::clone(&self.dial.tunnels));
+        move || {
+            let known = registry.peers().known();
+            let dialled = tunnels.all().into_iter().filter_map(|route| route.tunnel.ok());
+            let mut dialled = dialled.map(|tunnel| known.contains(&tunnel.acceptance.server)).peekable();
+            dialled.peek().is_some() && dialled.all(|is_known| is_known)
+        }
     }
 
     /// Starts the tasks.
     pub(super) fn run(self, tasks: &Tasks) {
-        let Self { dial, servers, registry, offers, .. } = self;
+        let Self { dial, servers, registry, offers, callers, .. } = self;
         tasks.spawn_until_cancelled("unread", dial.service.clone().limit_unread());
         tasks.spawn_until_cancelled("offers", publish(registry, offers));
         for server in servers {
-            tasks.spawn_until_cancelled("dial", dial.clone().keep(server));
+            tasks.spawn_until_cancelled("dial", dial.clone().keep(server, callers.follow()));
         }
     }
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use ops::config::Located;
 use ops::files::{Changes, Reloader, Watched};
-use protocol::ClusterName;
+use protocol::{AgentId, ClusterName};
 use request_metrics::RequestMetrics;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
+use super::peers::Peers;
 use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::karmada::{self, Desired};
@@ -49,6 +50,8 @@ pub(super) struct Followers {
     pub(super) registry: Arc<Registry>,
     pub(super) client_cas: Arc<ClientCas>,
     pub(super) requests: Arc<RequestMetrics>,
+    /// The common name of all proxy-servers.
+    pub(super) peer: Option<AgentId>,
     /// To the reconciler.
     pub(super) karmada: watch::Sender<Desired>,
 }
@@ -131,6 +134,9 @@ impl Reload {
     fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<ByCluster> {
         if let Some(karmada) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
             karmada::check(karmada.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
+        }
+        if let Some(id) = &self.followers.peer {
+            Peers::check(id, &config.clusters)?;
         }
         self.followers.client_cas.read(&served(config, leaving), &self.reloader)
     }

@@ -124,6 +124,6 @@ pub(super) async fn agent(
         }
     });
     let tunnel = Tunnel::new(Origin::agent("site-a"), requests);
-    let offer = Offer { name: cluster().name.clone(), mode: Mode::Virtual };
+    let offer = Offer::new(cluster().name.clone(), Mode::Virtual);
     assert_eq!(services.registry.renew(&tunnel, &[offer]), []);
 }

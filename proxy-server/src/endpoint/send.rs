@@ -21,13 +21,14 @@ use super::refusal::Refusal;
 use super::upload::Upload;
 use crate::config::Cluster;
 use crate::limits::Limit;
+use crate::peers::mark_unproven;
 use crate::registry::OpenError;
 use crate::tunnel::{Demand, Lease, unread_body};
 
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
 
-/// If an agent has just left this proxy-server or another one, a request is sent again after this time: by then, this one knows where
+/// If an agent has just left this proxy-server or another one, a request is sent again after about this time: by then, this one knows where
 /// the agents of the cluster are.
 const PEER_PAUSE: Duration = Duration::from_millis(200);
 
@@ -102,7 +103,7 @@ async fn exchange(services: Arc<Services>, mut outgoing: Outgoing) -> Result<Age
             return Err(refusal);
         }
         pauses -= 1;
-        sleep(PEER_PAUSE).await;
+        sleep(PEER_PAUSE.mul_f64(0.5 + fastrand::f64())).await;
         outgoing = *again;
     }
 }
@@ -117,7 +118,7 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
         Ok(reservation) => reservation,
         Err(OpenError::NoAgent(absent)) => {
             // Another agent of the cluster may have connected to another proxy-server in this moment.
-            let may_be_elsewhere = services.registry.has_peer_offers() && absent.is_recent();
+            let may_be_elsewhere = services.registry.peers().was_known() && absent.is_recent();
             let refusal = Refusal::no_agent(absent, head.uri().path());
             let unsent = may_be_elsewhere.then(|| Box::new(Outgoing { head, content, cluster, is_proven }));
             return Err(Failed { refusal, unsent });
@@ -132,6 +133,10 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
         let (head, content, cluster) = (head.clone(), Content::Nothing, Arc::clone(&cluster));
         Box::new(Outgoing { head, content, cluster, is_proven })
     });
+    let mut head = head;
+    if reservation.tunnel().is_peer && !is_proven {
+        mark_unproven(head.headers_mut());
+    }
     let (sender, pending) = match reservation.open(head, is_bodiless) {
         Ok(stream) => stream.split(),
         Err(error) => return Err(Failed { refusal: error.into(), unsent: spare }),
@@ -146,6 +151,10 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
     };
     match pending.wait().await {
         Ok((response, lease)) => Ok(AgentResponse { response, lease, sending }),
+        Err(error) if error.is_full => {
+            services.limits.count_refused(&cluster.name, Limit::Tunnel);
+            Err(Refusal::TooMany(Limit::Tunnel).into())
+        }
         Err(error) => {
             let unsent = spare.filter(|_| error.unsent);
             Err(Failed { refusal: error.into(), unsent })

@@ -89,7 +89,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         Err(refusal) => return Err(Box::new(Refused { refusal, record })),
     };
     record.responded(response.status(), response.headers());
-    record.watch_end = record.is_watch.then(|| watch_end(&connection.services));
+    record.watch_end = record.is_watch.then(|| watch_end(&connection.services, &lease));
     charge.learn(&connection, &cluster.name, &response, &mut lease);
     let is_switched = response.status() == StatusCode::OK;
     let (mut parts, inbound) = response.into_parts();

@@ -1,6 +1,8 @@
 //! Forwards one stream of a peer to an agent.
 
 use std::future::poll_fn;
+use std::pin::pin;
+use std::time::Duration;
 
 use ::tunnel::outbound::{SendError, send_body};
 use ::tunnel::{Inbound, Outbound};
@@ -11,14 +13,19 @@ use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use protocol::{ClusterName, Encoding};
+use tokio::time::timeout;
 use tracing::debug;
 
 use super::account::Account;
-use crate::registry::Registry;
+use super::{NO_ROOM, take_unproven};
+use crate::registry::{OpenError, Registry};
 use crate::tunnel::{Demand, PendingResponse, unread_body};
 
-/// Forwards the stream to an agent that is connected to this process. If there is none, or it has no room, resets the stream as if it
-/// had not been processed (RFC 9113, section 8.7).
+/// The time limit for the client to accept the bytes that arrived before a reset.
+const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Forwards the stream to an agent that is connected to this process. If there is none, resets the stream as if it had not been
+/// processed (RFC 9113, section 8.7).
 pub(super) async fn forward(
     registry: &Registry,
     cluster: &ClusterName,
@@ -26,12 +33,17 @@ pub(super) async fn forward(
     mut respond: SendResponse<Bytes>,
     account: Account,
 ) -> Result<(), h2::Error> {
-    let (parts, inbound) = request.into_parts();
+    let Some(end) = registry.end_of(cluster) else {
+        respond.send_reset(Reason::REFUSED_STREAM);
+        return Ok(());
+    };
+    let (mut parts, inbound) = request.into_parts();
     inbound.set_owner(account.owner);
+    let is_proven = !take_unproven(&mut parts.headers);
     let (is_pipe, is_bodiless) = (parts.method == Method::CONNECT, inbound.is_end_stream());
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let unread = if is_bodiless || is_pipe { 0 } else { unread_body(length) };
-    let demand = Demand { cluster, is_proven: true, unread };
+    let demand = Demand { cluster, is_proven, unread };
     let opened = match registry.reserve_own(cluster, Some(demand)).await {
         Ok(reservation) => {
             let mut head = Request::new(());
@@ -41,15 +53,16 @@ pub(super) async fn forward(
             if let Some(protocol) = parts.extensions.get::<h2::ext::Protocol>() {
                 head.extensions_mut().insert(protocol.clone());
             }
-            reservation.open(head, is_bodiless).map_err(|error| error.to_string())
+            reservation.open(head, is_bodiless).map_err(|error| (Reason::REFUSED_STREAM, error.to_string()))
         }
-        Err(error) => Err(error.to_string()),
+        Err(error @ OpenError::Full(_)) => Err((NO_ROOM, error.to_string())),
+        Err(error @ OpenError::NoAgent(_)) => Err((Reason::REFUSED_STREAM, error.to_string())),
     };
     let (sender, pending) = match opened {
         Ok(stream) => stream.split(),
-        Err(why) => {
+        Err((reason, why)) => {
             debug!(why, "not forwarded");
-            respond.send_reset(Reason::REFUSED_STREAM);
+            respond.send_reset(reason);
             return Ok(());
         }
     };
@@ -57,18 +70,52 @@ pub(super) async fn forward(
         if is_bodiless { Ok(0) } else { send_body(inbound, Outbound::charged(sender, account.queue.clone())).await }
     };
     let download = respond_with(pending, respond, &account);
-    if is_pipe {
-        // Each direction ends by itself, and both fail together.
-        tokio::select! {
-            ended = async { tokio::try_join!(async { upload.await.map_err(closed) }, download) } => ended.map(drop),
+    let transfer = async {
+        if is_pipe {
+            both(async { upload.await.map_err(closed) }, download).await
+        } else {
+            response(upload, download).await
         }
-    } else {
-        // The response may end before the request, and whoever reads it decides what that means.
-        tokio::pin!(download);
-        tokio::select! {
-            ended = &mut download => ended,
-            _ = upload => download.await,
-        }
+    };
+    // The configuration may be changed while the stream is open: the agent may no longer serve the cluster.
+    end.run_until_cancelled(transfer).await.unwrap_or_else(|| Err(Reason::CANCEL.into()))
+}
+
+/// Until the response ends. That may be before the end of the request, and whoever reads it decides what that means.
+async fn response<T>(
+    upload: impl Future<Output = T>,
+    download: impl Future<Output = Result<(), h2::Error>>,
+) -> Result<(), h2::Error> {
+    let mut download = pin!(download);
+    tokio::select! {
+        ended = &mut download => ended,
+        _ = upload => download.await,
+    }
+}
+
+/// Until both directions of a pipe have ended, or one has failed.
+async fn both(
+    upload: impl Future<Output = Result<u64, h2::Error>>,
+    download: impl Future<Output = Result<(), h2::Error>>,
+) -> Result<(), h2::Error> {
+    let (mut upload, mut download) = (pin!(upload), pin!(download));
+    tokio::select! {
+        sent = &mut upload => match sent {
+            // The agent has sent everything, and reads no more (RFC 9113, section 8.1).
+            Err(error) if error.reason() != Some(Reason::NO_ERROR) => {
+                // The client still gets the bytes that arrived before.
+                let _received = timeout(LAST_BYTES_TIMEOUT, download).await;
+                Err(error)
+            }
+            _ => download.await,
+        },
+        received = &mut download => match received {
+            Ok(()) => match upload.await {
+                Err(error) if error.reason() != Some(Reason::NO_ERROR) => Err(error),
+                _ => Ok(()),
+            },
+            failed => failed,
+        },
     }
 }
 
@@ -82,13 +129,15 @@ async fn respond_with(
         answered = pending.wait() => answered,
         reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
     };
-    let (response, lease) = match answered {
+    let (response, mut lease) = match answered {
         Ok(answered) => answered,
         Err(error) => {
             respond.send_reset(if error.unsent { Reason::REFUSED_STREAM } else { Reason::INTERNAL_ERROR });
             return Ok(());
         }
     };
+    // The agent has authenticated the client, or refused it.
+    lease.prove();
     let (mut parts, body) = response.into_parts();
     if lease.histories().is_none() {
         // The agent cannot encode bodies, so the host has set such headers.

@@ -44,10 +44,6 @@ impl Connected {
         self.lock().retain(|(other, _)| !Arc::ptr_eq(other, tunnel));
     }
 
-    pub(super) fn contains(&self, tunnel: &Arc<Tunnel>) -> bool {
-        self.lock().iter().any(|(other, _)| Arc::ptr_eq(other, tunnel))
-    }
-
     pub(super) fn tunnels(&self) -> Vec<Arc<Tunnel>> {
         self.lock().iter().map(|(tunnel, _)| Arc::clone(tunnel)).collect()
     }

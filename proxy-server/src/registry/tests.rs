@@ -19,7 +19,7 @@ fn registry() -> Registry {
 }
 
 fn offer(name: &str, mode: Mode) -> Offer {
-    Offer { name: name.parse().unwrap(), mode }
+    Offer::new(name.parse().unwrap(), mode)
 }
 
 async fn tunnel(agent: &str) -> Arc<Tunnel> {
@@ -293,13 +293,18 @@ async fn peer() -> Arc<Tunnel> {
     Tunnel::new(Origin { is_peer: true, ..Origin::agent("proxy-servers") }, requests)
 }
 
+/// The offer of a proxy-server.
+fn offer_of(agent: &str, name: &str, mode: Mode) -> Offer {
+    Offer { agent: Some(agent.parse().unwrap()), ..offer(name, mode) }
+}
+
 #[tokio::test]
 async fn a_tunnel_of_another_proxy_server_is_used_while_no_agent_is_connected() {
     let (registry, peer) = (registry(), peer().await);
     let name: ClusterName = "ke-beijing".parse().unwrap();
     let chosen = || registry.cheapest(&name, cost_here);
-    let unknown = offer("unknown", Mode::Virtual);
-    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Virtual), unknown]), []);
+    let unknown = offer_of("site-a", "unknown", Mode::Virtual);
+    assert_eq!(registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual), unknown]), []);
     assert!(Arc::ptr_eq(&chosen().unwrap(), &peer));
     assert!(Arc::ptr_eq(&registry.tunnels_of(&name).unwrap()[0], &peer));
     // A stream of another proxy-server never passes through a third one, and is not offered to one.
@@ -309,17 +314,66 @@ async fn a_tunnel_of_another_proxy_server_is_used_while_no_agent_is_connected() 
     let site = tunnel("site-a").await;
     assert_eq!(registry.renew(&site, &[offer("ke-beijing", Mode::Virtual)]), []);
     assert!(Arc::ptr_eq(&chosen().unwrap(), &site));
-    assert_eq!(registry.own_offers(), [offer("ke-beijing", Mode::Virtual)]);
+    assert_eq!(registry.own_offers(), [offer_of("site-a", "ke-beijing", Mode::Virtual)]);
     registry.remove(&site);
     assert!(Arc::ptr_eq(&chosen().unwrap(), &peer));
 
     // It no longer offers the cluster, or offers it in another mode, or is gone.
-    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Physical)]), []);
+    assert_eq!(registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Physical)]), []);
     assert!(chosen().is_err());
-    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Virtual)]), []);
+    assert_eq!(registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual)]), []);
     assert!(chosen().is_ok());
     registry.remove(&peer);
     assert!(chosen().is_err());
-    assert_eq!(registry.renew(&peer, &[offer("ke-beijing", Mode::Virtual)]), []);
+    assert_eq!(registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual)]), []);
     assert!(chosen().is_err(), "a closing tunnel does not enter again");
+}
+
+#[tokio::test]
+async fn one_agent_serves_a_cluster_at_all_proxy_servers() {
+    let (registry, peer) = (registry(), peer().await);
+    let (first, second) = (tunnel("site-a").await, tunnel("site-b").await);
+    let beijing = [offer("ke-beijing", Mode::Virtual)];
+    registry.renew(&peer, &[offer_of("site-b", "ke-beijing", Mode::Virtual)]);
+    refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&first, &beijing));
+    assert_eq!(registry.renew(&second, &beijing), [], "a replica of the same agent");
+
+    // Both have connected in the same moment: the first one by name stays.
+    let reloads = registry.reloads();
+    registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual)]);
+    assert!(reloads.has_changed().unwrap(), "all offers are checked again");
+    refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&second, &beijing));
+    assert_eq!(registry.renew(&first, &beijing), []);
+    registry.renew(&peer, &[offer_of("site-b", "ke-beijing", Mode::Virtual)]);
+    assert_eq!(registry.renew(&first, &beijing), []);
+}
+
+#[tokio::test]
+async fn an_agent_behind_another_proxy_server_needs_a_grant_of_this_one() {
+    let (registry, peer) = (registry(), peer().await);
+    let name: ClusterName = "ke-beijing".parse().unwrap();
+    for offer in [offer("ke-beijing", Mode::Virtual), offer_of("site-c", "ke-beijing", Mode::Virtual)] {
+        registry.renew(&peer, &[offer]);
+        assert!(registry.cheapest(&name, cost_here).is_err());
+    }
+    registry.renew(&peer, &[offer_of("site-b", "ke-beijing", Mode::Virtual)]);
+    assert!(registry.cheapest(&name, cost_here).is_ok());
+    let end = registry.end_of(&name).unwrap();
+    registry.reload(Clusters::new([cluster("ke-beijing", &["site-a", "site-b"], Mode::Virtual)]));
+    assert!(!end.is_cancelled() && registry.cheapest(&name, cost_here).is_ok());
+    registry.reload(Clusters::new([cluster("ke-beijing", &["site-a"], Mode::Virtual)]));
+    assert!(end.is_cancelled() && registry.cheapest(&name, cost_here).is_err());
+}
+
+#[tokio::test]
+async fn the_loss_of_an_agent_elsewhere_is_recent() {
+    let (registry, peer) = (registry(), peer().await);
+    let name: ClusterName = "ke-beijing".parse().unwrap();
+    assert!(!registry.cheapest(&name, cost_here).unwrap_err().is_recent());
+    registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual)]);
+    registry.heard(&peer);
+    assert_eq!(registry.peers().known().len(), 1);
+    registry.remove(&peer);
+    assert!(registry.cheapest(&name, cost_here).unwrap_err().is_recent());
+    assert!(registry.peers().known().is_empty() && registry.peers().was_known());
 }

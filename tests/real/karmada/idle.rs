@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use atoll_tests::traffic::bytes_of_connections_to;
 use atoll_tests::{HostCluster, Kubectl, VirtualSite, eventually, pause};
 use serde_json::Value;
 
@@ -84,7 +85,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: tom}]
 
 /// It uses a separate host and a separate Karmada, because other tests write.
 pub(super) fn two_members_stay_ready_and_quiet() -> anyhow::Result<()> {
-    let site = VirtualSite::on(HostCluster::up_with_karmada()?, &CLUSTERS)?;
+    let site = VirtualSite::compressing(HostCluster::up_with_karmada()?, &CLUSTERS)?;
     let pair = Pair::join(&site)?;
     pair.karmada.kubectl().ok_with(&["apply", "-f", "-"], MANIFEST)?;
     let described = || CLUSTERS.iter().try_for_each(|(member, _)| is_described(pair.karmada.kubectl(), member));
@@ -93,7 +94,12 @@ pub(super) fn two_members_stay_ready_and_quiet() -> anyhow::Result<()> {
     let logs = Logs::from_now(&site)?;
     stays_ready(&pair, SETTLING)?;
     let audit = Tail::from_now(site.host().dir().join("audit.log"))?;
+    let before = bytes_of_connections_to(site.site().ports.agents)?;
+    let log = site.site().server.log().len();
     stays_ready(&pair, IDLE)?;
+    let bytes = bytes_of_connections_to(site.site().ports.agents)? - before;
+    eprintln!("{bytes} bytes in {IDLE:?}");
+    eprintln!("{}", &site.site().server.log()[log..]);
     described().context("in the end")?;
     no_write(&audit.read()?)?;
     logs.say_nothing_again_and_again()

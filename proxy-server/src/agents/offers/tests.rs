@@ -32,7 +32,7 @@ fn clusters(granted: &[(&str, &[&str])]) -> Clusters {
 }
 
 fn offers(names: &[&str]) -> Vec<Offer> {
-    names.iter().map(|name| Offer { name: name.parse().unwrap(), mode: Mode::Virtual }).collect()
+    names.iter().map(|name| Offer::new(name.parse().unwrap(), Mode::Virtual)).collect()
 }
 
 fn refused(reason: RefusalReason, names: &[&str], verdict: &Verdict) -> bool {
