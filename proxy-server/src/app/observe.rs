@@ -1,6 +1,7 @@
 //! The pages for probes and for the operator.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -122,8 +123,13 @@ impl Observe {
             let stopping = stopping.is_cancelled();
             async move { if stopping { Err("this proxy-server is stopping") } else { Ok(()) } }
         });
+        // A process that was ready stays ready when another one stops.
+        let knew_peers = Arc::new(AtomicBool::new(false));
         let readyz = readyz.with("peers", Duration::from_secs(1), move || {
-            let is_ready = knows_peers() || started.elapsed() >= PEERS_TIMEOUT;
+            if knows_peers() || started.elapsed() >= PEERS_TIMEOUT {
+                knew_peers.store(true, Ordering::Relaxed);
+            }
+            let is_ready = knew_peers.load(Ordering::Relaxed);
             async move { if is_ready { Ok(()) } else { Err("other proxy-servers have not sent their clusters yet") } }
         });
         let probe_pages = Pages::new("proxy-server").with_probes(&livez, &readyz);
