@@ -97,7 +97,13 @@ pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Re
         instance: instance.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         clusters,
-        capabilities: [protocol::offers::CAPABILITY, protocol::encoding::CAPABILITY].map(str::to_owned).into(),
+        capabilities: [
+            protocol::offers::CAPABILITY,
+            protocol::encoding::CAPABILITY,
+            protocol::stream::AUTHORIZATION_CAPABILITY,
+        ]
+        .map(str::to_owned)
+        .into(),
     }
 }
 

@@ -8,7 +8,8 @@
 //!
 //! The encoding is hop-by-hop, unlike `content-encoding`: clients do not see it. The agent chooses it only if the proxy-server
 //! accepts it, and the proxy-server decodes it only if the agent has announced the capability. So either half can be of an older
-//! version, and a host behind an older agent cannot choose the encoding. [`blocks`](crate::blocks) is the only one.
+//! version, and a host behind an older agent cannot choose the encoding. A body is a sequence of [`blocks`](crate::blocks), or it is
+//! one that the proxy-server has ([`digest`](crate::digest)).
 
 use http::header::{CONTENT_LENGTH, HeaderMap};
 use http::{HeaderName, HeaderValue};
@@ -25,6 +26,7 @@ pub const LENGTH: HeaderName = HeaderName::from_static("x-atoll-length");
 pub const CAPABILITY: &str = "blocks";
 
 const BLOCKS: HeaderValue = HeaderValue::from_static("blocks");
+const HELD: HeaderValue = HeaderValue::from_static("held");
 
 /// The encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub enum Encoding {
     Identity,
     /// A sequence of blocks.
     Blocks,
+    /// Nothing: the proxy-server has the body ([`digest`](crate::digest)).
+    Held,
 }
 
 /// The agent has chosen an encoding that the proxy-server does not accept, or an invalid length.
@@ -57,8 +61,13 @@ impl Encoding {
     pub fn write(self, response: &mut HeaderMap) {
         response.remove(ENCODING);
         response.remove(LENGTH);
-        if self == Self::Blocks {
-            response.insert(ENCODING, BLOCKS);
+        let encoding = match self {
+            Self::Identity => None,
+            Self::Blocks => Some(BLOCKS),
+            Self::Held => Some(HELD),
+        };
+        if let Some(encoding) = encoding {
+            response.insert(ENCODING, encoding);
             if let Some(length) = response.remove(CONTENT_LENGTH) {
                 response.insert(LENGTH, length);
             }
@@ -68,17 +77,17 @@ impl Encoding {
     /// The encoding that the head of a response announces. Makes the head that of the decoded response.
     pub fn take(response: &mut HeaderMap) -> Result<Self, UnknownEncoding> {
         let length = response.remove(LENGTH).map(|length| read_length(&length)).transpose()?;
-        match response.remove(ENCODING) {
-            None => Ok(Self::Identity),
-            Some(encoding) if encoding == BLOCKS => {
-                response.remove(CONTENT_LENGTH);
-                if let Some(length) = length {
-                    response.insert(CONTENT_LENGTH, length);
-                }
-                Ok(Self::Blocks)
-            }
-            Some(_) => Err(UnknownEncoding),
+        let encoding = match response.remove(ENCODING) {
+            None => return Ok(Self::Identity),
+            Some(encoding) if encoding == BLOCKS => Self::Blocks,
+            Some(encoding) if encoding == HELD => Self::Held,
+            Some(_) => return Err(UnknownEncoding),
+        };
+        response.remove(CONTENT_LENGTH);
+        if let Some(length) = length {
+            response.insert(CONTENT_LENGTH, length);
         }
+        Ok(encoding)
     }
 }
 
@@ -99,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_head_of_a_response_survives() {
-        for encoding in [Encoding::Identity, Encoding::Blocks] {
+        for encoding in [Encoding::Identity, Encoding::Blocks, Encoding::Held] {
             for original in [headers(&[(CONTENT_LENGTH, "4711")]), headers(&[])] {
                 let mut head = original.clone();
                 encoding.write(&mut head);

@@ -9,11 +9,12 @@
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
 //! of streams), [`identity`] (the caller), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
-//! compressed), [`offers`] (changes
-//! while a tunnel is up), [`settings`] (HTTP/2 settings on which both sides must agree).
+//! compressed), [`digest`] (bodies that are not sent again), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
+//! settings on which both sides must agree).
 
 pub mod authority;
 pub mod blocks;
+pub mod digest;
 pub mod encoding;
 pub mod fault;
 pub mod identity;

@@ -27,10 +27,35 @@ pub const REASON: HeaderName = HeaderName::from_static("x-atoll-reason");
 /// The real status of the response to an upgrade, if it is a success and the protocol is not switched: see
 /// [`write_unswitched`].
 pub const STATUS: HeaderName = HeaderName::from_static("x-atoll-status");
+/// The client's `authorization`, if the agent has announced [`AUTHORIZATION_CAPABILITY`]. HPACK encoders send `authorization` again with
+/// each request, although a token has about a thousand bytes and a client has one for an hour. The indexing of whole values does not
+/// help to guess a token (RFC 7541, section 7.1.3: values that are hard to guess may be indexed).
+pub const AUTHORIZATION: HeaderName = HeaderName::from_static("x-atoll-authorization");
+/// The capability that an agent announces if it reads [`AUTHORIZATION`].
+pub const AUTHORIZATION_CAPABILITY: &str = "authorization";
 /// Between proxy-servers: the client of the request is not proven. The value has no meaning.
 pub const UNPROVEN: HeaderName = HeaderName::from_static("x-atoll-unproven");
 /// The prefix of all headers of this contract. The proxy-server strips such headers from requests of clients.
 pub const PREFIX: &str = "x-atoll-";
+
+/// Moves the client's `authorization` to a header that HPACK indexes.
+pub fn index_authorization(headers: &mut HeaderMap) {
+    move_value(headers, http::header::AUTHORIZATION, AUTHORIZATION);
+}
+
+/// The inverse of [`index_authorization`].
+pub fn restore_authorization(headers: &mut HeaderMap) {
+    move_value(headers, AUTHORIZATION, http::header::AUTHORIZATION);
+}
+
+/// Only a single value: several are invalid, and stay as they are.
+fn move_value(headers: &mut HeaderMap, from: HeaderName, to: HeaderName) {
+    let mut values = headers.get_all(&from).iter();
+    if values.next().is_some() && values.next().is_none() {
+        let value = headers.remove(from).expect("it was found");
+        headers.insert(to, value);
+    }
+}
 
 /// The kind of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,6 +46,7 @@ mod head;
 mod host;
 mod incoming;
 mod kinds;
+mod peeked;
 mod phase;
 mod plan;
 mod ports;
@@ -66,6 +67,7 @@ mod upstream;
 mod watch_end;
 mod write;
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,14 +76,17 @@ use ::tunnel::outbound::{SendError, send_body};
 use ::tunnel::{Inbound, Link, Outbound};
 use bytes::Bytes;
 use h2::server::SendResponse;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request};
 use http_body::Body;
 use kube_wire::Status;
 use kube_wire::watch_frames::WatchFrames;
 use protocol::blocks::Histories;
+use protocol::digest::{Digest, MAX_HELD};
 use protocol::encoding::accepts_blocks;
+use protocol::stream::restore_authorization;
 use protocol::{ClusterName, Encoding};
 use request_metrics::{Failure, RequestMetrics, VerbClass};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -91,6 +96,7 @@ use virtual_cluster::clusters::VirtualCluster;
 
 use commitment::Commitment;
 use incoming::Incoming;
+use peeked::Peeked;
 use record::Record;
 pub(crate) use services::Services;
 #[cfg(test)]
@@ -103,11 +109,17 @@ use watch_end::EndingWatch;
 /// Shorter bodies, in bytes, are not compressed: they fit into one packet with their head.
 const MIN_ENCODED: u64 = 512;
 
+/// The maximum number of documents that are read at a time to compare them with those of the proxy-server. Each needs up to
+/// [`MAX_HELD`]. Others are sent.
+const READING: usize = 4;
+
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Exchange {
     services: Arc<Services>,
     requests: Arc<RequestMetrics>,
+    /// Limits the documents that are read at a time.
+    reading: Arc<Semaphore>,
 }
 
 /// What requests need to know about the tunnel on which they arrive.
@@ -131,6 +143,9 @@ struct Stream {
     is_head: bool,
     /// The network to the proxy-server, if the proxy-server accepts blocks.
     blocks_link: Option<Arc<Link>>,
+    /// The body that the proxy-server has.
+    held: Option<Digest>,
+    reading: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -144,7 +159,7 @@ impl std::fmt::Debug for Exchange {
 impl Exchange {
     /// An exchange that uses these services.
     pub(crate) fn new(services: Services, requests: Arc<RequestMetrics>) -> Self {
-        Self { services: Arc::new(services), requests }
+        Self { services: Arc::new(services), requests, reading: Arc::new(Semaphore::new(READING)) }
     }
 
     /// Serves one stream of the tunnel.
@@ -160,7 +175,9 @@ impl Exchange {
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return stream.refuse(not_served(cluster.as_str()));
         };
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        restore_authorization(&mut head.headers);
+        stream.held = Digest::take(&mut head.headers);
         match self.exchange(&cluster, head, body, &mut stream, stack::serve).await {
             Some(Ok(exchanged)) => stream.send(exchanged, &cluster, tunnel).await,
             Some(Err(refusal)) => stream.refuse(refusal),
@@ -180,6 +197,7 @@ impl Exchange {
             return stream.refuse(not_served(cluster.as_str()));
         };
         let (mut head, body) = request.into_parts();
+        restore_authorization(&mut head.headers);
         let handshake = match Handshake::read(&head) {
             Ok((method, handshake)) => {
                 head.method = method;
@@ -206,6 +224,8 @@ impl Exchange {
             accept: request.headers().get(header::ACCEPT).cloned(),
             is_head: request.method() == Method::HEAD,
             blocks_link: None,
+            held: None,
+            reading: Arc::clone(&self.reading),
         }
     }
 
@@ -257,8 +277,25 @@ impl Stream {
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
         let histories = self.blocks_link.as_ref().and_then(|link| link.compression());
         let histories = histories.filter(|_| is_compressible && !self.is_head && is_worthwhile(&parts.headers, &body));
-        let encoding = if histories.is_some() { Encoding::Blocks } else { Encoding::Identity };
+        let held = self.held.filter(|_| histories.is_some() && parts.status == StatusCode::OK);
+        let mut body = Peeked::new(body);
+        let turn = held.and_then(|_| self.reading.clone().try_acquire_owned().ok());
+        let held = held.filter(|_| turn.is_some());
+        let is_held = match held {
+            Some(held) => tokio::select! {
+                digest = body.digest(MAX_HELD) => digest == Some(held),
+                () = cluster.lasting.end.cancelled() => return Ok(()),
+                reset = poll_fn(|cx| self.respond.poll_reset(cx)) => return reset.map(drop),
+            },
+            None => false,
+        };
+        let encoding = match (is_held, histories) {
+            (true, _) => Encoding::Held,
+            (false, Some(_)) => Encoding::Blocks,
+            (false, None) => Encoding::Identity,
+        };
         encoding.write(&mut parts.headers);
+        let bodiless = bodiless || is_held;
         let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
         if bodiless {
             return Ok(());

@@ -11,8 +11,11 @@ mod register;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use ::tunnel::keepalive::keepalive_quietly;
+use ::tunnel::metered::Meter;
 use ::tunnel::{Batched, Metered};
 use hyper_util::rt::TokioIo;
 use ops::drain::Tasks;
@@ -28,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::limits::ConnectionPermit;
-use crate::links::Links;
+use crate::links::{Link, Links};
 use crate::peers::PeerAddresses;
 use crate::registry::Registry;
 use crate::tunnel::{Origin, Tunnel};
@@ -79,6 +82,26 @@ enum AgentError {
     Tunnel(#[source] h2::Error),
     #[error("agent {0}, or all agents together, have too many tunnels")]
     TooMany(AgentId),
+}
+
+/// Counts the bytes of one tunnel, also for its link.
+#[derive(Debug)]
+struct Heard {
+    link: Arc<Link>,
+    received: AtomicU64,
+}
+
+// === impl Heard ===
+
+impl Meter for Heard {
+    fn received(&self, bytes: u64) {
+        self.received.fetch_add(bytes, Ordering::Relaxed);
+        self.link.received(bytes);
+    }
+
+    fn sent(&self, bytes: u64) {
+        self.link.sent(bytes);
+    }
 }
 
 // === impl Agents ===
@@ -151,7 +174,8 @@ impl Agents {
     {
         let register::Accepted { agent, registration } = accepted;
         let link = self.links.of(&agent);
-        let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&link)));
+        let meter = Arc::new(Heard { link: Arc::clone(&link), received: AtomicU64::new(0) });
+        let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&meter)));
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
@@ -160,7 +184,9 @@ impl Agents {
         // The agents behind another proxy-server have their own limits.
         let histories = if is_peer { Histories::unlimited() } else { Histories::receiver() };
         let histories = announces(protocol::encoding::CAPABILITY).then_some(histories);
-        let tunnel = Tunnel::new(Origin { agent, instance, version, protocol, histories, is_peer, link }, requests);
+        let indexes_authorization = announces(protocol::stream::AUTHORIZATION_CAPABILITY);
+        let origin = Origin { agent, instance, version, protocol, histories, is_peer, indexes_authorization, link };
+        let tunnel = Tunnel::new(origin, requests);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();
@@ -170,7 +196,8 @@ impl Agents {
                 Ok(()) => "the agent closed it".to_owned(),
                 Err(err) => err.to_string(),
             },
-            lost = tunnel::keepalive::keepalive(pings, |rtt| tunnel.set_round_trip(rtt)) => lost.to_string(),
+            lost = keepalive_quietly(pings, |rtt| tunnel.set_round_trip(rtt), || meter.received.load(Ordering::Relaxed)) =>
+                lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),
             () = offered.follow(announces(protocol::offers::CAPABILITY), self.stopping.cancelled()) =>

@@ -21,6 +21,7 @@ mod deadline;
 mod fixture;
 mod handshakes;
 mod head;
+mod held;
 mod hello;
 mod idle;
 mod logged;

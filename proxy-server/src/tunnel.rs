@@ -47,6 +47,8 @@ pub struct Tunnel {
     pub leaving: CancellationToken,
     /// Whether another proxy-server has dialled it.
     pub is_peer: bool,
+    /// Whether it reads [`protocol::stream::AUTHORIZATION`].
+    pub indexes_authorization: bool,
     /// The network between this proxy-server and the agent.
     pub link: Arc<Link>,
     /// The worker whose thread drives it.
@@ -79,6 +81,8 @@ pub struct Origin {
     pub histories: Option<Histories>,
     /// Whether it is another proxy-server.
     pub is_peer: bool,
+    /// Whether it reads [`protocol::stream::AUTHORIZATION`].
+    pub indexes_authorization: bool,
     /// The network between.
     pub link: Arc<Link>,
 }
@@ -157,6 +161,7 @@ impl Origin {
             protocol: ProtocolVersion::CURRENT,
             histories: Some(Histories::receiver()),
             is_peer: false,
+            indexes_authorization: true,
             link: links.of(&name.parse().unwrap()),
         }
     }
@@ -167,7 +172,7 @@ impl Origin {
 impl Tunnel {
     /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
-        let Origin { agent, instance, version, protocol, histories, is_peer, link } = origin;
+        let Origin { agent, instance, version, protocol, histories, is_peer, indexes_authorization, link } = origin;
         link.connected();
         Arc::new(Self {
             agent,
@@ -178,6 +183,7 @@ impl Tunnel {
             end: CancellationToken::new(),
             leaving: CancellationToken::new(),
             is_peer,
+            indexes_authorization,
             link,
             worker: workers::here(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),

@@ -13,6 +13,9 @@ use crate::case;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
+/// The discovery of all groups in one document (KEP-3352).
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
 /// The number of ConfigMaps in a list.
 const OBJECTS: usize = 300;
 
@@ -48,6 +51,7 @@ fn a_slow_network_gets_an_eighth_of_the_bytes(host: &HostCluster) -> anyhow::Res
             Ok(())
         })?;
 
+        ensure!(is_compressed == held(&admin, &link)?, "{cluster}: documents");
         let before = link.sent();
         let (length, objects) = list(&admin)?;
         let sent = link.sent() - before;
@@ -68,6 +72,21 @@ fn administrator(site: &mut Site, cluster: &str) -> anyhow::Result<Curl> {
     let credentials = atoll_tests::Credentials::of(&kubectl)?;
     let curl = Curl::new(Route::Path, cluster, site.ports, &credentials.authority);
     Ok(curl.with_certificate(&credentials.certificate, &credentials.key))
+}
+
+/// Whether documents that have not changed do not cross the network again. They are the same ones.
+fn held(admin: &Curl, link: &SlowLink) -> anyhow::Result<bool> {
+    let mut held = Vec::new();
+    for (path, accept) in [("/apis", AGGREGATED), ("/apis", "application/json"), ("/openapi/v2", "application/json")] {
+        let curl = admin.clone().with(&["--header", &format!("Accept: {accept}")]);
+        let first = curl.get(path)?.body;
+        let before = link.sent();
+        let second = curl.get(path)?.body;
+        ensure!(first == second && first.starts_with('{'), "{path}");
+        held.push(link.sent() - before < 1500 && first.len() > 3000);
+    }
+    ensure!(held.windows(2).all(|pair| pair[0] == pair[1]), "{held:?}");
+    Ok(held[0])
 }
 
 /// A ConfigMap of about 3 KB, as applications have it.

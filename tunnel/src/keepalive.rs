@@ -13,6 +13,14 @@ pub const INTERVAL: Duration = Duration::from_secs(10);
 /// The time limit for the acknowledgement of a ping.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// The time between two checks whether bytes have arrived.
+const CHECK: Duration = Duration::from_secs(3);
+/// A half pings after this many checks, to measure the round trip.
+const QUIET_CHECKS: u32 = 20;
+/// A half pings earlier if nothing has arrived at this many checks: for longer than [`INTERVAL`]. With [`PING_TIMEOUT`], a dead peer is
+/// detected within 30 s.
+const SILENT_CHECKS: u32 = 4;
+
 /// Why a tunnel has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerLost {
@@ -28,13 +36,121 @@ pub enum PeerLost {
 pub async fn keepalive(mut pings: PingPong, mut report: impl FnMut(Duration)) -> PeerLost {
     let mut interval = FIRST_INTERVAL;
     loop {
-        let sent = Instant::now();
-        match timeout(PING_TIMEOUT, pings.ping(Ping::opaque())).await {
-            Ok(Ok(_)) => report(sent.elapsed()),
-            Ok(Err(err)) => return PeerLost::Ended(err),
-            Err(_) => return PeerLost::Silent,
+        if let Some(lost) = ping(&mut pings, &mut report).await {
+            return lost;
         }
         sleep(interval).await;
         interval = (2 * interval).min(INTERVAL);
+    }
+}
+
+/// The same for the half whose peer does not do so: if bytes arrive anyway, at least the peer's pings, there are fewer pings. On a link
+/// that is paid by the byte, they are a large part of an idle tunnel. `received` is the number of bytes so far.
+pub async fn keepalive_quietly(
+    mut pings: PingPong,
+    mut report: impl FnMut(Duration),
+    received: impl Fn() -> u64,
+) -> PeerLost {
+    let mut interval = FIRST_INTERVAL;
+    loop {
+        if let Some(lost) = ping(&mut pings, &mut report).await {
+            return lost;
+        }
+        if interval < INTERVAL {
+            sleep(interval).await;
+            interval *= 2;
+            continue;
+        }
+        let mut silent = 0;
+        for _ in 0..QUIET_CHECKS {
+            let before = received();
+            sleep(CHECK).await;
+            silent = if received() == before { silent + 1 } else { 0 };
+            if silent == SILENT_CHECKS {
+                break;
+            }
+        }
+    }
+}
+
+async fn ping(pings: &mut PingPong, report: &mut impl FnMut(Duration)) -> Option<PeerLost> {
+    let sent = Instant::now();
+    match timeout(PING_TIMEOUT, pings.ping(Ping::opaque())).await {
+        Ok(Ok(_)) => report(sent.elapsed()),
+        Ok(Err(err)) => return Some(PeerLost::Ended(err)),
+        Err(_) => return Some(PeerLost::Silent),
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    use bytes::Bytes;
+    use tokio::io::duplex;
+
+    use super::*;
+    use crate::metered::{Meter, Metered};
+    use crate::settings;
+
+    #[derive(Default)]
+    struct Received(AtomicU64);
+
+    impl Meter for Received {
+        fn received(&self, bytes: u64) {
+            self.0.fetch_add(bytes, Ordering::Relaxed);
+        }
+
+        fn sent(&self, _: u64) {}
+    }
+
+    /// The pings of the two halves, the one that pings always and the other one, while the first one is alive for `alive`; and how long
+    /// the other one then takes to notice.
+    async fn pings(alive: Duration) -> ([u32; 2], Duration) {
+        let (near, far) = duplex(4096);
+        let received = Arc::new(Received::default());
+        let near = Metered::new(near, Arc::clone(&received));
+        let (client, server) =
+            tokio::join!(settings::client().handshake::<_, Bytes>(near), settings::server().handshake::<_, Bytes>(far));
+        let ((_requests, mut client), mut server) = (client.unwrap(), server.unwrap());
+        let (own, others) = (client.ping_pong().unwrap(), server.ping_pong().unwrap());
+        let counts = [0, 0].map(AtomicU32::new);
+        let count = |at: usize| {
+            counts[at].fetch_add(1, Ordering::Relaxed);
+        };
+        let mut peer = pin!(async {
+            tokio::select! {
+                _ = poll_fn(|cx| server.poll_accept(cx)) => {}
+                _ = keepalive(others, |_| count(0)) => {}
+                () = sleep(alive) => {}
+            }
+        });
+        let mut watching = pin!(async {
+            tokio::select! {
+                _ = poll_fn(|cx| Pin::new(&mut client).poll(cx)) => unreachable!("the connection stays open"),
+                lost = keepalive_quietly(own, |_| count(1), || received.0.load(Ordering::Relaxed)) => lost,
+            }
+        });
+        tokio::select! {
+            () = &mut peer => {}
+            lost = &mut watching => panic!("{lost}"),
+        }
+        let silent = Instant::now();
+        assert!(matches!(watching.await, PeerLost::Silent));
+        (counts.each_ref().map(|count| count.load(Ordering::Relaxed)), silent.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_half_whose_peer_pings_is_quiet_and_notices_its_loss() {
+        for seconds in [3600, 3603, 3607, 3611] {
+            let ([always, quietly], noticed) = pings(Duration::from_secs(seconds)).await;
+            assert!((350..380).contains(&always), "{always} pings in an hour");
+            assert!((50..70).contains(&quietly), "{quietly} pings in an hour");
+            assert!(noticed <= Duration::from_secs(30), "after {noticed:?}");
+        }
     }
 }

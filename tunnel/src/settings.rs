@@ -36,6 +36,7 @@ pub fn server() -> h2::server::Builder {
         .max_header_list_size(agreed::MAX_HEADER_LIST)
         .max_send_buffer_size(agreed::MAX_SEND_BUFFER)
         .max_concurrent_streams(agreed::MAX_STREAMS)
+        .header_table_size(agreed::HEADER_TABLE)
         .enable_connect_protocol()
         .data_frame_budget(usize::MAX)
         .max_pending_accept_reset_streams(agreed::MAX_PENDING_RESETS)

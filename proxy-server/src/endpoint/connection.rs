@@ -7,6 +7,7 @@ use ops::drain::Tasks;
 use protocol::ClusterName;
 use request_metrics::RequestMetrics;
 
+use super::held::Held;
 use super::idle::Requests;
 use super::peer::Peer;
 use crate::client_cas::ClientCas;
@@ -23,6 +24,8 @@ pub(crate) struct Services {
     /// The domain in `<cluster>.<domain>`.
     pub(crate) domain: Arc<str>,
     pub(crate) tasks: Tasks,
+    /// The documents that this process keeps.
+    pub(crate) held: Arc<Held>,
     /// The time that streams have to end when the process stops.
     pub(crate) drain: Duration,
 }

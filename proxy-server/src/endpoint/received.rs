@@ -6,11 +6,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use protocol::blocks::Histories;
 use tunnel::Inbound;
 use tunnel::encoded::{Decoded, DecodedError};
 use tunnel::inbound::InboundError;
 
+use super::held::{Arriving, Document, Keeping};
 use crate::links::Link;
 
 /// Why the body ended early.
@@ -22,7 +24,9 @@ pub(super) enum Received {
     /// As it arrives.
     Identity(Inbound),
     /// Decoded from blocks.
-    Blocks(Box<Decoded<Inbound>>, Arc<Link>),
+    Blocks(Box<Keeping<Decoded<Inbound>>>, Arc<Link>),
+    /// A document that this process has.
+    Held(Box<Decoded<Full<Bytes>>>),
 }
 
 // === impl Received ===
@@ -34,8 +38,19 @@ impl Received {
     }
 
     /// A body that arrives as blocks. `length` is that of the decoded body, if it is known.
-    pub(super) fn blocks(inbound: Inbound, (histories, link): (&Histories, &Arc<Link>), length: Option<u64>) -> Self {
-        Self::Blocks(Box::new(Decoded::new(inbound, histories, length)), Arc::clone(link))
+    pub(super) fn blocks(
+        inbound: Inbound,
+        (histories, link): (&Histories, &Arc<Link>),
+        length: Option<u64>,
+        arriving: Option<Arriving>,
+    ) -> Self {
+        let body = Decoded::new(inbound, histories, length);
+        Self::Blocks(Box::new(Keeping::new(body, arriving)), Arc::clone(link))
+    }
+
+    /// A document that this process has.
+    pub(super) fn held(document: Document) -> Self {
+        Self::Held(Box::new(document.body()))
     }
 }
 
@@ -53,10 +68,14 @@ impl Body for Received {
                 if let Some(Ok(frame)) = &frame
                     && let Some(decoded) = frame.data_ref()
                 {
-                    link.decompressed(body.take_encoded(), decoded.len() as u64);
+                    link.decompressed(body.get_mut().take_encoded(), decoded.len() as u64);
                 }
                 Poll::Ready(frame)
             }
+            Self::Held(body) => Pin::new(&mut **body).poll_frame(cx).map_err(|error| match error {
+                DecodedError::Body(never) => match never {},
+                DecodedError::Decode(error) => ReceivedError::Decode(error),
+            }),
         }
     }
 
@@ -64,6 +83,7 @@ impl Body for Received {
         match self {
             Self::Identity(inbound) => inbound.is_end_stream(),
             Self::Blocks(body, _) => body.is_end_stream(),
+            Self::Held(body) => body.is_end_stream(),
         }
     }
 
@@ -71,6 +91,7 @@ impl Body for Received {
         match self {
             Self::Identity(inbound) => inbound.size_hint(),
             Self::Blocks(body, _) => body.size_hint(),
+            Self::Held(body) => body.size_hint(),
         }
     }
 }

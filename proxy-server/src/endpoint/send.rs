@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::SendStream;
 use http::{Request, Response};
+use protocol::stream::index_authorization;
 use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
 use tower::{Service, service_fn};
@@ -134,6 +135,9 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
         Box::new(Outgoing { head, content, cluster, is_proven })
     });
     let mut head = head;
+    if reservation.tunnel().indexes_authorization {
+        index_authorization(head.headers_mut());
+    }
     if reservation.tunnel().is_peer && !is_proven {
         mark_unproven(head.headers_mut());
     }

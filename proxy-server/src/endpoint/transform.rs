@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
-use protocol::encoding::accept_blocks;
+use protocol::encoding::{UnknownEncoding, accept_blocks};
 use protocol::stream::{unswitched, write_cluster};
 use protocol::{ClusterName, Encoding};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use super::body::ResponseBody;
 use super::connection::Connection;
 use super::deadline::Timed;
 use super::head;
+use super::held::{Arriving, Document, Key};
 use super::peer::ClientIdentity;
 use super::received::Received;
 use super::record::{Record, Recorded, Refused, Responded};
@@ -37,6 +38,8 @@ pub(super) struct Sent {
     /// A body that the agent does not need.
     unwanted: Option<Upload>,
     upgrade: Option<Upgrade>,
+    /// If the request is for a document: its key, and the last one.
+    document: Option<(Key, Option<Document>)>,
 }
 
 /// A request for the inner services, and its context.
@@ -69,18 +72,26 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
         None if upload.is_empty() || charge.is_anonymous() => (Content::Nothing, Some(upload)),
         None => (Content::Body(upload, content_length(head.headers())), None),
     };
+    let mut document = None;
     if upgrade.is_none() {
         accept_blocks(head.headers_mut());
+        document = Key::of(&cluster.name, &head).map(|key| {
+            let last = connection.services.held.get(&key);
+            (key, last)
+        });
+        if let Some((_, Some(last))) = &document {
+            last.digest.write(head.headers_mut());
+        }
     }
     let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
     let lasting = Lasting { cluster: Arc::clone(&cluster), end: end.clone(), request: outgoing };
     let timed = Timed { is_long_running: is_long_running || upgrade.is_some(), request: lasting };
-    Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade }))
+    Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade, document }))
 }
 
 /// Makes the client's response. Records the identity and the fault that the agent's response names.
 pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Result<Responded, Box<Refused>> {
-    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade } = sent;
+    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade, document } = sent;
     if let Some(unwanted) = unwanted {
         unwanted.discard(&connection.services.tasks);
     }
@@ -102,6 +113,12 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         Ok(encoding) => encoding,
         Err(unknown) => return Err(Box::new(Refused { refusal: unknown.into(), record })),
     };
+    let (key, last) = document.unzip();
+    let held = match (encoding, last.flatten()) {
+        (Encoding::Held, None) => return Err(Box::new(Refused { refusal: UnknownEncoding.into(), record })),
+        (Encoding::Held, last) => last,
+        (Encoding::Identity | Encoding::Blocks, _) => None,
+    };
     let length = content_length(&parts.headers).filter(|_| upgrade.is_none());
     head::response(&mut parts.headers);
     let response = match (upgrade, sending) {
@@ -111,8 +128,13 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
             upgrade.switch(parts, session, record.entry.take())
         }
         (_, sending) => {
-            let received = match (encoding, &histories) {
-                (Encoding::Blocks, Some(histories)) => Received::blocks(inbound, (histories, lease.link()), length),
+            let received = match (held, encoding, &histories) {
+                (Some(document), ..) => Received::held(document),
+                (None, Encoding::Blocks, Some(histories)) => {
+                    let key = key.filter(|_| parts.status == StatusCode::OK);
+                    let arriving = key.map(|key| Arriving::new(key, Arc::clone(&connection.services.held)));
+                    Received::blocks(inbound, (histories, lease.link()), length, arriving)
+                }
                 _ => Received::identity(inbound, length),
             };
             let guard = charge.into_guard(&connection, lease, sending.guard());

@@ -12,6 +12,7 @@ use h2::server::SendResponse;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use protocol::stream::restore_authorization;
 use protocol::{ClusterName, Encoding};
 use tokio::time::timeout;
 use tracing::debug;
@@ -46,6 +47,9 @@ pub(super) async fn forward(
     let demand = Demand { cluster, is_proven, unread };
     let opened = match registry.reserve_own(cluster, Some(demand)).await {
         Ok(reservation) => {
+            if !reservation.tunnel().indexes_authorization {
+                restore_authorization(&mut parts.headers);
+            }
             let mut head = Request::new(());
             *head.method_mut() = parts.method;
             *head.uri_mut() = parts.uri;
