@@ -30,7 +30,7 @@ pub enum DialError {
     /// The proxy-server refused the certificate of the agent. In TLS 1.3, the client learns this only after its part of the
     /// handshake (RFC 8446, section 2).
     #[error(
-        "the proxy-server does not accept the certificate of this agent (`identity.certificate`); its log says why"
+        "the proxy-server does not accept the certificate of this process (`identity.certificate`); see the log of the proxy-server"
     )]
     Certificate(#[source] rustls::Error),
     /// The connection broke before the response.

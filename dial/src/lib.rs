@@ -1,14 +1,15 @@
-//! Keeps tunnels to proxy-servers up, and tells each which clusters are served.
+//! Keeps tunnels to proxy-servers up, and tells each proxy-server which clusters this process serves.
 //!
 //! ```text
 //! resolve -> TCP (or CONNECT through HTTPS_PROXY) -> TLS 1.3 -> POST /atoll/tunnel -> 101 -> serve -> pause -> ...
 //! ```
 //!
-//! An agent dials all proxy-servers, and a proxy-server dials the others. What they do with the streams of a tunnel is their
-//! [`Service`]. What is *not* here: what a stream does.
+//! An agent dials all proxy-servers, and a proxy-server dials the others. Each implements [`Service`], which serves the
+//! streams of a tunnel. What is *not* here: how a stream is served.
 //!
-//! Reading order: [`Dial`], `address` (the tunnels to one address), `demand` (how many), `connect` and `register` (one attempt),
-//! [`routes`] (the state of all), [`streams`] (of one tunnel), [`offers`] (the clusters).
+//! Reading order: [`Dial`], `address` (the tunnels to one address), `demand` (how many tunnels), `connect` and
+//! `register` (one attempt), [`routes`] (the state of all tunnels), [`streams`] (the streams of one tunnel), [`offers`]
+//! (the clusters).
 
 mod address;
 mod connect;
@@ -69,11 +70,12 @@ pub type Callers = watch::Receiver<BTreeSet<IpAddr>>;
 
 /// What a process tells a proxy-server, and what it does with the streams that the proxy-server opens.
 pub trait Service: Clone + Send + Sync + 'static {
-    /// What the process tells.
+    /// What the process tells the proxy-server when it registers.
     fn registration(&self) -> Registration;
 
-    /// Serves a tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more streams, and ends
-    /// with its last one. `verdicts` gets those of the proxy-server about the clusters of this process.
+    /// Serves a tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more
+    /// streams, and ends when its last stream ends. `verdicts` gets the verdicts of the proxy-server about the clusters
+    /// of this process.
     fn serve<S>(
         self,
         io: S,
@@ -110,7 +112,7 @@ pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Re
 /// Dials proxy-servers.
 #[derive(Clone, Debug)]
 pub struct Dial<S> {
-    /// With the identity of this process. A renewed certificate is used from the next attempt on.
+    /// The TLS settings, with the identity of this process. After a renewal, the next attempt uses the new certificate.
     pub tls: Arc<ClientConfig>,
     /// The HTTP proxy of the site, if there is one.
     pub egress: Arc<Egress>,
@@ -137,7 +139,8 @@ struct Running {
 // === impl Dial ===
 
 impl<S: Service> Dial<S> {
-    /// Keeps tunnels to one configured server up. Its name may resolve to several addresses, of which each gets a tunnel.
+    /// Keeps tunnels to one configured server up. Its name may resolve to several addresses, each of which gets a
+    /// tunnel.
     /// So do the `callers`, with the same port and name.
     pub async fn keep(self, server: Authority, mut callers: Callers) {
         let mut targets: HashMap<Target, DropGuard> = HashMap::new();

@@ -84,6 +84,6 @@ fn broken(error: hyper::Error) -> DialError {
 }
 
 fn not_atoll(server: &Authority) -> Refusal {
-    let why = format!("{server} switched protocols without a word of Atoll's: is it the agents' listener?");
+    let why = format!("{server} switched protocols without a valid `{ACCEPTANCE}` header: is it `listeners.agents`?");
     Refusal::new(RefusalReason::Unknown, why)
 }

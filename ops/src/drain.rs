@@ -46,8 +46,8 @@ struct Scope {
 /// The time for tasks to be dropped after a drain is given up.
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// When a long response should end that a client will continue elsewhere: at a random time within three quarters of the drain. If all
-/// ended at once, their clients would connect again at once.
+/// The delay after which a long response ends, if its client can continue it elsewhere: a random time within three
+/// quarters of the drain. If all such responses ended at the same time, all clients would reconnect at the same time.
 pub fn spread_end(drain: Duration) -> Duration {
     drain.mul_f64(0.75 * fastrand::f64())
 }

@@ -41,7 +41,7 @@ pub enum Encoding {
 
 /// The agent has chosen an encoding that the proxy-server does not accept, or an invalid length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the agent has chosen an encoding that the proxy-server does not know")]
+#[error("the agent's response has an unknown encoding or an invalid length")]
 pub struct UnknownEncoding;
 
 /// Accepts blocks in the response to a request.

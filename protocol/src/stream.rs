@@ -48,6 +48,16 @@ pub fn restore_authorization(headers: &mut HeaderMap) {
     move_value(headers, AUTHORIZATION, http::header::AUTHORIZATION);
 }
 
+/// Tells another proxy-server that the client of a request is not proven.
+pub fn mark_unproven(headers: &mut HeaderMap) {
+    headers.insert(UNPROVEN, HeaderValue::from_static("1"));
+}
+
+/// Whether another proxy-server says that the client of a request is not proven. Agents do not get the header.
+pub fn take_unproven(headers: &mut HeaderMap) -> bool {
+    headers.remove(UNPROVEN).is_some()
+}
+
 /// Only a single value: several are invalid, and stay as they are.
 fn move_value(headers: &mut HeaderMap, from: HeaderName, to: HeaderName) {
     let mut values = headers.get_all(&from).iter();

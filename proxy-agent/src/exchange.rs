@@ -106,8 +106,8 @@ use stack::{ExchangeResponse, Passing};
 use upgrade::Handshake;
 use watch_end::EndingWatch;
 
-/// Shorter bodies, in bytes, are not compressed: they fit into one packet with their head.
-const MIN_ENCODED: u64 = 512;
+/// Shorter bodies, in bytes, are not compressed: they would become hardly shorter.
+const MIN_ENCODED: u64 = 256;
 
 /// The maximum number of documents that are read at a time to compare them with those of the proxy-server. Each needs up to
 /// [`MAX_HELD`]. Others are sent.

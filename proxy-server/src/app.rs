@@ -161,16 +161,12 @@ impl App {
             desired,
             left_sender,
         );
-        let peers_reloader = reloader.clone();
         let status =
             status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
         // In containers, all processes have the same ID.
         let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
-        let peers = config.peers.as_ref().map(|peers| {
-            let (whom, threads) = ((&registry, &server_id), (&workers, &tasks));
-            peers::Peers::open((peers, &config.serving_ca, &config.clusters), &peers_reloader, whom, threads)
-        });
-        let peers = peers.transpose()?;
+        let peers = peers::Peers::open(config, &reloader, (&registry, &server_id), (&workers, &tasks))?;
+        let identity = peers.as_ref().map(|peers| peers.identity.clone());
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
             client_cas,
@@ -208,7 +204,7 @@ impl App {
             connect,
             proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
             endpoint,
-            observe: observe::Observe::new(status, metrics, &workers),
+            observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
             reload,
             reconciler,
             peers,
@@ -222,7 +218,8 @@ impl App {
     }
 
     /// Serves until `stop` completes. Then serves new clients until the handover ends, closes the listeners, and waits until all
-    /// connections have ended: all in all for the time of the configuration's `drain` at most, or until `hurry` completes.
+    /// connections have ended. All this takes at most the time of the configuration's `drain`, or until `hurry`
+    /// completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
         let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =
@@ -281,8 +278,8 @@ impl App {
     }
 }
 
-/// How long the process still serves new connections of clients when it stops. In this time, load balancers and agents turn to another
-/// proxy-server, if there is one.
+/// How long the process still serves new connections of clients when it stops. In this time, load balancers and agents
+/// switch to another proxy-server, if there is one.
 fn handover(config: &ProxyServerConfiguration) -> Duration {
     let drain = Duration::from(config.drain);
     config.peers.as_ref().map_or(Duration::ZERO, |_| (drain / 2).min(MAX_HANDOVER))

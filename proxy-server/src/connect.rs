@@ -29,11 +29,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span};
 
+use crate::attempts::{Attempts, may_be_elsewhere};
 use crate::config::Cluster;
 use crate::endpoint::Endpoint;
 use crate::limits::{Client, ConnectionPermit, Limit, Limits, StreamPermit};
 use crate::registry::{OpenError, Registry};
-use crate::tunnel::{Demand, Lease};
+use crate::tunnel::{Demand, Lease, TunnelError};
 use crate::workers::{WorkerId, Workers};
 use refusal::ConnectRefusal;
 use route::Route;
@@ -159,6 +160,21 @@ impl Connect {
 
     /// A stream to the API server, and the worker of its tunnel.
     async fn dial(&self, cluster: &Cluster) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
+        let mut attempts = Attempts::default();
+        loop {
+            let dialled = self.dial_once(cluster).await;
+            let is_unsent = match &dialled {
+                Err(ConnectRefusal::NoAgent(absent)) => may_be_elsewhere(&self.registry, absent),
+                Err(ConnectRefusal::Tunnel(TunnelError::Unsent { .. })) => true,
+                _ => false,
+            };
+            if !is_unsent || !attempts.pause().await {
+                return dialled;
+            }
+        }
+    }
+
+    async fn dial_once(&self, cluster: &Cluster) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
         let permit = self.limits.streams.enter(&cluster.name, Client::Passthrough);
         let permit = permit.map_err(|limit| self.too_many(cluster, limit))?;
         // Before the reservation. A removed cluster has no token, but it has no tunnel either.
@@ -177,7 +193,10 @@ impl Connect {
         let worker = reservation.tunnel().worker;
         let (outbound, pending) = reservation.open(head, false)?.split();
         let response = timeout(DIAL_TIMEOUT, pending.wait()).await;
-        let (response, lease) = response.map_err(|_| ConnectRefusal::Silent(cluster.name.clone()))??;
+        let (response, lease) = match response.map_err(|_| ConnectRefusal::Silent(cluster.name.clone()))? {
+            Err(TunnelError::Full(_)) => return Err(self.too_many(cluster, Limit::Tunnel)),
+            answered => answered?,
+        };
         if response.status() != StatusCode::OK {
             let reason = NotConnected::read(response.headers());
             return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), reason });

@@ -13,6 +13,7 @@
 
 pub mod agents;
 pub mod app;
+mod attempts;
 pub mod client_cas;
 pub mod config;
 pub mod connect;

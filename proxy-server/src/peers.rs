@@ -1,4 +1,5 @@
-//! Any proxy-server serves any cluster: requests for a cluster whose agent is connected to another proxy-server.
+//! Forwards requests between proxy-servers, so that any proxy-server can serve a cluster whose agent is connected to
+//! another one.
 //!
 //! Each proxy-server dials the others, as an agent does (the crate [`dial`]), and offers them the clusters of its own agents. So the
 //! tunnel of a peer is one more tunnel to these clusters. The registry uses it only while no agent of the cluster is connected here.
@@ -25,10 +26,10 @@ use dial::routes::Verdicts;
 use dial::{offers, streams};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use http::{HeaderMap, HeaderValue, Request};
+use http::Request;
 use ops::drain::Tasks;
 use protocol::registration::Offer;
-use protocol::stream::{StreamKind, UNPROVEN};
+use protocol::stream::StreamKind;
 use protocol::{AgentId, Registration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -41,13 +42,10 @@ use account::Accounts;
 pub use addresses::{PeerAddress, PeerAddresses};
 use forward::forward;
 
-/// How a proxy-server resets a stream for which its agent has no room.
-pub(crate) const NO_ROOM: Reason = Reason::ENHANCE_YOUR_CALM;
-
 /// When agents connect, their clusters are offered after this time. Thousands may connect at the same time.
 const OFFER_DELAY: Duration = Duration::from_millis(100);
 
-/// What a peer does with the streams of this process.
+/// Serves the streams that another proxy-server opens on the tunnels that this process has dialled.
 #[derive(Clone, Debug)]
 pub struct Peer(Arc<Shared>);
 
@@ -142,7 +140,7 @@ impl Shared {
             Ok(StreamKind::Api(cluster) | StreamKind::Upgrade(cluster) | StreamKind::Physical(cluster)) => {
                 let is_known = self.registry.clusters().get(cluster.as_str()).is_some();
                 let account = self.accounts.of(&cluster, is_known);
-                forward(&self.registry, &cluster, request, respond, account).await
+                Box::pin(forward(&self.registry, &cluster, request, respond, account)).await
             }
             Ok(StreamKind::Destination) | Err(_) => {
                 respond.send_reset(Reason::REFUSED_STREAM);
@@ -153,16 +151,6 @@ impl Shared {
             debug!(error = &error as &dyn std::error::Error, "a stream of a peer ended early");
         }
     }
-}
-
-/// Tells the other proxy-server that the client of a request is not proven.
-pub(crate) fn mark_unproven(headers: &mut HeaderMap) {
-    headers.insert(UNPROVEN, HeaderValue::from_static("1"));
-}
-
-/// Whether another proxy-server says that the client of a request is not proven. Agents do not get the header.
-fn take_unproven(headers: &mut HeaderMap) -> bool {
-    headers.remove(UNPROVEN).is_some()
 }
 
 /// Keeps the offers of this process up to date, for ever.
@@ -176,7 +164,7 @@ pub async fn publish(registry: Arc<Registry>, offers: watch::Sender<Arc<[Offer]>
             *offers = current.into();
             is_new
         });
-        // The registry has a sender, so this is no error.
+        // The registry has a sender, so this cannot fail.
         let _ = changes.changed().await;
         sleep(OFFER_DELAY).await;
     }

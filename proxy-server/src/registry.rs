@@ -7,8 +7,8 @@
 //! Other proxy-servers offer the clusters of their agents ([`crate::peers`]). Their tunnels are used while no agent of a cluster is
 //! connected here, and while this configuration allows the agent behind them, too.
 //!
-//! Both may change while tunnels are up: [`Registry::reload`] takes another configuration, [`Registry::renew`] other
-//! offers. Clusters that do not change are not affected.
+//! The configuration and the offers may change while tunnels are up: [`Registry::reload`] takes another configuration,
+//! and [`Registry::renew`] takes other offers. Clusters that do not change are not affected.
 
 mod connected;
 mod peers;
@@ -29,8 +29,7 @@ use tracing::debug;
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
 use crate::workers::{self, WorkerId};
-use connected::Connected;
-pub use connected::RefusedOffer;
+pub use connected::{Connected, RefusedOffer};
 pub use peers::PeerTunnels;
 use protocol::Authority;
 
@@ -38,7 +37,7 @@ use protocol::Authority;
 /// about as much as the request itself.
 const OTHER_WORKER_COST: usize = 32;
 
-/// An agent that was connected until this time ago may have moved to another proxy-server.
+/// An agent that disconnected less than this time ago may have moved to another proxy-server.
 const RECENT: Duration = Duration::from_secs(2);
 
 /// The clusters of the configuration, and the tunnels that serve them.
@@ -52,8 +51,9 @@ pub struct Registry {
     changes: watch::Sender<u64>,
     /// The number of choices among tunnels so far.
     turn: AtomicUsize,
-    /// The number of configurations so far.
-    reloads: watch::Sender<u64>,
+    /// The number of times that all offers had to be checked again: after a reload, or when another proxy-server serves a cluster that
+    /// an agent here serves, too.
+    rechecks: watch::Sender<u64>,
 }
 
 /// The clusters of one configuration, with indexes.
@@ -143,7 +143,7 @@ impl Registry {
             peers: PeerTunnels::default(),
             changes: watch::Sender::new(0),
             turn: AtomicUsize::new(0),
-            reloads: watch::Sender::new(0),
+            rechecks: watch::Sender::new(0),
         }
     }
 
@@ -167,7 +167,10 @@ impl Registry {
             }
             granted
         });
-        interrupted.extend(self.peers.retain(|name, agent| clusters.may_serve(name, agent)));
+        interrupted.extend(
+            self.peers
+                .retain(|name| clusters.by_name.contains_key(name), |name, agent| clusters.may_serve(name, agent)),
+        );
         let (clusters, ended) = clusters.after(&before, &interrupted);
         self.clusters.store(Arc::new(clusters));
         lost.retain(|tunnel| !served.values().any(|served| served.is_by(tunnel)) && !self.may_serve_other(tunnel));
@@ -175,7 +178,7 @@ impl Registry {
         for end in ended {
             end.cancel();
         }
-        count(&self.reloads);
+        count(&self.rechecks);
         count(&self.changes);
         lost
     }
@@ -188,9 +191,9 @@ impl Registry {
         refused.iter().flat_map(|refused| &refused.clusters).any(|name| may_serve(name.as_str()))
     }
 
-    /// Reports each configuration from now on.
-    pub fn reloads(&self) -> watch::Receiver<u64> {
-        self.reloads.subscribe()
+    /// Reports from now on that all offers must be checked again.
+    pub fn rechecks(&self) -> watch::Receiver<u64> {
+        self.rechecks.subscribe()
     }
 
     /// Cancelled when the requests for this cluster must end. `None` if there is no such cluster.
@@ -277,8 +280,8 @@ impl Registry {
         refused
     }
 
-    /// The tunnel of another proxy-server serves those of its offers that are in the configuration. The others are no mistake: the
-    /// configurations may be changed one after the other.
+    /// The tunnel of another proxy-server serves those of its offers that are in the configuration. Ignores the others:
+    /// operators may change the configurations one after the other.
     fn renew_peer(&self, tunnel: &Arc<Tunnel>, offers: &[Offer]) {
         let clusters = self.clusters.load();
         let known =
@@ -298,13 +301,8 @@ impl Registry {
         });
         drop(served);
         if is_taken {
-            count(&self.reloads);
+            count(&self.rechecks);
         }
-    }
-
-    /// Records that the tunnel's proxy-server has sent its offers.
-    pub fn heard(&self, tunnel: &Arc<Tunnel>) {
-        self.peers.heard(tunnel);
     }
 
     /// What other proxy-servers offer.
@@ -312,15 +310,9 @@ impl Registry {
         &self.peers
     }
 
-    /// The offers of connected agents that are refused now, sorted by cluster: at most `limit` of each agent, and the number
-    /// of all others.
-    pub fn refused(&self, limit: usize) -> (Vec<RefusedOffer>, usize) {
-        self.connected.refused(limit)
-    }
-
-    /// The number of clusters that are refused now, by agent and reason.
-    pub fn refused_counts(&self) -> Vec<(AgentId, RefusalReason, usize)> {
-        self.connected.counts()
+    /// All tunnels, and the offers of each that are refused.
+    pub fn connected(&self) -> &Connected {
+        &self.connected
     }
 
     /// Removes a tunnel that accepts no more streams. Its open streams may continue.
@@ -394,11 +386,6 @@ impl Registry {
     /// How often the last tunnel of each cluster has ended since this process started.
     pub fn interruptions(&self) -> HashMap<ClusterName, u64> {
         self.served().iter().map(|(name, served)| (name.clone(), served.interruptions)).collect()
-    }
-
-    /// All tunnels, for status and drain. They may serve no cluster.
-    pub fn tunnels(&self) -> Vec<Arc<Tunnel>> {
-        self.connected.tunnels()
     }
 
     /// The tunnel of a cluster that costs the least: of its agents, or else of other proxy-servers.

@@ -4,6 +4,7 @@
 
 mod capacity;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -27,6 +28,9 @@ use capacity::{Capacity, StreamResources};
 /// The time limit for the connection to accept one more stream. It normally does so at once, except while many streams
 /// end.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How a proxy-server resets a stream of another one for which its agent has no room.
+pub(crate) const NO_ROOM: h2::Reason = h2::Reason::ENHANCE_YOUR_CALM;
 
 /// A live tunnel.
 #[derive(Debug)]
@@ -130,18 +134,48 @@ pub enum ReserveError {
     Closing(AgentId, #[source] h2::Error),
 }
 
-/// The tunnel broke before the agent sent a response.
+/// There was no response.
 #[derive(Debug, thiserror::Error)]
-#[error("the tunnel of agent {agent} broke")]
-pub struct TunnelError {
-    /// Whether another proxy-server has no room for the stream.
-    pub is_full: bool,
-    /// The agent.
-    pub agent: AgentId,
-    /// Whether the agent cannot have seen the request, so that it may be sent through another tunnel.
-    pub unsent: bool,
-    #[source]
-    source: h2::Error,
+pub enum TunnelError {
+    /// Another proxy-server has no room for the stream.
+    #[error("{0} has no room for another stream")]
+    Full(Far),
+    /// The tunnel broke, but nobody has processed the request, so it may be sent through another tunnel.
+    #[error("the tunnel of {far} broke")]
+    Unsent {
+        /// The other end.
+        far: Far,
+        /// Why.
+        source: h2::Error,
+    },
+    /// The tunnel broke. The request may have been executed.
+    #[error("the tunnel of {far} broke")]
+    Broken {
+        /// The other end.
+        far: Far,
+        /// Why.
+        source: h2::Error,
+    },
+}
+
+/// The other end of a tunnel, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// An agent.
+    Agent(AgentId),
+    /// Another proxy-server.
+    Peer,
+}
+
+// === impl Far ===
+
+impl fmt::Display for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(agent) => write!(f, "agent {agent}"),
+            Self::Peer => f.write_str("another proxy-server"),
+        }
+    }
 }
 
 // === impl Origin ===
@@ -196,6 +230,10 @@ impl Tunnel {
         })
     }
 
+    fn far(&self) -> Far {
+        if self.is_peer { Far::Peer } else { Far::Agent(self.agent.clone()) }
+    }
+
     /// The number of open streams.
     pub fn streams(&self) -> usize {
         self.streams.load(Ordering::Relaxed)
@@ -241,10 +279,8 @@ impl StreamReservation {
     /// Opens the stream.
     pub fn open(mut self, head: Request<()>, end_of_stream: bool) -> Result<OpenStream, TunnelError> {
         let opened = self.requests.send_request(head, end_of_stream);
-        let (response, body) = opened.map_err(|source| {
-            let agent = self.lease.tunnel.agent.clone();
-            TunnelError { is_full: false, agent, unsent: true, source }
-        })?;
+        let far = || self.lease.tunnel.far();
+        let (response, body) = opened.map_err(|source| TunnelError::Unsent { far: far(), source })?;
         Ok(OpenStream { body, response, lease: self.lease })
     }
 
@@ -269,12 +305,11 @@ impl PendingResponse {
     /// Waits for the response. The budget of the tunnel limits its body.
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, lease } = self;
-        let response = response.await.map_err(|source| TunnelError {
-            is_full: lease.tunnel.is_peer && source.reason() == Some(crate::peers::NO_ROOM),
-            agent: lease.tunnel.agent.clone(),
+        let response = response.await.map_err(|source| match source.reason() {
             // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
-            unsent: source.reason() == Some(h2::Reason::REFUSED_STREAM),
-            source,
+            Some(h2::Reason::REFUSED_STREAM) => TunnelError::Unsent { far: lease.tunnel.far(), source },
+            Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.far()),
+            _ => TunnelError::Broken { far: lease.tunnel.far(), source },
         })?;
         let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));
         if let Some(resources) = &lease.resources {

@@ -23,8 +23,8 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![case("link::a_slow_network_gets_an_eighth_of_the_bytes", host, a_slow_network_gets_an_eighth_of_the_bytes)]
 }
 
-/// Lists and watches cross a network with a long round trip compressed, unless the configuration forbids it. On a fast network, it can
-/// require it.
+/// Lists and watches are compressed on a network with a long round trip, unless the configuration forbids compression.
+/// On a fast network, the configuration can require compression.
 fn a_slow_network_gets_an_eighth_of_the_bytes(host: &HostCluster) -> anyhow::Result<()> {
     let (far, near) = (Duration::from_millis(10), Duration::ZERO);
     let mut lists = Vec::new();

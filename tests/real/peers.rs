@@ -36,8 +36,8 @@ fn agent(site: &Site, host: &HostCluster, cluster: &str, file: &str, servers: &[
     Ok(agent)
 }
 
-/// A program of client-go makes its checks at a proxy-server to which no agent is connected: reads, writes, watches, exec and
-/// port-forward by WebSocket and SPDY. Nothing else is different there.
+/// A client-go program runs its checks against a proxy-server to which no agent is connected: reads, writes, watches,
+/// exec and port-forward by WebSocket and SPDY. All results are the same as with a connected agent.
 fn any_proxy_server_serves_any_cluster(host: &HostCluster) -> anyhow::Result<()> {
     const CLUSTER: &str = "peers";
     let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "")?;
@@ -47,7 +47,7 @@ fn any_proxy_server_serves_any_cluster(host: &HostCluster) -> anyhow::Result<()>
     served(&kubectl)?;
     kubectl::conformance("atoll-clients", &kubectl, 25)?;
 
-    // While the agent is away, the client learns it in the same words.
+    // While the agent is away, the client gets the same message.
     agent.kill()?;
     eventually(CONDITION_TIMEOUT, || {
         let refused = kubectl.run(&["get", "--raw", "/api/v1/nodes", "--request-timeout=2s"])?;
@@ -83,7 +83,7 @@ fn a_physical_cluster_is_reached_through_both(host: &HostCluster) -> anyhow::Res
     kubectl.ok(&["delete", "ns", "physical-peer", "--wait=false"]).map(drop)
 }
 
-/// Load balancers in front of two proxy-servers, which check their probes.
+/// Load balancers in front of two proxy-servers. They check the probes of the proxy-servers.
 struct Balanced {
     agents: Balancer,
     clients: Balancer,

@@ -134,7 +134,7 @@ fn names_require_their_certificate(host: &HostCluster) -> anyhow::Result<()> {
         std::fs::copy(site.file(&format!("other/agents/branch-7.{end}")), site.file(&format!("agents/forged.{end}")))?;
     }
     site.agent("forged", &branch(address))?
-        .printed("the proxy-server does not accept the certificate of this agent")?;
+        .printed("the proxy-server does not accept the certificate of this process")?;
     // A replica with the same identity is accepted.
     site.agent_as("branch-7", "replica", &branch(address))?.printed("tunnel established")?;
     ensure!(site.physical(host.kubectl().kubeconfig())?.ok(&["get", "ns"])?.contains("kube-system"));

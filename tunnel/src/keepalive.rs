@@ -32,7 +32,8 @@ pub enum PeerLost {
     Ended(#[source] h2::Error),
 }
 
-/// Pings until the peer is lost, for the first time at once. Calls `report` with every round-trip time. Another future must drive the connection.
+/// Pings until the peer is lost. Sends the first ping immediately. Calls `report` with every round-trip time. Another
+/// future must drive the connection.
 pub async fn keepalive(mut pings: PingPong, mut report: impl FnMut(Duration)) -> PeerLost {
     let mut interval = FIRST_INTERVAL;
     loop {
@@ -123,11 +124,13 @@ mod tests {
             counts[at].fetch_add(1, Ordering::Relaxed);
         };
         let mut peer = pin!(async {
-            tokio::select! {
-                _ = poll_fn(|cx| server.poll_accept(cx)) => {}
-                _ = keepalive(others, |_| count(0)) => {}
-                () = sleep(alive) => {}
-            }
+            let living = async {
+                tokio::select! {
+                    _ = poll_fn(|cx| server.poll_accept(cx)) => {}
+                    _ = keepalive(others, |_| count(0)) => {}
+                }
+            };
+            assert!(timeout(alive, living).await.is_err(), "it does not end by itself");
         });
         let mut watching = pin!(async {
             tokio::select! {

@@ -1,10 +1,11 @@
 //! Whether the network between the two halves is slow, so that the agent compresses bodies.
 //!
-//! The agent learns it from the round trips of its PING frames (RFC 9113, section 6.7). A round trip of less than a millisecond means
-//! a local network, where compression would only take processor time: on 1 Mbit/s, a ping alone takes longer.
+//! The agent measures the round trips of its PING frames (RFC 9113, section 6.7). A round trip of at most a millisecond
+//! means a local network, where compression would only cost CPU time. On a link with 1 Mbit/s, the transmission of a
+//! PING frame and of its acknowledgement alone takes longer.
 //!
-//! A busy machine acknowledges late. So the shortest round trip of the last minutes counts, and a flood of requests does not make a
-//! link slow.
+//! A busy machine acknowledges late. So only the shortest round trip of the last 5 to 10 minutes counts, and a flood of
+//! requests does not make a link count as slow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +17,8 @@ use tokio::time::Instant;
 /// A link with a longer round trip is slow.
 const SHORT_ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// The shortest round trip of at least this time counts, and of at most twice this time.
+/// The shortest round trip of this window and of the previous one counts, so a round trip counts for one to two
+/// windows.
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 
 /// When bodies are compressed.

@@ -104,8 +104,8 @@ impl<A: HostApi> AdmissionPolicies<A> {
         self.shared.state.wait_for(|state| state.admits().is_ok()).await;
     }
 
-    /// The same, after the first verdict. Shortly after the start there is no verdict yet, and clients wait instead of
-    /// being refused.
+    /// The state of the policies, after the first verdict. Shortly after the start, there is no verdict yet, and
+    /// clients wait instead of being refused.
     pub async fn first_state(&self) -> PolicyState {
         self.shared.state.first().await
     }

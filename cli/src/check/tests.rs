@@ -102,7 +102,9 @@ fn mistakes_in_files_have_the_lines_that_name_the_files() {
 fn no_agent_has_the_name_of_the_proxy_servers() {
     let world = World::new(400 * DAY);
     let peers = |name: &str| {
-        format!("{SERVER}peers: {{servers: [\"a:8091\"], identity: {{certificate: {name}.crt, key: {name}.key}}}}\n")
+        format!(
+            "{SERVER}peers: {{servers: [\"localhost:8091\"], identity: {{certificate: {name}.crt, key: {name}.key}}}}\n"
+        )
     };
     let (lines, good) = world.check(&peers("site-a"));
     assert!(!good && lines.len() == 2, "{lines:#?}");
@@ -111,6 +113,9 @@ fn no_agent_has_the_name_of_the_proxy_servers() {
     assert!(!good && lines[0].contains("gone.crt"), "{lines:#?}");
     let other = SERVER.replace("[site-a]", "[site-b]");
     assert!(world.check(&peers("site-a").replace(SERVER, &other)).1);
+    let unverified = peers("site-a").replace("localhost", "proxies").replace("[site-a]", "[site-b]");
+    let (lines, good) = world.check(&unverified);
+    assert!(!good && lines[0].contains("`hostNames` must contain `proxies`"), "{lines:#?}");
     let (lines, good) = world
         .check(&format!("{SERVER}peers: {{servers: [], identity: {{certificate: site-a.crt, key: site-a.key}}}}\n"));
     assert!(!good && lines.iter().any(|line| line.contains("must name at least one proxy-server")), "{lines:#?}");

@@ -43,7 +43,7 @@ pub enum DecodeError {
     #[error("the body ends within a block")]
     Incomplete,
     /// The body is not as long as its head says.
-    #[error("the body does not have the length that its head says")]
+    #[error("the length of the body differs from the length in the head of the response")]
     Length,
 }
 

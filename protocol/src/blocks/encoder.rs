@@ -26,7 +26,7 @@ pub struct Encoder {
     /// Held while there is a history.
     permit: Option<Permit>,
     history: History,
-    /// What is left of the last chunk.
+    /// The bytes of the current chunk that are not encoded yet.
     chunk: Bytes,
 }
 
@@ -38,17 +38,17 @@ impl Encoder {
         Self { histories: histories.clone(), permit: None, history: History::default(), chunk: Bytes::new() }
     }
 
-    /// The next chunk of the body. The last one must have left.
+    /// Adds the next chunk of the body. The current chunk must be encoded completely.
     pub fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
 
-    /// The number of bytes of the last chunk that have not left.
+    /// The number of bytes of the current chunk that are not encoded yet.
     pub fn remaining(&self) -> usize {
         self.chunk.len()
     }
 
-    /// The next block to send. `None` if the last chunk has left.
+    /// The next block to send. `None` if the current chunk is encoded completely.
     pub fn encode(&mut self) -> Option<Bytes> {
         if self.chunk.is_empty() {
             return None;

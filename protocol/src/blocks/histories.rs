@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::settings::MAX_STREAMS;
 
-/// The number of bodies of a tunnel for which the sender keeps a history: 32 MiB.
+/// The maximum number of bodies of a tunnel for which the sender keeps a history. These histories take up to 32 MiB.
 const SENDER: usize = 4096;
 
-/// The same for the receiver. The sender has forgotten a history when it has sent the body, and the receiver when its client has read
-/// the body. So each stream of a tunnel may have one: slow clients of one cluster must not affect the bodies of others.
+/// The same for the receiver. The sender drops a history when it has sent the body, but the receiver keeps it until its
+/// client has read the body. So each stream of a tunnel may have one: slow clients of one cluster must not affect the
+/// bodies of others.
 const RECEIVER: usize = MAX_STREAMS as usize;
 
 /// The histories that one end of a tunnel may still keep. Clones share one count.
@@ -38,7 +39,7 @@ impl Histories {
         Self(Arc::new(AtomicUsize::new(usize::MAX)))
     }
 
-    /// Makes sure that `permit` is one, unless there are too many histories. Whether it is.
+    /// Takes a permit if there is none yet, unless there are too many histories. Returns whether there is one.
     pub(super) fn permit(&self, permit: &mut Option<Permit>) -> bool {
         if permit.is_none() {
             let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));

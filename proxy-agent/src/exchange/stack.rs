@@ -173,8 +173,9 @@ async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<Exch
     Ok(ExchangeResponse { response, is_watch, is_compressible, counted })
 }
 
-/// Whether nobody can learn a secret from the length of the compressed response. Others may write a part of these, beside secrets: the
-/// Secrets of other namespaces, and what an application prints (as in CVE-2013-3587).
+/// Whether a response may be compressed. Secrets, logs and responses of the subresource `proxy` may not: such a
+/// response can contain secrets next to data that other users have written, so its compressed length could disclose the
+/// secrets (as in CVE-2013-3587).
 fn is_compressible(request: &ResourceRequest<'_>) -> bool {
     (request.group(), request.resource()) != ("", "secrets") && !matches!(request.subresource(), Some("proxy" | "log"))
 }

@@ -11,10 +11,11 @@ use ops::drain::spread_end;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// The body of a watch. When the tunnel is drained, it ends at another time than other watches, and cuts no event.
+/// The body of a watch. When the tunnel is drained, it ends between two events, and at a different time from other
+/// watches.
 pub(super) struct EndingWatch<B> {
     body: B,
-    /// `None` if the body is no watch.
+    /// `None` if the body is not that of a watch.
     end: Option<End>,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Offered<'a> {
     backoff: Backoff,
     /// Whether the process is stopping.
     draining: bool,
-    reloads: watch::Receiver<u64>,
+    rechecks: watch::Receiver<u64>,
 }
 
 /// What the stream of offers brings.
@@ -74,7 +74,7 @@ impl<'a> Offered<'a> {
     /// Puts the offers of the registration into force.
     pub(super) fn register(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
         // First, so that no configuration is missed that is loaded now.
-        let reloads = registry.reloads();
+        let rechecks = registry.rechecks();
         let refused = registry.renew(tunnel, registered);
         log(tunnel, &refused);
         Self {
@@ -84,7 +84,7 @@ impl<'a> Offered<'a> {
             refused,
             backoff: CONFLICT_BACKOFF,
             draining: false,
-            reloads,
+            rechecks,
         }
     }
 
@@ -94,8 +94,8 @@ impl<'a> Offered<'a> {
         self.last.iter().map(|offer| &offer.name).filter(|name| !refused.contains(name)).collect()
     }
 
-    /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers. When `stopping`
-    /// completes, the agent learns it.
+    /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers. When
+    /// `stopping` completes, tells the agent that this process is stopping.
     pub(super) async fn follow(mut self, has_stream: bool, stopping: impl Future<Output = ()>) {
         // The clusters may have been refused since the registration was accepted.
         self.end_if_useless();
@@ -120,7 +120,7 @@ impl<'a> Offered<'a> {
                         self.last = offers.clusters;
                         let verdict = self.check();
                         if self.tunnel.is_peer {
-                            self.registry.heard(self.tunnel);
+                            self.registry.peers().heard(self.tunnel);
                         }
                         send(&mut stream, verdict).await;
                         self.end_if_useless();
@@ -136,7 +136,7 @@ impl<'a> Offered<'a> {
                         self.end_if_peer();
                     }
                 },
-                reloaded = self.reloads.changed() => {
+                reloaded = self.rechecks.changed() => {
                     if reloaded.is_err() {
                         pending::<()>().await;
                     }

@@ -45,11 +45,16 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
     let metrics = Metrics::new(Build { component: "proxy-server", version: env!("CARGO_PKG_VERSION") });
     let tunnels = Arc::clone(registry);
     metrics.observe("atoll_tunnels", "Tunnels of agents that are up.", move || {
-        i64::try_from(tunnels.tunnels().len()).unwrap_or(i64::MAX)
+        let agents = tunnels.connected().tunnels().iter().filter(|tunnel| !tunnel.is_peer).count();
+        i64::try_from(agents).unwrap_or(i64::MAX)
+    });
+    let peers = Arc::clone(registry);
+    metrics.observe("atoll_peers", "Other proxy-servers that have sent their clusters.", move || {
+        i64::try_from(peers.peers().known().len()).unwrap_or(i64::MAX)
     });
     let streams = Arc::clone(registry);
     metrics.observe("atoll_tunnel_streams", "Streams open on all tunnels.", move || {
-        let streams: usize = streams.tunnels().iter().map(|tunnel| tunnel.streams()).sum();
+        let streams: usize = streams.connected().tunnels().iter().map(|tunnel| tunnel.streams()).sum();
         i64::try_from(streams).unwrap_or(i64::MAX)
     });
     let connected = Arc::clone(registry);
@@ -86,7 +91,7 @@ fn seconds(time: SystemTime) -> Option<i64> {
 }
 
 fn refused_offers(registry: &Registry) -> Vec<(RefusedOffers, i64)> {
-    let counts = registry.refused_counts().into_iter().map(|(agent, reason, count)| {
+    let counts = registry.connected().counts().into_iter().map(|(agent, reason, count)| {
         let labels = RefusedOffers { agent: agent.as_str().into(), reason: reason.as_str() };
         (labels, i64::try_from(count).unwrap_or(i64::MAX))
     });

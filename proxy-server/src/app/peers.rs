@@ -9,13 +9,13 @@ use dial::{Dial, Egress};
 use ops::backoff::Backoff;
 use ops::config::Located;
 use ops::drain::Tasks;
-use ops::files::Reloader;
+use ops::files::{Reloader, Watched};
 use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
 use protocol::registration::Offer;
 use protocol::{AgentId, Authority};
 use tokio::sync::watch;
 
-use crate::config;
+use crate::config::{self, ProxyServerConfiguration};
 use crate::peers::{Peer, PeerAddresses, publish};
 use crate::registry::Registry;
 use crate::workers::Workers;
@@ -33,18 +33,22 @@ pub(super) struct Peers {
     offers: watch::Sender<Arc<[Offer]>>,
     /// The addresses from which others have dialled this process.
     pub(super) callers: Arc<PeerAddresses>,
+    /// The certificate of this process.
+    pub(super) identity: Watched<Identity>,
 }
 
 // === impl Peers ===
 
 impl Peers {
-    /// Reads the certificate. `serving_ca` is the CA of the listeners of all proxy-servers.
+    /// Reads the certificate. `None` if the configuration has no `peers`.
     pub(super) fn open(
-        (config, serving_ca, clusters): (&config::Peers, &config::KeyPair, &[Located<config::Cluster>]),
+        config: &ProxyServerConfiguration,
         reloader: &Reloader,
         (registry, server_id): (&Arc<Registry>, &Arc<str>),
         (workers, tasks): (&Workers, &Tasks),
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<Option<Self>> {
+        let ProxyServerConfiguration { peers, clusters, serving_ca, .. } = config;
+        let Some(config) = peers else { return Ok(None) };
         let config::KeyPair { certificate, key } = &*config.identity;
         let identity = reloader
             .watch([certificate.to_path_buf(), key.to_path_buf()], |[certificate, key]| {
@@ -54,9 +58,10 @@ impl Peers {
         let server_ca = reloader
             .watch([serving_ca.certificate.to_path_buf()], |[pem]| ServerCa::from_pem(pem))
             .context("servingCA")?;
+        let shown = identity.clone();
         let name = identity.borrow().common_name().map(str::to_owned);
         let Some(name) = name else {
-            bail!("peers.identity: the certificate has no common name; make one with `atoll certs agent NAME`");
+            bail!("peers.identity: the certificate has no common name; run `atoll certs agent proxy-servers`");
         };
         let id: AgentId = name.parse().context("peers.identity: the common name is invalid")?;
         Self::check(&id, clusters)?;
@@ -74,7 +79,15 @@ impl Peers {
             workers: workers.clone(),
         };
         let servers = config.servers.iter().map(|server| (**server).clone()).collect();
-        Ok(Self { id, dial, servers, registry: Arc::clone(registry), offers, callers: Arc::default() })
+        Ok(Some(Self {
+            id,
+            dial,
+            servers,
+            registry: Arc::clone(registry),
+            offers,
+            callers: Arc::default(),
+            identity: shown,
+        }))
     }
 
     /// Refuses a configuration in which an agent has the name of the proxy-servers: its certificate would make it one of them.
@@ -102,8 +115,11 @@ impl Peers {
         let Self { dial, servers, registry, offers, callers, .. } = self;
         tasks.spawn_until_cancelled("unread", dial.service.clone().limit_unread());
         tasks.spawn_until_cancelled("offers", publish(registry, offers));
+        // With several entries, it is unknown which one leads to a caller, and a list names all proxy-servers anyway.
+        let is_name_of_all = servers.len() == 1;
         for server in servers {
-            tasks.spawn_until_cancelled("dial", dial.clone().keep(server, callers.follow()));
+            let callers = if is_name_of_all { callers.follow() } else { dial::no_callers() };
+            tasks.spawn_until_cancelled("dial", dial.clone().keep(server, callers));
         }
     }
 }

@@ -7,7 +7,7 @@ use ops::config::API_VERSION;
 use ops::date::Moment;
 use ops::files::Watched;
 use ops::pki::Authority;
-use ops::tls::ClientCa;
+use ops::tls::{ClientCa, Identity};
 use protocol::AgentId;
 use request_metrics::RequestMetrics;
 
@@ -36,6 +36,7 @@ pub(super) struct StatusSource {
     limits: Arc<Limits>,
     requests: Arc<RequestMetrics>,
     links: Arc<Links>,
+    peer_identity: Option<Watched<Identity>>,
 }
 
 // === impl StatusSource ===
@@ -56,7 +57,13 @@ impl StatusSource {
             limits: Arc::clone(limits),
             requests: Arc::clone(requests),
             links: Arc::clone(links),
+            peer_identity: None,
         }
+    }
+
+    /// Also reports the certificate for other proxy-servers.
+    pub(super) fn with_peer_identity(self, identity: Option<Watched<Identity>>) -> Self {
+        Self { peer_identity: identity, ..self }
     }
 
     /// The current state.
@@ -96,7 +103,7 @@ impl StatusSource {
             clusters.push(status);
         }
         clusters.sort_by(|one, other| one.name.cmp(&other.name));
-        let tunnels = self.registry.tunnels();
+        let tunnels = self.registry.connected().tunnels();
         let mut tunnels: Vec<_> = tunnels
             .iter()
             .map(|tunnel| TunnelStatus {
@@ -152,7 +159,7 @@ impl StatusSource {
     }
 
     fn refused_offers(&self) -> (Vec<RefusedOfferStatus>, usize) {
-        let (refused, others) = self.registry.refused(MAX_REFUSED);
+        let (refused, others) = self.registry.connected().refused(MAX_REFUSED);
         let refused = refused.into_iter().map(|offer| RefusedOfferStatus {
             cluster: offer.cluster.to_string(),
             agent: offer.agent.to_string(),
@@ -165,6 +172,9 @@ impl StatusSource {
     fn certificates(&self) -> Vec<CertificateStatus> {
         let mut certificates = vec![("servingCA".to_owned(), Some(self.serving_ca.borrow().not_after()))];
         certificates.push(("agentCA".to_owned(), self.agent_ca.borrow().not_after()));
+        if let Some(identity) = &self.peer_identity {
+            certificates.push(("peers.identity".to_owned(), Some(identity.borrow().not_after())));
+        }
         let mut clients = self.client_cas.all();
         clients.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
         let clients = clients.iter().map(|(cluster, ca)| (format!("clientCA of {cluster}"), ca.borrow().not_after()));

@@ -80,7 +80,7 @@ impl Document for ProxyServerConfiguration {
         cluster::check(&self.clusters, problems);
         limits::check(&self.limits, problems);
         if let Some(peers) = &self.peers {
-            peers::check(peers, problems);
+            peers::check(peers, &self.host_names, problems);
         }
         if let Some(karmada) = &self.karmada {
             karmada::check(karmada, &self.clusters, problems);

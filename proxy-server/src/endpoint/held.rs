@@ -1,4 +1,4 @@
-//! The discovery and OpenAPI documents that this process keeps, so that they do not cross a slow network again and again
+//! The documents that this process keeps: discovery, OpenAPI and the version, so that they do not cross a slow network again and again
 //! ([`protocol::digest`]).
 //!
 //! An agent decides about each request, so a document is only a way to save bytes: it is sent to a client only if the agent has just made
@@ -93,13 +93,14 @@ impl Key {
     }
 }
 
-/// Whether a path is one of `/api`, `/api/v1`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION` and `/openapi/...`.
+/// Whether a path is one of `/api`, `/api/v1`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`, `/openapi/...` and `/version`.
 fn is_document(path: &str) -> bool {
     let mut segments = path.trim_matches('/').split('/');
     match segments.next() {
         Some("api") => segments.count() <= 1,
         Some("apis") => segments.count() <= 2,
         Some("openapi") => true,
+        Some("version") => segments.next().is_none(),
         _ => false,
     }
 }
@@ -271,12 +272,18 @@ mod tests {
 
     #[test]
     fn only_documents_are_kept() {
-        for target in
-            ["/api", "/api/v1", "/apis", "/apis?timeout=32s", "/apis/apps/v1", "/openapi/v3/apis/apps/v1?hash=A"]
-        {
+        for target in [
+            "/version",
+            "/api",
+            "/api/v1",
+            "/apis",
+            "/apis?timeout=32s",
+            "/apis/apps/v1",
+            "/openapi/v3/apis/apps/v1?hash=A",
+        ] {
             assert!(key("a", target).is_some(), "{target}");
         }
-        for target in ["/", "/version", "/readyz", "/api/v1/pods", "/apis/apps/v1/deployments", "/apidocs"] {
+        for target in ["/", "/readyz", "/versions", "/api/v1/pods", "/apis/apps/v1/deployments", "/apidocs"] {
             assert!(key("a", target).is_none(), "{target}");
         }
         let conditional = Request::get("/apis").header("if-none-match", "\"1\"").body(()).unwrap();

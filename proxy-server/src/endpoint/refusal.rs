@@ -112,7 +112,9 @@ impl Refusal {
             // and Karmada would notice late that a member is not ready. An API server that is not ready sends none
             // either.
             Self::NotReady(_) => Status::service_unavailable(message),
-            Self::Tunnel(error) if error.unsent => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
+            Self::Tunnel(TunnelError::Full(_) | TunnelError::Unsent { .. }) => {
+                Status::service_unavailable(message).with_retry_after(RETRY_AFTER)
+            }
             // The request may have been executed: a Retry-After would make clients repeat a write.
             Self::Tunnel(_) | Self::Encoding(_) => Status::failure(502, Reason::InternalError, message),
             Self::Silent => Status::timeout(&message, 0),

@@ -6,13 +6,11 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use h2::SendStream;
 use http::{Request, Response};
-use protocol::stream::index_authorization;
-use tokio::time::sleep;
+use protocol::stream::{index_authorization, mark_unproven};
 use tokio_util::sync::DropGuard;
 use tower::{Service, service_fn};
 use tunnel::Inbound;
@@ -20,21 +18,14 @@ use tunnel::Inbound;
 use super::connection::Services;
 use super::refusal::Refusal;
 use super::upload::Upload;
+use crate::attempts::{self, Attempts};
 use crate::config::Cluster;
 use crate::limits::Limit;
-use crate::peers::mark_unproven;
 use crate::registry::OpenError;
-use crate::tunnel::{Demand, Lease, unread_body};
+use crate::tunnel::{Demand, Lease, TunnelError, unread_body};
 
 /// Heads up to this size, in bytes, are not charged.
 const SMALL_HEAD: usize = 4096;
-
-/// If an agent has just left this proxy-server or another one, a request is sent again after about this time: by then, this one knows where
-/// the agents of the cluster are.
-const PEER_PAUSE: Duration = Duration::from_millis(200);
-
-/// The maximum number of such pauses.
-const PEER_PAUSES: u32 = 5;
 
 /// A request as the agent gets it.
 #[derive(Debug)]
@@ -94,17 +85,15 @@ pub(super) fn send(
 }
 
 async fn exchange(services: Arc<Services>, mut outgoing: Outgoing) -> Result<AgentResponse, Refusal> {
-    let mut pauses = PEER_PAUSES;
+    let mut attempts = Attempts::default();
     loop {
         let attempt = attempt(&services, outgoing).await;
         let Err(Failed { refusal, unsent: Some(again) }) = attempt else {
             return attempt.map_err(|failed| failed.refusal);
         };
-        if pauses == 0 {
+        if !attempts.pause().await {
             return Err(refusal);
         }
-        pauses -= 1;
-        sleep(PEER_PAUSE.mul_f64(0.5 + fastrand::f64())).await;
         outgoing = *again;
     }
 }
@@ -118,8 +107,7 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
     let reservation = match services.registry.reserve(&cluster.name, Some(demand)).await {
         Ok(reservation) => reservation,
         Err(OpenError::NoAgent(absent)) => {
-            // Another agent of the cluster may have connected to another proxy-server in this moment.
-            let may_be_elsewhere = services.registry.peers().was_known() && absent.is_recent();
+            let may_be_elsewhere = attempts::may_be_elsewhere(&services.registry, &absent);
             let refusal = Refusal::no_agent(absent, head.uri().path());
             let unsent = may_be_elsewhere.then(|| Box::new(Outgoing { head, content, cluster, is_proven }));
             return Err(Failed { refusal, unsent });
@@ -129,7 +117,7 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
             return Err(Refusal::TooMany(Limit::Tunnel).into());
         }
     };
-    // The agent may have left the other proxy-server in this moment.
+    // The agent may just have left the other proxy-server.
     let spare = (is_bodiless && reservation.tunnel().is_peer).then(|| {
         let (head, content, cluster) = (head.clone(), Content::Nothing, Arc::clone(&cluster));
         Box::new(Outgoing { head, content, cluster, is_proven })
@@ -155,12 +143,12 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
     };
     match pending.wait().await {
         Ok((response, lease)) => Ok(AgentResponse { response, lease, sending }),
-        Err(error) if error.is_full => {
+        Err(TunnelError::Full(_)) => {
             services.limits.count_refused(&cluster.name, Limit::Tunnel);
             Err(Refusal::TooMany(Limit::Tunnel).into())
         }
         Err(error) => {
-            let unsent = spare.filter(|_| error.unsent);
+            let unsent = spare.filter(|_| matches!(error, TunnelError::Unsent { .. }));
             Err(Failed { refusal: error.into(), unsent })
         }
     }

@@ -11,7 +11,7 @@ use crate::tunnel::Lease;
 /// Completes at the end of a watch.
 pub(super) type WatchEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Completes after a proxy-server has begun to stop, at another time for each watch.
+/// Completes after a proxy-server has begun to stop, at a different time for each watch.
 pub(super) fn watch_end(services: &Services, lease: &Lease) -> WatchEnd {
     let (stopping, leaving, time) = (services.tasks.cancelled(), lease.leaving().clone(), services.drain);
     Box::pin(async move {

@@ -12,21 +12,20 @@ use h2::server::SendResponse;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use protocol::stream::restore_authorization;
+use protocol::stream::{restore_authorization, take_unproven};
 use protocol::{ClusterName, Encoding};
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::account::Account;
-use super::{NO_ROOM, take_unproven};
 use crate::registry::{OpenError, Registry};
-use crate::tunnel::{Demand, PendingResponse, unread_body};
+use crate::tunnel::{Demand, NO_ROOM, PendingResponse, TunnelError, unread_body};
 
 /// The time limit for the client to accept the bytes that arrived before a reset.
 const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Forwards the stream to an agent that is connected to this process. If there is none, resets the stream as if it had not been
-/// processed (RFC 9113, section 8.7).
+/// Forwards the stream to an agent that is connected to this process. If there is none, resets the stream with
+/// `REFUSED_STREAM`, because nobody has processed the request (RFC 9113, section 8.7).
 pub(super) async fn forward(
     registry: &Registry,
     cluster: &ClusterName,
@@ -82,7 +81,7 @@ pub(super) async fn forward(
         }
     };
     // The configuration may be changed while the stream is open: the agent may no longer serve the cluster.
-    end.run_until_cancelled(transfer).await.unwrap_or_else(|| Err(Reason::CANCEL.into()))
+    end.run_until_cancelled(Box::pin(transfer)).await.unwrap_or_else(|| Err(Reason::CANCEL.into()))
 }
 
 /// Until the response ends. That may be before the end of the request, and whoever reads it decides what that means.
@@ -136,7 +135,11 @@ async fn respond_with(
     let (response, mut lease) = match answered {
         Ok(answered) => answered,
         Err(error) => {
-            respond.send_reset(if error.unsent { Reason::REFUSED_STREAM } else { Reason::INTERNAL_ERROR });
+            respond.send_reset(match error {
+                TunnelError::Full(_) => NO_ROOM,
+                TunnelError::Unsent { .. } => Reason::REFUSED_STREAM,
+                TunnelError::Broken { .. } => Reason::INTERNAL_ERROR,
+            });
             return Ok(());
         }
     };
@@ -144,7 +147,7 @@ async fn respond_with(
     lease.prove();
     let (mut parts, body) = response.into_parts();
     if lease.histories().is_none() {
-        // The agent cannot encode bodies, so the host has set such headers.
+        // The agent cannot encode bodies, so only the host can have set these headers.
         Encoding::Identity.write(&mut parts.headers);
     }
     let is_bodiless = body.is_end_stream();

@@ -9,7 +9,7 @@ use crate::tunnel::Tunnel;
 
 /// All tunnels that accept streams, including those that serve no cluster.
 #[derive(Debug, Default)]
-pub(super) struct Connected(Mutex<Vec<Entry>>);
+pub struct Connected(Mutex<Vec<Entry>>);
 
 /// A tunnel, and the offers that are refused.
 type Entry = (Arc<Tunnel>, Arc<[RefusedClusters]>);
@@ -44,7 +44,8 @@ impl Connected {
         self.lock().retain(|(other, _)| !Arc::ptr_eq(other, tunnel));
     }
 
-    pub(super) fn tunnels(&self) -> Vec<Arc<Tunnel>> {
+    /// All tunnels, for status and drain. They may serve no cluster.
+    pub fn tunnels(&self) -> Vec<Arc<Tunnel>> {
         self.lock().iter().map(|(tunnel, _)| Arc::clone(tunnel)).collect()
     }
 
@@ -55,8 +56,8 @@ impl Connected {
         found.map_or_else(Arc::default, |(_, refused)| Arc::clone(refused))
     }
 
-    /// The refused offers by cluster, at most `limit` of each agent, and the number of all others.
-    pub(super) fn refused(&self, limit: usize) -> (Vec<RefusedOffer>, usize) {
+    /// The offers that are refused now, by cluster: at most `limit` of each agent, and the number of all others.
+    pub fn refused(&self, limit: usize) -> (Vec<RefusedOffer>, usize) {
         let all = self.all();
         let mut offers = BTreeMap::new();
         for (tunnel, refused) in &all {
@@ -85,8 +86,8 @@ impl Connected {
         (shown, others)
     }
 
-    /// The number of clusters that are refused, by agent and reason.
-    pub(super) fn counts(&self) -> Vec<(AgentId, RefusalReason, usize)> {
+    /// The number of clusters that are refused now, by agent and reason.
+    pub fn counts(&self) -> Vec<(AgentId, RefusalReason, usize)> {
         let all = self.all();
         let mut clusters: BTreeMap<_, BTreeSet<&ClusterName>> = BTreeMap::new();
         for (tunnel, refused) in &all {

@@ -48,7 +48,7 @@ impl PeerTunnels {
     }
 
     /// Records that the proxy-server of a tunnel has sent its offers.
-    pub(super) fn heard(&self, tunnel: &Arc<Tunnel>) {
+    pub fn heard(&self, tunnel: &Arc<Tunnel>) {
         let mut known = lock(&self.known);
         if !known.iter().any(|other| Arc::ptr_eq(other, tunnel)) {
             known.push(Arc::clone(tunnel));
@@ -62,14 +62,18 @@ impl PeerTunnels {
         lock(&self.known).retain(|other| !Arc::ptr_eq(other, tunnel));
     }
 
-    /// Keeps the tunnels whose agents the configuration allows. Returns the clusters that have lost one.
-    pub(super) fn retain(&self, is_granted: impl Fn(&ClusterName, &AgentId) -> bool) -> Vec<ClusterName> {
+    /// Keeps the clusters that the configuration has, and the tunnels whose agents it allows. Returns the clusters that have lost one.
+    pub(super) fn retain(
+        &self,
+        is_known: impl Fn(&ClusterName) -> bool,
+        is_granted: impl Fn(&ClusterName, &AgentId) -> bool,
+    ) -> Vec<ClusterName> {
         let mut lost = Vec::new();
         lock(&self.clusters).retain(|name, offered| {
             if offered.retain(|_, agent| is_granted(name, agent)) {
                 lost.push(name.clone());
             }
-            !offered.tunnels.is_empty()
+            is_known(name)
         });
         lost
     }

@@ -65,7 +65,8 @@ async fn a_refused_offer_does_not_affect_the_others() {
     assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &site));
     // The agent that serves nothing is registered, and its offers are checked again.
     refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&other, std::slice::from_ref(&beijing)));
-    let all: Vec<_> = registry.refused(2).0.into_iter().map(|one| (one.cluster, one.agent, one.reason)).collect();
+    let all: Vec<_> =
+        registry.connected().refused(2).0.into_iter().map(|one| (one.cluster, one.agent, one.reason)).collect();
     let refused_offer = |cluster: &str, agent: &str, reason| (cluster.parse().unwrap(), agent.parse().unwrap(), reason);
     let expected = [
         refused_offer("branch-7", "site-a", RefusalReason::NotGranted),
@@ -77,16 +78,16 @@ async fn a_refused_offer_does_not_affect_the_others() {
     let replica = tunnel("site-a").await;
     registry.renew(&replica, &[offer("branch-7", Mode::Virtual), offer("ke-beijing", Mode::Physical)]);
     registry.renew(&replica, &[offer("branch-7", Mode::Virtual), offer("more", Mode::Virtual)]);
-    let (shown, others) = registry.refused(2);
+    let (shown, others) = registry.connected().refused(2);
     assert_eq!((shown.len(), others), (3, 1));
-    let counts: Vec<_> = registry.refused_counts().into_iter().map(|(_, reason, count)| (reason, count)).collect();
+    let counts: Vec<_> = registry.connected().counts().into_iter().map(|(_, reason, count)| (reason, count)).collect();
     assert_eq!(counts, [(RefusalReason::NotGranted, 3), (RefusalReason::Conflict, 1)]);
-    assert_eq!(registry.tunnels().len(), 3);
+    assert_eq!(registry.connected().tunnels().len(), 3);
     registry.remove(&replica);
     registry.remove(&site);
     assert_eq!(registry.renew(&other, std::slice::from_ref(&beijing)), []);
     assert!(Arc::ptr_eq(&registry.cheapest(&beijing.name, cost_here).unwrap(), &other));
-    assert!(registry.refused(2).0.is_empty());
+    assert!(registry.connected().refused(2).0.is_empty());
 }
 
 #[tokio::test]
@@ -195,7 +196,7 @@ async fn new_offers_change_only_what_differs() {
             && !ends.is_cancelled()
     );
     registry.remove(&site);
-    assert!(registry.tunnels().is_empty());
+    assert!(registry.connected().tunnels().is_empty());
 }
 
 #[tokio::test]
@@ -206,10 +207,10 @@ async fn a_reload_ends_only_the_requests_for_removed_clusters() {
     let [one, two] = ["one", "two"].map(|name| offer(name, mode));
     assert_eq!(registry.renew(&site, &[one.clone(), two.clone()]), []);
     let ends = [&one, &two].map(|offer| registry.end_of(&offer.name).unwrap());
-    let mut reloads = registry.reloads();
+    let mut rechecks = registry.rechecks();
     let lost = registry.reload(Clusters::new(["one", "three"].map(|name| cluster(name, &["site-a"], mode))));
     assert!(lost.is_empty(), "it still serves one");
-    assert!(reloads.has_changed().unwrap() && *reloads.borrow_and_update() == 1);
+    assert!(rechecks.has_changed().unwrap() && *rechecks.borrow_and_update() == 1);
     assert!(!ends[0].is_cancelled() && ends[1].is_cancelled());
     assert!(registry.end_of(&two.name).is_none() && registry.cheapest(&two.name, cost_here).is_err());
     assert!(!registry.end_of(&one.name).unwrap().is_cancelled());
@@ -269,10 +270,10 @@ async fn a_closing_tunnel_gets_no_new_streams() {
         let (_body, answer) = reservation.open(http::Request::new(()), true).unwrap().split();
         assert_eq!(answer.wait().await.unwrap().0.status(), http::StatusCode::OK);
     }
-    assert_eq!(registry.tunnels().len(), 1);
+    assert_eq!(registry.connected().tunnels().len(), 1);
     // Its agent's offers are still checked, but they put nothing on it.
     assert_eq!(registry.renew(&closing, std::slice::from_ref(&beijing)), []);
-    assert_eq!(registry.tunnels().len(), 1);
+    assert_eq!(registry.connected().tunnels().len(), 1);
     finish.send(()).unwrap();
     assert_eq!(watch.wait().await.unwrap().0.status(), http::StatusCode::OK);
 }
@@ -339,9 +340,9 @@ async fn one_agent_serves_a_cluster_at_all_proxy_servers() {
     assert_eq!(registry.renew(&second, &beijing), [], "a replica of the same agent");
 
     // Both have connected in the same moment: the first one by name stays.
-    let reloads = registry.reloads();
+    let rechecks = registry.rechecks();
     registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual)]);
-    assert!(reloads.has_changed().unwrap(), "all offers are checked again");
+    assert!(rechecks.has_changed().unwrap(), "all offers are checked again");
     refused(RefusalReason::Conflict, &["ke-beijing"], &registry.renew(&second, &beijing));
     assert_eq!(registry.renew(&first, &beijing), []);
     registry.renew(&peer, &[offer_of("site-b", "ke-beijing", Mode::Virtual)]);
@@ -371,7 +372,7 @@ async fn the_loss_of_an_agent_elsewhere_is_recent() {
     let name: ClusterName = "ke-beijing".parse().unwrap();
     assert!(!registry.cheapest(&name, cost_here).unwrap_err().is_recent());
     registry.renew(&peer, &[offer_of("site-a", "ke-beijing", Mode::Virtual)]);
-    registry.heard(&peer);
+    registry.peers().heard(&peer);
     assert_eq!(registry.peers().known().len(), 1);
     registry.remove(&peer);
     assert!(registry.cheapest(&name, cost_here).unwrap_err().is_recent());

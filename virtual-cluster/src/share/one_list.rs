@@ -2,8 +2,9 @@
 //!
 //! While the host works on a list, it delays the requests of all other clusters. So the agent lets the host work on the lists of a
 //! cluster for 0.3 s without a pause (`kubectl get all` takes less), and then for about a sixth of the time. Of the first
-//! 0.1 s before the host responds, at most 10 ms count: it may only wait for its watch cache (KEP-2340). The time in which
-//! the client does not read counts only for as long as the host may have needed to encode what the client has read.
+//! 0.1 s before the host responds, at most 10 ms count: the host is perhaps just waiting for its watch cache
+//! (KEP-2340). The time in which the client does not read counts only for as long as the host may have needed to encode
+//! what the client has read.
 //!
 //! The list at the head of the queue waits for at most a second for the list before it, whose client may be slow, and then for at
 //! most a second of pause. So lists that take more than a fifth of a second can get more than a sixth of the time.
@@ -21,7 +22,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// `pkg/storage/cacher/progress`).
 const CACHE_WAIT: Duration = Duration::from_millis(100);
 
-/// At most this much of [`CACHE_WAIT`] counts. The host needs less for most lists that it does not wait for.
+/// At most this much of [`CACHE_WAIT`] counts. If the host need not wait for its watch cache, most lists take less
+/// time.
 const COUNTED_OF_WAIT: Duration = Duration::from_millis(10);
 
 /// The number of bytes of a list that the host encodes in a millisecond, at least. A client that reads more slowly hides the time
@@ -31,7 +33,7 @@ const ENCODED_PER_MILLISECOND: u64 = 100_000;
 /// In the long run, the lists of a cluster take one of this many parts of the time.
 const PARTS: u32 = 6;
 
-/// The time for which lists need no pauses if there were none for a while.
+/// The time for which lists need no pauses if there were no lists for a while.
 const BURST: Duration = Duration::from_millis(300);
 
 /// A cluster may be ahead of its part by the pauses that a burst requires.
