@@ -91,7 +91,9 @@ mod tests {
     #[test]
     fn the_name_of_a_body_survives() {
         let mut hasher = Hasher::default();
-        ["te", "st"].iter().for_each(|piece| hasher.update(piece.as_bytes()));
+        for piece in ["te", "st"] {
+            hasher.update(piece.as_bytes());
+        }
         let digest = hasher.finish();
         // From sha256sum.
         assert_eq!(digest.to_string(), "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08");
