@@ -5,6 +5,7 @@ mod access_log;
 mod commands;
 mod containers;
 mod demo;
+mod egress;
 mod examples;
 mod faults;
 mod isolation;
@@ -55,6 +56,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(faults::trials(host));
     trials.extend(commands::trials());
     trials.push(access_log::trial(host));
+    trials.extend(egress::trials(host));
     trials.extend(link::trials(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());

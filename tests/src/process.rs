@@ -22,6 +22,17 @@ pub struct Process {
 impl Process {
     /// Starts a program. Appends its output to `log`.
     pub fn start(name: &str, program: &Path, args: &[&str], log: PathBuf) -> anyhow::Result<Self> {
+        Self::start_with(name, program, args, log, &[])
+    }
+
+    /// Like [`Process::start`], with more environment variables.
+    pub fn start_with(
+        name: &str,
+        program: &Path,
+        args: &[&str],
+        log: PathBuf,
+        variables: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let output = File::options().create(true).append(true).open(&log)?;
         let child = Command::new(program)
             .args(args)
@@ -33,6 +44,7 @@ impl Process {
                 "info,proxy_server=debug,proxy_agent=debug,caller=debug,feeds=debug,host_client=debug,virtual_cluster=debug",
             )
             .env_remove("HTTPS_PROXY")
+            .envs(variables.iter().copied())
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         Ok(Self { name: name.to_owned(), child, log })

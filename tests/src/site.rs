@@ -156,6 +156,18 @@ impl Site {
 
     /// Like [`Site::agent_as`], with these addresses of proxy-servers.
     pub fn agent_of(&self, servers: &[String], id: &str, file: &str, body: &str) -> anyhow::Result<Process> {
+        self.agent_in(&[], servers, id, file, body)
+    }
+
+    /// Like [`Site::agent_of`], with these environment variables.
+    pub fn agent_in(
+        &self,
+        variables: &[(&str, &str)],
+        servers: &[String],
+        id: &str,
+        file: &str,
+        body: &str,
+    ) -> anyhow::Result<Process> {
         let dir = self.dir.path();
         if !dir.join(format!("agents/{id}.crt")).exists() {
             atoll(&["certs", "agent", id, "--dir", path(dir)])?;
@@ -178,7 +190,7 @@ impl Site {
         let config = dir.join(format!("{file}.yaml"));
         std::fs::write(&config, yaml)?;
         let log = dir.join(format!("{file}.log"));
-        Process::start(file, &paths::binary("proxy-agent"), &["--config", path(&config)], log)
+        Process::start_with(file, &paths::binary("proxy-agent"), &["--config", path(&config)], log, variables)
     }
 
     /// kubectl as `admin` of `system:masters` of a virtual cluster.
