@@ -34,5 +34,5 @@ pub use karmada::Karmada;
 pub use kubectl::{Kubectl, Output};
 pub use route::Route;
 pub use site::Site;
-pub use slow_link::SlowLink;
+pub use slow_link::{Quality, SlowLink};
 pub use virtual_site::{Credentials, VirtualSite};
