@@ -9,9 +9,11 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a directory of the workspace")
 }
 
-/// A release binary of the workspace, or one in the directory that `ATOLL_BIN_DIR` names.
+/// A release binary of the workspace, or one in the directory that `ATOLL_BIN_DIR` names. For a half of another version, such as
+/// `proxy-agent`, set `ATOLL_BIN_DIR_PROXY_AGENT` (see `tests/skew`).
 pub fn binary(name: &str) -> PathBuf {
-    let folder = std::env::var_os("ATOLL_BIN_DIR").map(PathBuf::from);
+    let of_program = format!("ATOLL_BIN_DIR_{}", name.to_uppercase().replace('-', "_"));
+    let folder = [of_program.as_str(), "ATOLL_BIN_DIR"].into_iter().find_map(std::env::var_os).map(PathBuf::from);
     let path = folder.unwrap_or_else(|| workspace().join("target/release")).join(name);
     assert!(path.exists(), "{} is missing: cargo build --release --workspace --bins", path.display());
     path
