@@ -206,7 +206,7 @@ fn agent_id(identity: &Identity) -> anyhow::Result<AgentId> {
 
 fn layer4(config: &ProxyAgentConfiguration) -> Layer4 {
     let physical = config.physical_clusters.iter();
-    let physical = physical.map(|cluster| (cluster.name.clone(), cluster.api_server.clone()));
+    let physical = physical.map(|cluster| (cluster.name.clone(), cluster.api_servers.clone()));
     // The checks of the configuration have refused invalid destinations.
     let destinations = config.destinations.iter().filter_map(|destination| destination.parse().ok());
     Layer4::new(physical, destinations)

@@ -9,7 +9,8 @@ use ops::listen::ListenAddr;
 use protocol::registration::Mode;
 use protocol::{Authority, ClusterName, Offer};
 use rewrite::request::{PROTECTED_BY_DEFAULT, ProtectedKeys};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 pub use host_client::config::Host;
 
@@ -117,8 +118,23 @@ pub struct Hub {
 pub struct PhysicalCluster {
     /// The name, which is the same in both configurations.
     pub name: ClusterName,
-    /// The address of its API server for this agent.
-    pub api_server: Authority,
+    /// The addresses of its API servers for this agent, at least one. In the file, a single one needs no list.
+    #[serde(rename = "apiServer", deserialize_with = "one_or_several")]
+    pub api_servers: Vec<Authority>,
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Authority>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected HOST:PORT, or a list of them")]
+    enum Addresses {
+        One(Authority),
+        Several(Vec<Authority>),
+    }
+    match Addresses::deserialize(deserializer)? {
+        Addresses::One(address) => Ok(vec![address]),
+        Addresses::Several(addresses) if addresses.is_empty() => Err(D::Error::custom("the list has no address")),
+        Addresses::Several(addresses) => Ok(addresses),
+    }
 }
 
 /// Addresses of the listeners.

@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::tunnel::pipe::{Traffic, pipe};
@@ -28,15 +29,26 @@ const SEND_QUEUE: usize = 32 * 1024 * 1024;
 /// The timeout of a TCP connection inside the site.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same if there is another API server. The proxy-server waits long enough for several attempts.
+const FAILOVER_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The addresses that the agent may dial.
 #[derive(Debug)]
 pub struct Layer4 {
-    /// The API server of each physical cluster, and what its streams are charged to.
-    physical: HashMap<ClusterName, (Authority, Shares)>,
+    /// The API servers of each physical cluster, and what its streams are charged to.
+    physical: HashMap<ClusterName, (ApiServers, Shares)>,
     /// The other destinations.
     destinations: Vec<Destination>,
     /// What the streams to them are charged to.
     shares: Shares,
+}
+
+/// The API servers of a physical cluster. All of them serve the same objects, so a client need not know which one it reaches.
+#[derive(Debug)]
+struct ApiServers {
+    addresses: Vec<Authority>,
+    /// The one that accepted the last connection.
+    last: AtomicUsize,
 }
 
 /// What the memory of streams is charged to.
@@ -51,14 +63,16 @@ struct Shares {
 // === impl Layer4 ===
 
 impl Layer4 {
-    /// The API server of each physical cluster, and the other destinations.
+    /// The API servers of each physical cluster, and the other destinations.
     pub fn new(
-        physical: impl IntoIterator<Item = (ClusterName, Authority)>,
+        physical: impl IntoIterator<Item = (ClusterName, Vec<Authority>)>,
         destinations: impl IntoIterator<Item = Destination>,
     ) -> Self {
         let queue = FairBudget::new(SEND_QUEUE, SEND_QUEUE / 2);
         let shares = || Shares { owner: Owner::new(), queue: queue.share() };
-        let physical = physical.into_iter().map(|(name, address)| (name, (address, shares()))).collect();
+        let api_servers = |addresses| ApiServers { addresses, last: AtomicUsize::new(0) };
+        let physical =
+            physical.into_iter().map(|(name, addresses)| (name, (api_servers(addresses), shares()))).collect();
         Self { physical, destinations: destinations.into_iter().collect(), shares: shares() }
     }
 
@@ -71,7 +85,10 @@ impl Layer4 {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         match self.physical.get(cluster) {
-            Some((address, shares)) => forward(address, shares, request.into_body(), respond).await,
+            Some((api_servers, shares)) => {
+                let dialled = api_servers.dial().await;
+                forward(dialled, shares, request.into_body(), respond).await
+            }
             None => refuse(respond, StatusCode::NOT_FOUND, NotConnected::NotServed),
         }
     }
@@ -81,24 +98,50 @@ impl Layer4 {
         let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
         match authority {
             Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
-                forward(&authority, &self.shares, request.into_body(), respond).await
+                let dialled = dial(&authority, CONNECT_TIMEOUT).await.map(|socket| (socket, &authority));
+                forward(dialled, &self.shares, request.into_body(), respond).await
             }
             _ => refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed),
         }
     }
 }
 
+// === impl ApiServers ===
+
+impl ApiServers {
+    /// Connects to the API server that accepted the last connection, or else to the next one that accepts one.
+    async fn dial(&self) -> io::Result<(TcpStream, &Authority)> {
+        let first = self.last.load(Ordering::Relaxed) % self.addresses.len();
+        let (behind, next) = self.addresses.split_at(first);
+        let timeout = if self.addresses.len() > 1 { FAILOVER_TIMEOUT } else { CONNECT_TIMEOUT };
+        let mut failed = io::Error::from(io::ErrorKind::NotFound);
+        for (number, address) in (first..).zip(next.iter().chain(behind)) {
+            match dial(address, timeout).await {
+                Ok(socket) => {
+                    self.last.store(number % self.addresses.len(), Ordering::Relaxed);
+                    return Ok((socket, address));
+                }
+                Err(error) => {
+                    warn!(%address, %error, "cannot reach the API server");
+                    failed = error;
+                }
+            }
+        }
+        Err(failed)
+    }
+}
+
 async fn forward(
-    address: &Authority,
+    dialled: io::Result<(TcpStream, &Authority)>,
     shares: &Shares,
     inbound: Inbound,
     mut respond: SendResponse<Bytes>,
 ) -> Result<(), h2::Error> {
     inbound.set_owner(shares.owner);
-    let socket = match dial(address).await {
-        Ok(socket) => socket,
+    let (socket, address) = match dialled {
+        Ok(dialled) => dialled,
         Err(error) => {
-            warn!(%address, %error, "cannot reach the destination");
+            warn!(%error, "cannot reach the destination");
             return refuse(respond, StatusCode::BAD_GATEWAY, reason(&error));
         }
     };
@@ -115,8 +158,8 @@ async fn forward(
     Ok(())
 }
 
-async fn dial(address: &Authority) -> io::Result<TcpStream> {
-    let connected = timeout(CONNECT_TIMEOUT, TcpStream::connect((address.host(), address.port())));
+async fn dial(address: &Authority, limit: Duration) -> io::Result<TcpStream> {
+    let connected = timeout(limit, TcpStream::connect((address.host(), address.port())));
     let socket = connected.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     socket.set_nodelay(true)?;
     Ok(socket)

@@ -133,7 +133,7 @@ pub struct VirtualClusterStatus {
 pub struct PhysicalClusterStatus {
     /// The name.
     pub name: String,
-    /// The address of its API server.
+    /// The addresses of its API servers, with commas between.
     pub api_server: String,
 }
 

@@ -60,7 +60,8 @@ pub struct Registry {
 #[derive(Debug, Default)]
 pub struct Clusters {
     by_name: HashMap<ClusterName, Arc<Cluster>>,
-    by_api_server: HashMap<Authority, Arc<Cluster>>,
+    /// Two sites often have the same private addresses: `None` if several clusters have an address.
+    by_api_server: HashMap<Authority, Option<Arc<Cluster>>>,
     /// Cancelled when the requests for a cluster must end. A cluster keeps its token while it stays in the
     /// configuration.
     ends: HashMap<ClusterName, CancellationToken>,
@@ -471,7 +472,8 @@ impl Clusters {
         let mut indexed = Self::default();
         for cluster in clusters {
             if let Some(address) = &cluster.api_server {
-                indexed.by_api_server.insert(address.clone(), Arc::clone(&cluster));
+                let entry = indexed.by_api_server.entry(address.clone());
+                entry.and_modify(|several| *several = None).or_insert_with(|| Some(Arc::clone(&cluster)));
             }
             indexed.ends.insert(cluster.name.clone(), CancellationToken::new());
             indexed.by_name.insert(cluster.name.clone(), cluster);
@@ -484,9 +486,9 @@ impl Clusters {
         self.by_name.get(name)
     }
 
-    /// A physical cluster by the address of its API server.
-    pub fn by_api_server(&self, authority: &Authority) -> Option<&Arc<Cluster>> {
-        self.by_api_server.get(authority)
+    /// A physical cluster by the address of its API server. `Some(None)` if several clusters have this address.
+    pub fn by_api_server(&self, authority: &Authority) -> Option<Option<&Arc<Cluster>>> {
+        self.by_api_server.get(authority).map(Option::as_ref)
     }
 
     /// All clusters, in no order.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use atoll_tests::kubectl::end;
-use atoll_tests::{HostCluster, Site, eventually, site};
+use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -16,6 +16,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
         case("physical::kubectl_through_proxy_url", host, kubectl_through_proxy_url),
         case("physical::the_status_line_has_the_reason", host, refusals_say_why),
+        case("physical::sites_with_one_address_have_names", host, sites_with_one_address_have_names),
         case("physical::names_require_their_certificate", host, names_require_their_certificate),
         case("physical::a_stalled_reader_blocks_nobody", host, a_stalled_reader_blocks_nobody),
         case("physical::both_programs_reconnect", host, both_programs_reconnect),
@@ -35,6 +36,42 @@ pub(crate) fn site_with_branch(host: &HostCluster) -> anyhow::Result<(Site, atol
 
 fn branch(address: &str) -> String {
     format!("physicalClusters: [{{name: branch-7, apiServer: \"{address}\"}}]")
+}
+
+/// Two single-binary sites, as of k3s: both have the address 127.0.0.1:6443. One of them also has an API server that is down, and the
+/// other one has only such a server.
+fn sites_with_one_address_have_names(host: &HostCluster) -> anyhow::Result<()> {
+    const ADDRESS: &str = "127.0.0.1:6443";
+    let entry = |name: &str| format!("{{name: {name}, agents: [{name}], mode: physical, apiServer: \"{ADDRESS}\"}}");
+    let site = Site::start(&[&entry("k3s-1"), &entry("k3s-2")], &[])?;
+    let (up, down) = (&host.api_servers()?[0], format!("127.0.0.1:{}", paths::free_port()));
+    let mut agents = Vec::new();
+    for (name, addresses) in [("k3s-1", format!("[\"{down}\", \"{up}\"]")), ("k3s-2", format!("\"{down}\""))] {
+        let mut agent = site.agent(name, &format!("physicalClusters: [{{name: {name}, apiServer: {addresses}}}]"))?;
+        agent.printed("tunnel established")?;
+        agents.push(agent);
+    }
+    // What k3s writes to /etc/rancher/k3s/k3s.yaml.
+    let text = std::fs::read_to_string(host.kubectl().kubeconfig())?;
+    let text = text.replace(&format!("https://{up}"), &format!("https://{ADDRESS}"));
+    let file = site.file("k3s.yaml");
+    std::fs::write(&file, text)?;
+    let ambiguous = site.physical(&file)?.run(&["get", "ns", "--request-timeout=5s"])?;
+    ensure!(ambiguous.stderr.contains("several clusters have the API server"), "{}", ambiguous.stderr);
+    let kubectl = |name: &str| -> anyhow::Result<Kubectl> {
+        let (config, target) = (site.file("server.yaml"), site.file(&format!("{name}.kubeconfig")));
+        let (config, from) = (config.display().to_string(), file.display().to_string());
+        let target_name = target.display().to_string();
+        site::atoll(&["kubeconfig", name, "--server-config", &config, "--physical-from", &from, "-o", &target_name])?;
+        Ok(Kubectl::new(target))
+    };
+    for _ in 0..2 {
+        ensure!(kubectl("k3s-1")?.ok(&["get", "ns"])?.contains("kube-system"));
+        std::fs::remove_file(site.file("k3s-1.kubeconfig"))?;
+    }
+    let other = kubectl("k3s-2")?.run(&["get", "ns", "--request-timeout=5s"])?;
+    ensure!(other.code != 0 && other.stderr.contains("could not reach its API server"), "{}", other.stderr);
+    Ok(())
 }
 
 fn kubectl_through_proxy_url(host: &HostCluster) -> anyhow::Result<()> {
@@ -79,8 +116,8 @@ fn connect(proxy: u16, target: &str) -> anyhow::Result<(String, String)> {
 }
 
 fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
-    let dead = atoll_tests::paths::free_port();
-    let away = atoll_tests::paths::free_port();
+    let dead = paths::free_port();
+    let away = paths::free_port();
     let site = Site::start(
         &[
             &format!("{{name: dead, agents: [edge], mode: physical, apiServer: \"127.0.0.1:{dead}\"}}"),

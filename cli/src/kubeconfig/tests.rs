@@ -211,6 +211,29 @@ contexts:
 }
 
 #[test]
+fn sites_with_the_same_api_server_are_told_apart_by_name() {
+    let world = World::new();
+    let server = fs::read_to_string(world.path("server.yaml")).unwrap();
+    let both = server.replace("10.2.0.1", "127.0.0.1")
+        + "- {name: branch-8, agents: [c], mode: physical, apiServer: 127.0.0.1:6443}\n";
+    world.put("server.yaml", &both);
+    world.put(
+        "k3s.yaml",
+        "{current-context: c, contexts: [{name: c, context: {cluster: c, user: c}}], \
+         clusters: [{name: c, cluster: {server: \"https://127.0.0.1:6443\"}}], users: [{name: c, user: {token: t}}]}",
+    );
+    let config = world.kubeconfig(&["branch-8", "--server-config", "@server.yaml", "--physical-from", "@k3s.yaml"]);
+    assert_eq!(
+        config["clusters"][0]["cluster"],
+        json!({
+            "server": "https://branch-8.clusters.example:6443",
+            "tls-server-name": "127.0.0.1",
+            "proxy-url": "http://127.0.0.1:18090",
+        })
+    );
+}
+
+#[test]
 fn a_kubeconfig_that_the_proxy_would_refuse_is_refused_here() {
     let world = World::new();
     let put = |server: &str| {

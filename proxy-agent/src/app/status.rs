@@ -56,7 +56,7 @@ impl StatusSource {
             .iter()
             .map(|cluster| PhysicalClusterStatus {
                 name: cluster.name.to_string(),
-                api_server: cluster.api_server.to_string(),
+                api_server: cluster.api_servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
             })
             .collect();
         physical_clusters.sort_by(|one, other| one.name.cmp(&other.name));

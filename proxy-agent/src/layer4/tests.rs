@@ -16,7 +16,7 @@ async fn what_waits_for_the_tunnel_is_charged_to_the_physical_cluster() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: Authority = listener.local_addr().unwrap().to_string().parse().unwrap();
     let cluster: ClusterName = "ke-beijing".parse().unwrap();
-    let layer4 = Arc::new(Layer4::new([(cluster.clone(), address)], []));
+    let layer4 = Arc::new(Layer4::new([(cluster.clone(), vec![address])], []));
     tokio::spawn(async move {
         let (mut api_server, _) = listener.accept().await.unwrap();
         let _until_the_end = api_server.write_all(&vec![b'x'; 1 << 20]).await;
@@ -50,4 +50,21 @@ async fn what_waits_for_the_tunnel_is_charged_to_the_physical_cluster() {
         yield_now().await;
     }
     panic!("nothing is charged");
+}
+
+#[tokio::test]
+async fn the_next_api_server_is_dialled_if_one_is_gone() {
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (first, second) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let addresses = [gone, first.local_addr().unwrap(), second.local_addr().unwrap()];
+    let addresses = addresses.map(|address| address.to_string().parse::<Authority>().unwrap());
+    let api_servers = ApiServers { addresses: addresses.to_vec(), last: AtomicUsize::new(0) };
+    for _ in 0..2 {
+        assert_eq!(api_servers.dial().await.unwrap().1, &addresses[1]);
+    }
+    drop(first);
+    assert_eq!(api_servers.dial().await.unwrap().1, &addresses[2]);
+    drop(second);
+    assert_eq!(api_servers.dial().await.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
 }

@@ -1,6 +1,6 @@
 //! `clusters:`, and the agents that may serve them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ops::config::{FilePath, Located, Problems};
 use protocol::registration::Mode;
@@ -38,23 +38,10 @@ pub struct Cluster {
 
 pub(super) fn check(clusters: &[Located<Cluster>], problems: &mut Problems) {
     let mut names = HashSet::new();
-    let mut addresses = HashMap::new();
     for cluster in clusters {
         check_cluster(cluster, problems);
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
-        }
-        if let Some(address) = &cluster.api_server
-            && let Some(other) = addresses.insert(address, &cluster.name)
-        {
-            // Two sites often use the same private addresses, so the address must identify one cluster.
-            problems.at(
-                cluster,
-                format_args!(
-                    "clusters {other} and {} have the same apiServer {address}: clients could not tell them apart",
-                    cluster.name
-                ),
-            );
         }
     }
 }

@@ -45,7 +45,6 @@ clusters:
         "8: the admin listener",
         "10: virtual cluster a needs a clientCA",
         "11: cluster b needs at least one agent",
-        "12: clusters b and c have the same apiServer",
         "13: physical cluster c needs its apiServer",
         "13: cluster c is listed twice",
     ];

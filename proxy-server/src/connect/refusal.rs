@@ -23,6 +23,12 @@ pub(super) enum ConnectRefusal {
     /// 400.
     #[error("the Host header differs from the target of CONNECT")]
     HostDiffers,
+    /// 400.
+    #[error(
+        "several clusters have the API server {0}: use https://CLUSTER.{1}:{port} as `server`, and set `tls-server-name`",
+        port = .0.port()
+    )]
+    Ambiguous(Authority, String),
     /// 404.
     #[error("{0} is not a cluster of this proxy-server")]
     NoCluster(Authority),
@@ -63,7 +69,7 @@ fn text(reason: Option<NotConnected>) -> &'static str {
 impl ConnectRefusal {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::NotConnect | Self::BadAuthority | Self::HostDiffers => StatusCode::BAD_REQUEST,
+            Self::NotConnect | Self::BadAuthority | Self::HostDiffers | Self::Ambiguous(..) => StatusCode::BAD_REQUEST,
             Self::NoCluster(_) => StatusCode::NOT_FOUND,
             Self::NotAllowed(_) | Self::Port(_) => StatusCode::FORBIDDEN,
             Self::NoAgent(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -78,6 +84,7 @@ impl ConnectRefusal {
             Self::NotConnect
             | Self::BadAuthority
             | Self::HostDiffers
+            | Self::Ambiguous(..)
             | Self::NoCluster(_)
             | Self::NotAllowed(_)
             | Self::Port(_)

@@ -33,8 +33,10 @@ pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) 
             return Err(ConnectRefusal::HostDiffers);
         }
     }
-    if let Some(cluster) = clusters.by_api_server(&authority) {
-        return Ok(Route::Physical(Arc::clone(cluster)));
+    match clusters.by_api_server(&authority) {
+        Some(Some(cluster)) => return Ok(Route::Physical(Arc::clone(cluster))),
+        Some(None) => return Err(ConnectRefusal::Ambiguous(authority, domain.to_owned())),
+        None => {}
     }
     let Some(label) = authority.label_in(domain) else {
         return Err(ConnectRefusal::NotAllowed(authority));

@@ -16,6 +16,8 @@ fn clusters() -> Clusters {
     Clusters::new([
         cluster("ke-beijing", Mode::Virtual, None),
         cluster("branch-7", Mode::Physical, Some("10.2.0.1:6443")),
+        cluster("k3s-1", Mode::Physical, Some("127.0.0.1:6443")),
+        cluster("k3s-2", Mode::Physical, Some("127.0.0.1:6443")),
     ])
 }
 
@@ -40,6 +42,12 @@ fn the_authority_decides() {
     assert_eq!(decide("ke-beijing.atoll.internal:443", Some("ke-beijing.atoll.internal")), beijing);
     assert_eq!(decide("10.2.0.1:6443", None), branch);
     assert_eq!(decide("branch-7.atoll.internal:6443", None), branch);
+}
+
+#[test]
+fn clusters_with_the_same_address_have_names() {
+    assert_eq!(decide("127.0.0.1:6443", None), Err(400));
+    assert_eq!(decide("k3s-2.atoll.internal:6443", None), Ok((false, "k3s-2".parse().unwrap())));
 }
 
 #[test]
