@@ -22,8 +22,8 @@ pub const MAX_STREAMS: u32 = 10_000;
 /// The maximum size of DATA frames, in bytes. It is larger than the default of 16 KiB, because lists have megabytes.
 pub const MAX_FRAME: u32 = 64 * 1024;
 
-/// The size of the HPACK table of requests, in bytes: the tokens of about thirty users, whose requests then take a byte each instead
-/// (RFC 7541, section 4.2).
+/// The size of the HPACK tables, in bytes (RFC 7541, section 4.2): the tokens of about thirty users, whose requests then have a byte
+/// instead of the token; and for responses, headers that are often the same, beside those that never are (`audit-id`).
 pub const HEADER_TABLE: u32 = 32 * 1024;
 
 /// The maximum size of header lists, in bytes. Kubernetes' own limit for request headers is 1 MiB. This one is enough for a

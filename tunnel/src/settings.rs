@@ -11,6 +11,7 @@ pub fn client() -> h2::client::Builder {
         .max_frame_size(agreed::MAX_FRAME)
         .max_header_list_size(agreed::MAX_HEADER_LIST)
         .max_send_buffer_size(agreed::MAX_SEND_BUFFER)
+        .header_table_size(agreed::HEADER_TABLE)
         // Until the agent's SETTINGS arrive, which have the same value.
         .initial_max_send_streams(agreed::MAX_STREAMS as usize)
         // The agent never opens streams.
