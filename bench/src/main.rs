@@ -6,9 +6,10 @@
 //! figures.
 //!
 //! Reading order: [`target`] and [`client`] (sending requests), [`latencies`] and [`process`] (measuring), [`load`],
-//! [`watch`], [`scale`], [`upstream`], [`send`], [`micro`] ([`pods`]: the objects).
+//! [`watch`], [`scale`] and [`storm`] ([`child`]: their processes), [`upstream`], [`send`], [`micro`] ([`pods`]: the objects).
 
 mod allocations;
+mod child;
 mod client;
 mod latencies;
 mod load;
@@ -17,6 +18,7 @@ mod pods;
 mod process;
 mod scale;
 mod send;
+mod storm;
 mod target;
 mod upstream;
 mod watch;
@@ -48,6 +50,7 @@ enum Command {
     Scale(Box<scale::Args>),
     Upstream(upstream::Args),
     Send(Box<send::Args>),
+    Storm(storm::Args),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Scale(args) => runtime(None)?.block_on(scale::run(*args, &mut out))?,
         Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
         Command::Send(args) => runtime(Some(1))?.block_on(send::run(*args, &mut out))?,
+        Command::Storm(args) => runtime(None)?.block_on(storm::run(&args, &mut out))?,
     }
     Ok(out.flush()?)
 }

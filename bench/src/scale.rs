@@ -10,7 +10,6 @@
 mod args;
 mod audit;
 mod case;
-mod child;
 mod cpu;
 mod frame;
 mod host;

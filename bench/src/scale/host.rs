@@ -12,9 +12,9 @@ use ops::drain::Tasks;
 use serde_json::json;
 
 use super::audit::Requests;
-use super::child;
 use super::member::Member;
 use super::metrics;
+use crate::child;
 use crate::process::NamedProcess;
 
 /// A running host cluster. It ends with the handle, or with this process.

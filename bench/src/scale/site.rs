@@ -13,8 +13,8 @@ use ops::drain::Tasks;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::child::{self, Process};
 use super::member::{JSON, Member};
+use crate::child::{self, Process};
 
 /// A proxy-server and an agent.
 pub(super) struct Site {

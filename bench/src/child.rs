@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 
 /// A process that runs until the handle is dropped, and its log.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     name: &'static str,
     child: Child,
     log: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a program, and appends its output to `log`.
-    pub(super) fn start(name: &'static str, program: &Path, config: &Path, log: PathBuf) -> anyhow::Result<Self> {
+    pub(crate) fn start(name: &'static str, program: &Path, config: &Path, log: PathBuf) -> anyhow::Result<Self> {
         let output = File::options().create(true).append(true).open(&log)?;
         let offset = usize::try_from(output.metadata()?.len())?;
         let mut command = Command::new(program);
@@ -31,12 +31,19 @@ impl Process {
         Ok(Self { name, child, log, offset })
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
+    /// Kills the process.
+    pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
     /// The number of times that `text` is in the log since the process started. Fails if the process has ended.
-    pub(super) fn printed(&mut self, text: &str) -> anyhow::Result<usize> {
+    pub(crate) fn printed(&mut self, text: &str) -> anyhow::Result<usize> {
         let log = std::fs::read(&self.log)?;
         let log = log.get(self.offset..).unwrap_or_default();
         if let Some(status) = self.child.try_wait()? {
@@ -57,7 +64,7 @@ impl Drop for Process {
 }
 
 /// Runs a command, and returns its output. It must succeed.
-pub(super) fn run(command: &mut Command) -> anyhow::Result<String> {
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {program}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
