@@ -5,6 +5,7 @@ mod observe;
 mod reload;
 mod status;
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -35,6 +36,9 @@ use crate::serve::Streams;
 
 /// The maximum number of connections to each listener. Probes and operators are few.
 const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+
+/// The time for the responses of probes and of the admin listener to end.
+const PAGES_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The agent dials after this time, even if it cannot serve requests yet. Then clients learn the reason.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
@@ -151,7 +155,9 @@ impl App {
     /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { probes, admin, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
-        observe::serve((probes, admin), status, &metrics, &dial.workers, &tasks);
+        // Until the end, probes report what happens.
+        let pages = Tasks::new();
+        observe::serve((probes, admin), status, &metrics, &dial.workers, (&pages, &tasks));
         tasks.spawn_until_cancelled("unread", limit_unread(unread));
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("start", {
@@ -171,6 +177,7 @@ impl App {
         stop.await;
         info!(deadline = ?self.drain, "draining");
         let drained = tasks.drain(self.drain, hurry).await;
+        pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
     }

@@ -44,6 +44,9 @@ use crate::workers::{Threads, Workers};
 /// The number of connections that a listener accepts above its limit, because some are still closing.
 const CLOSING_CONNECTIONS: usize = 256;
 
+/// The time for the responses of probes and of the admin listener to end.
+const PAGES_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The maximum number of tunnels of one agent. It may have replicas, each with several tunnels.
 const MAX_TUNNELS_PER_AGENT: usize = 64;
 
@@ -228,7 +231,9 @@ impl App {
         tasks.spawn_until_cancelled("karmada", reconciler.run());
         let knows_others = peers.as_ref().map(peers::Peers::knows_others);
         let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());
-        observe.serve((listeners.probes, listeners.admin), &tasks, stopping.clone(), knows_peers);
+        // Until the end, probes report what happens.
+        let pages = Tasks::new();
+        observe.serve((listeners.probes, listeners.admin), &pages, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
             peers.run(&tasks);
         }
@@ -273,6 +278,7 @@ impl App {
             () = sleep(self.handover) => tasks.drain(self.drain.saturating_sub(self.handover), hurry).await,
             _ = &mut hurry => tasks.drain(Duration::ZERO, pending::<()>()).await,
         };
+        pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
     }

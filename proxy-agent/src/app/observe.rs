@@ -111,12 +111,13 @@ fn refused_clusters(tunnels: &Tunnels) -> Vec<(RefusedCluster, i64)> {
     counts.into_iter().map(|(key, count)| (labels(key), count)).collect()
 }
 
+/// Serves the pages as the first tasks. The second ones, `serving`, are cancelled when the process begins to stop.
 pub(super) fn serve(
     (probes, admin): (Listener, Listener),
     source: StatusSource,
     metrics: &Registry,
     workers: &Workers,
-    tasks: &Tasks,
+    (tasks, serving): (&Tasks, &Tasks),
 ) {
     let heartbeat = Heartbeat::new(workers, metrics);
     let checked = heartbeat.clone();
@@ -129,6 +130,11 @@ pub(super) fn serve(
     let readyz = livez.clone().with("tunnel", Duration::from_secs(1), move || {
         let count = counted.count();
         async move { if count == 0 { Err("no tunnel to a proxy-server is up") } else { Ok(()) } }
+    });
+    let serving = serving.clone();
+    let readyz = readyz.with("not-draining", Duration::from_secs(1), move || {
+        let is_stopping = serving.is_cancelled();
+        async move { if is_stopping { Err("this agent is stopping") } else { Ok(()) } }
     });
     let probe_pages = Pages::new("proxy-agent").with_probes(&livez, &readyz);
     let source = Arc::new(source);
