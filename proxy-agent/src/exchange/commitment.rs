@@ -38,7 +38,8 @@ impl Commitment {
         let api = &call.api;
         let is_write = !api.is_read() && !api.info.is_long_running();
         // A list that still waits for its seats can end.
-        let is_list = matches!(load_of(api), Some(Load::List | Load::Long)) && call.occupied.is_some();
+        let is_list =
+            matches!(load_of(api), Some(Load::List | Load::ListAtOnce | Load::Long)) && call.occupied.is_some();
         self.0.store(is_write || is_list, Ordering::Relaxed);
     }
 

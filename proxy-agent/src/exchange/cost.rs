@@ -121,7 +121,8 @@ pub(crate) fn load_of(api: &ApiRequest<'_>) -> Option<Load> {
         Target::Resource(request) => match request.verb() {
             Verb::Watch if is_resumed(api) => Some(Load::ResumedWatch),
             Verb::Watch => Some(Load::NewWatch),
-            Verb::List => Some(Load::List),
+            Verb::List if is_consistent(api) => Some(Load::List),
+            Verb::List => Some(Load::ListAtOnce),
             Verb::DeleteCollection => Some(Load::Long),
             _ => None,
         },
@@ -262,6 +263,14 @@ fn is_resumed(api: &ApiRequest<'_>) -> bool {
     // `pkg/storage/etcd3`).
     let is_later = version.is_some_and(|version| version.parse::<u64>().is_ok_and(|version| version > 0));
     is_later && !query.contains("sendInitialEvents")
+}
+
+/// Whether the host may first wait until its watch cache is up to date (KEP-2340). It does not do so for a list of any version, or of an
+/// old one, and for one that continues (`delegateList` in apiserver's `pkg/storage/cacher/delegator.go`).
+fn is_consistent(api: &ApiRequest<'_>) -> bool {
+    let query = api.info.query();
+    let given = |key| query.first(key).ok().flatten().is_some_and(|value| !value.is_empty());
+    !given("resourceVersion") && !given("continue")
 }
 
 #[cfg(test)]

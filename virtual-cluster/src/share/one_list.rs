@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// The longest time that the host normally waits for its watch cache (`progressRequestPeriod` in apiserver's
 /// `pkg/storage/cacher/progress`).
-const CACHE_WAIT: Duration = Duration::from_millis(100);
+pub(super) const CACHE_WAIT: Duration = Duration::from_millis(100);
 
 /// At most this much of [`CACHE_WAIT`] counts. If the host need not wait for its watch cache, most lists take less
 /// time.
@@ -62,6 +62,8 @@ struct Current {
 #[derive(Debug)]
 struct Running {
     since: Instant,
+    /// The time for which the host may wait for its watch cache.
+    cache_wait: Duration,
     responded: Option<Instant>,
     /// The time at which the host sent the bytes that the client is reading.
     reading_since: Option<Instant>,
@@ -81,8 +83,8 @@ pub(super) struct Begun {
 // === impl OneList ===
 
 impl OneList {
-    /// Waits until this list may begin.
-    pub(super) async fn begin(self: &Arc<Self>) -> Begun {
+    /// Waits until this list may begin. The host may wait for its watch cache for up to `cache_wait` before it responds.
+    pub(super) async fn begin(self: &Arc<Self>, cache_wait: Duration) -> Begun {
         let _first = self.queue.lock().await;
         loop {
             let ended = self.ended.notified();
@@ -100,7 +102,7 @@ impl OneList {
         sleep(pause).await;
         let mut current = self.lock();
         current.begun += 1;
-        current.running = Some(Running::at(Instant::now()));
+        current.running = Some(Running::at(Instant::now(), cache_wait));
         Begun { list: Arc::clone(self), number: current.begun }
     }
 
@@ -144,8 +146,8 @@ impl Current {
 // === impl Running ===
 
 impl Running {
-    fn at(since: Instant) -> Self {
-        Self { since, responded: None, reading_since: None, read: Duration::ZERO, bytes: 0 }
+    fn at(since: Instant, cache_wait: Duration) -> Self {
+        Self { since, cache_wait, responded: None, reading_since: None, read: Duration::ZERO, bytes: 0 }
     }
 
     /// The client has read everything that the host has sent.
@@ -160,7 +162,8 @@ impl Running {
         self.waits_for_host(now);
         let responded = self.responded.unwrap_or(now);
         let before = responded.saturating_duration_since(self.since);
-        let before = before.min(COUNTED_OF_WAIT) + before.saturating_sub(CACHE_WAIT);
+        let counted = COUNTED_OF_WAIT.min(self.cache_wait);
+        let before = before.min(counted) + before.saturating_sub(self.cache_wait);
         let sending = now.saturating_duration_since(responded).saturating_sub(self.read);
         before + sending.max(Duration::from_millis(self.bytes / ENCODED_PER_MILLISECOND))
     }
@@ -226,7 +229,7 @@ mod tests {
     async fn lists(list: &Arc<OneList>, number: u32, time: Duration) -> Duration {
         let begun = Instant::now();
         for _ in 0..number {
-            let begun = list.begin().await;
+            let begun = list.begin(CACHE_WAIT).await;
             begun.responded();
             advance(time).await;
             drop(begun);
@@ -251,13 +254,25 @@ mod tests {
         for (wait, expected) in [(CACHE_WAIT, 1000 * CACHE_WAIT), (COUNTED_OF_WAIT, 1000 * PARTS * COUNTED_OF_WAIT)] {
             let (list, started) = (Arc::new(OneList::default()), Instant::now());
             for _ in 0..1000 {
-                let begun = list.begin().await;
+                let begun = list.begin(CACHE_WAIT).await;
                 advance(wait).await;
                 begun.responded();
             }
             let measured = started.elapsed();
             assert!(measured.abs_diff(expected) <= AHEAD + LONGEST, "{measured:?} instead of {expected:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_does_not_wait_for_the_watch_cache_counts_at_once() {
+        let (list, started, time) = (Arc::new(OneList::default()), Instant::now(), CACHE_WAIT / 2);
+        for _ in 0..100 {
+            let begun = list.begin(Duration::ZERO).await;
+            advance(time).await;
+            begun.responded();
+        }
+        let (measured, expected) = (started.elapsed(), 100 * PARTS * time);
+        assert!(measured.abs_diff(expected) <= AHEAD + LONGEST, "{measured:?} instead of {expected:?}");
     }
 
     /// A selector that matches nothing, and a list that holds up the next one for as long as it can.
@@ -267,7 +282,7 @@ mod tests {
             let (list, begun) = (Arc::new(OneList::default()), Instant::now());
             let mut running = Vec::new();
             for _ in 0..100 {
-                running.push(list.begin().await);
+                running.push(list.begin(CACHE_WAIT).await);
                 if time < LONGEST {
                     advance(time).await;
                     running.pop();
@@ -283,7 +298,7 @@ mod tests {
         for (bytes, expected) in [(1, 100 * time), (5 * megabyte, 100 * PARTS * Duration::from_millis(50))] {
             let (list, started) = (Arc::new(OneList::default()), Instant::now());
             for _ in 0..100 {
-                let begun = list.begin().await;
+                let begun = list.begin(CACHE_WAIT).await;
                 begun.responded();
                 begun.polled();
                 begun.sent(bytes);
@@ -299,7 +314,7 @@ mod tests {
     async fn what_follows_after_a_pause_of_the_client_counts() {
         let list = Arc::new(OneList::default());
         for _ in 0..3 {
-            let begun = list.begin().await;
+            let begun = list.begin(CACHE_WAIT).await;
             begun.responded();
             begun.sent(1_000_000);
             begun.release();
@@ -307,7 +322,7 @@ mod tests {
             begun.sent(200_000_000);
         }
         let begun = Instant::now();
-        drop(list.begin().await);
+        drop(list.begin(CACHE_WAIT).await);
         assert_eq!(begun.elapsed(), LONGEST);
     }
 
@@ -316,15 +331,15 @@ mod tests {
         let list = Arc::new(OneList::default());
         lists(&list, 3, LONGEST).await;
         let begun = Instant::now();
-        drop(list.begin().await);
+        drop(list.begin(CACHE_WAIT).await);
         assert_eq!(begun.elapsed(), LONGEST);
     }
 
     #[tokio::test(start_paused = true)]
     async fn lists_begin_one_after_the_other() {
         let list = Arc::new(OneList::default());
-        let first = list.begin().await;
-        let (mut second, mut third) = (pin!(list.begin()), pin!(list.begin()));
+        let first = list.begin(CACHE_WAIT).await;
+        let (mut second, mut third) = (pin!(list.begin(CACHE_WAIT)), pin!(list.begin(CACHE_WAIT)));
         assert!(timeout(BURST / 2, &mut second).await.is_err());
         assert!(timeout(Duration::ZERO, &mut third).await.is_err());
         drop(first);
@@ -332,19 +347,19 @@ mod tests {
         assert!(timeout(Duration::ZERO, &mut third).await.is_err());
         drop(second);
         timeout(Duration::ZERO, third).await.unwrap();
-        timeout(Duration::ZERO, list.begin()).await.unwrap();
+        timeout(Duration::ZERO, list.begin(CACHE_WAIT)).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_long_list_holds_up_the_next_one_for_a_second_before_the_pause() {
         let list = Arc::new(OneList::default());
         let begun = Instant::now();
-        let first = list.begin().await;
-        let second = list.begin().await;
+        let first = list.begin(CACHE_WAIT).await;
+        let second = list.begin(CACHE_WAIT).await;
         assert_eq!(begun.elapsed(), 2 * LONGEST);
         drop(first);
         advance(AHEAD).await;
-        let mut third = pin!(list.begin());
+        let mut third = pin!(list.begin(CACHE_WAIT));
         assert!(timeout(CACHE_WAIT, &mut third).await.is_err(), "the second one has not ended");
         drop(second);
         timeout(LONGEST, third).await.unwrap();
@@ -353,9 +368,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_that_waits_can_be_dropped() {
         let list = Arc::new(OneList::default());
-        let first = list.begin().await;
-        assert!(timeout(BURST / 2, list.begin()).await.is_err());
+        let first = list.begin(CACHE_WAIT).await;
+        assert!(timeout(BURST / 2, list.begin(CACHE_WAIT)).await.is_err());
         drop(first);
-        timeout(Duration::ZERO, list.begin()).await.unwrap();
+        timeout(Duration::ZERO, list.begin(CACHE_WAIT)).await.unwrap();
     }
 }

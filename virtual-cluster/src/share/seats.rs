@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::activity::Others;
-use super::one_list::{Begun, OneList};
+use super::one_list::{Begun, CACHE_WAIT, OneList};
 use host_client::{QUEUE_WAIT, REQUEST_TIMEOUT};
 
 /// The number of seats that the responses of one virtual cluster may occupy. By default, an API server has 600 seats:
@@ -60,6 +60,8 @@ pub enum Load {
     /// Occupies seats until the client has read all of it. While other clusters are active, only one list of a cluster is at the
     /// host at a time.
     List,
+    /// The same for a list that the host need not read consistently, or that continues one: it does not wait for its watch cache.
+    ListAtOnce,
     /// A long response that is no list of objects, or that the host does not make. Occupies seats until the client has read all
     /// of it.
     Long,
@@ -105,7 +107,8 @@ impl Seats {
     pub async fn take(&self, load: Load, others: Others) -> Option<Occupied> {
         let taken = async {
             let one_list = match (load, others) {
-                (Load::List, Others::Active) => Some(self.one_list.begin().await),
+                (Load::List, Others::Active) => Some(self.one_list.begin(CACHE_WAIT).await),
+                (Load::ListAtOnce, Others::Active) => Some(self.one_list.begin(Duration::ZERO).await),
                 _ => None,
             };
             Some((one_list, Arc::clone(&self.free).acquire_many_owned(load.seats()).await.ok()?))
@@ -169,7 +172,7 @@ impl Load {
     /// less than half.
     fn seats(self) -> u32 {
         match self {
-            Self::List | Self::Long | Self::NewWatch => 10,
+            Self::List | Self::ListAtOnce | Self::Long | Self::NewWatch => 10,
             Self::ResumedWatch => 1,
         }
     }
@@ -177,7 +180,7 @@ impl Load {
     /// How long a body must be silent before its seats are freed. `None`: they are freed at its end.
     fn silence(self) -> Option<Duration> {
         match self {
-            Self::List | Self::Long => None,
+            Self::List | Self::ListAtOnce | Self::Long => None,
             Self::NewWatch => Some(SILENCE_OF_NEW_WATCH),
             Self::ResumedWatch => Some(SILENCE_OF_RESUMED_WATCH),
         }
