@@ -96,13 +96,16 @@ pub(crate) async fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()>
 
     writeln!(out, "{count} agents: creating certificates")?;
     let tunnels = Arc::new(Tunnels::default());
-    let (workers, _threads) = Workers::start(ops::workers::cores())?;
+    // An agent opens another tunnel while its threads are busy, if it has another thread. These agents share their threads, and such a
+    // tunnel would measure this program. So each thread is a set of its own.
+    let started = (0..ops::workers::cores().get()).map(|_| Workers::start(NonZeroUsize::MIN));
+    let started = started.collect::<Result<Vec<_>, _>>()?;
     let tasks = Tasks::new();
     let mut dials = Vec::with_capacity(count);
     for number in 0..count {
         let agent: AgentId = name(number).parse()?;
         let tls = Arc::new(client_config(&serving, &agents, &agent)?);
-        let (tunnels, workers) = (Arc::clone(&tunnels), workers.clone());
+        let (tunnels, workers) = (Arc::clone(&tunnels), started[number % started.len()].0.clone());
         let (egress, tasks) = (Arc::new(Egress::default()), tasks.child());
         let backoff = dial::BACKOFF_OF_AGENTS;
         dials.push(Dial { tls, egress, service: Idle { agent }, backoff, tasks, tunnels, workers });
