@@ -62,8 +62,9 @@ const MOVE_TIME: Duration = Duration::from_secs(1);
 /// The maximum pause that a proxy-server can demand.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// The pauses between the attempts of an agent. Thousands of agents may lose the same proxy-server.
-pub const BACKOFF_OF_AGENTS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
+/// The pauses between the attempts of an agent. Thousands of agents may lose the same proxy-server, and all of them should be back
+/// within 30 s after it has started again (`bench storm`).
+pub const BACKOFF_OF_AGENTS: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(20));
 
 /// Addresses from which proxy-servers have dialled this process. A new one may not have its address in DNS yet. None for an agent.
 pub type Callers = watch::Receiver<BTreeSet<IpAddr>>;
