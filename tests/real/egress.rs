@@ -117,7 +117,10 @@ impl Proxy {
         let config = config.to_str().context("not UTF-8")?;
         let program = Path::new("tinyproxy");
         let process = Process::start("tinyproxy", program, &["-d", "-c", config], site.file("tinyproxy.log"))?;
-        eventually(CONDITION_TIMEOUT, || Ok(drop(std::net::TcpStream::connect(("127.0.0.1", port))?)))?;
+        eventually(CONDITION_TIMEOUT, || {
+            std::net::TcpStream::connect(("127.0.0.1", port))?;
+            Ok(())
+        })?;
         Ok(Self { process, port })
     }
 

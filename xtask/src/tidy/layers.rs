@@ -63,8 +63,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("test-host", &["dev-apiserver", "host-client", "ops"]),
     // It uses what operators see: files, processes, ports.
     ("atoll-tests", &[]),
-    // It measures the binaries from outside, and the engine from inside.
-    ("bench", &["kube-wire", "ops", "rewrite"]),
+    // It measures the binaries from outside, and the engine from inside. It simulates agents, which dial.
+    ("bench", &["dial", "kube-wire", "ops", "protocol", "rewrite"]),
     ("xtask", &[]),
 ];
 
