@@ -141,8 +141,7 @@ struct Running {
 
 impl<S: Service> Dial<S> {
     /// Keeps tunnels to one configured server up. Its name may resolve to several addresses, each of which gets a
-    /// tunnel.
-    /// So do the `callers`, with the same port and name.
+    /// tunnel. Each of the `callers` gets one, too, with the port and the name of the server.
     pub async fn keep(self, server: Authority, mut callers: Callers) {
         let mut targets: HashMap<Target, DropGuard> = HashMap::new();
         // The status of the server while it has no address.

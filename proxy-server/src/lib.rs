@@ -2,9 +2,9 @@
 //!
 //! The path of a request, in reading order: [`connect`] (the HTTP proxy that `proxy-url` names) or the direct listener,
 //! then [`endpoint`] (TLS, cluster, caller), then a [`tunnel`] from the [`registry`]. [`limits`] counts connections and
-//! requests, and `request_metrics` measures them. Agents connect to [`agents`], and [`links`] measures the networks between.
-//! [`peers`] forwards requests between proxy-servers. [`workers`] are the threads of all these. [`app`] assembles the parts, and [`status`] reports
-//! their state.
+//! requests, and `request_metrics` measures them. Agents connect to [`agents`], and [`links`] measures the networks to
+//! them. [`peers`] forwards requests between proxy-servers. [`workers`] are the threads of all these. [`app`] assembles
+//! the parts, and [`status`] reports their state.
 //!
 //! If configured, [`karmada`] makes virtual clusters members of a control plane.
 //!

@@ -158,10 +158,8 @@ impl Registry {
         let mut interrupted = HashSet::new();
         served.retain(|name, served| {
             let By::Agent { agent, tunnels } = &mut served.by else { return clusters.by_name.contains_key(name) };
-            let granted = clusters.by_name.get(name).is_some_and(|cluster| {
-                let before = before.by_name.get(name).map(|before| before.mode);
-                cluster.agents.contains(agent) && before == Some(cluster.mode)
-            });
+            let mode = |clusters: &Clusters| clusters.by_name.get(name).map(|cluster| cluster.mode);
+            let granted = clusters.may_serve(name, agent) && mode(&clusters) == mode(&before);
             if !granted {
                 lost.append(tunnels);
                 interrupted.insert(name.clone());
@@ -187,9 +185,8 @@ impl Registry {
     /// Whether the current configuration grants a cluster that a tunnel has offered in vain. Its offers are checked again.
     fn may_serve_other(&self, tunnel: &Arc<Tunnel>) -> bool {
         let clusters = self.clusters.load();
-        let may_serve = |name| clusters.get(name).is_some_and(|cluster| cluster.agents.contains(&tunnel.agent));
         let refused = self.connected.refused_of(tunnel);
-        refused.iter().flat_map(|refused| &refused.clusters).any(|name| may_serve(name.as_str()))
+        refused.iter().flat_map(|refused| &refused.clusters).any(|name| clusters.may_serve(name, &tunnel.agent))
     }
 
     /// Reports from now on that all offers must be checked again.

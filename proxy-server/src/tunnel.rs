@@ -139,20 +139,20 @@ pub enum ReserveError {
 pub enum TunnelError {
     /// Another proxy-server has no room for the stream.
     #[error("{0} has no room for another stream")]
-    Full(Far),
+    Full(RemoteEnd),
     /// The tunnel broke, but nobody has processed the request, so it may be sent through another tunnel.
-    #[error("the tunnel of {far} broke")]
+    #[error("the tunnel of {remote} broke")]
     Unsent {
         /// The other end.
-        far: Far,
+        remote: RemoteEnd,
         /// Why.
         source: h2::Error,
     },
     /// The tunnel broke. The request may have been executed.
-    #[error("the tunnel of {far} broke")]
+    #[error("the tunnel of {remote} broke")]
     Broken {
         /// The other end.
-        far: Far,
+        remote: RemoteEnd,
         /// Why.
         source: h2::Error,
     },
@@ -160,16 +160,16 @@ pub enum TunnelError {
 
 /// The other end of a tunnel, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Far {
+pub enum RemoteEnd {
     /// An agent.
     Agent(AgentId),
     /// Another proxy-server.
     Peer,
 }
 
-// === impl Far ===
+// === impl RemoteEnd ===
 
-impl fmt::Display for Far {
+impl fmt::Display for RemoteEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agent(agent) => write!(f, "agent {agent}"),
@@ -230,8 +230,8 @@ impl Tunnel {
         })
     }
 
-    fn far(&self) -> Far {
-        if self.is_peer { Far::Peer } else { Far::Agent(self.agent.clone()) }
+    fn remote_end(&self) -> RemoteEnd {
+        if self.is_peer { RemoteEnd::Peer } else { RemoteEnd::Agent(self.agent.clone()) }
     }
 
     /// The number of open streams.
@@ -279,8 +279,8 @@ impl StreamReservation {
     /// Opens the stream.
     pub fn open(mut self, head: Request<()>, end_of_stream: bool) -> Result<OpenStream, TunnelError> {
         let opened = self.requests.send_request(head, end_of_stream);
-        let far = || self.lease.tunnel.far();
-        let (response, body) = opened.map_err(|source| TunnelError::Unsent { far: far(), source })?;
+        let remote = || self.lease.tunnel.remote_end();
+        let (response, body) = opened.map_err(|source| TunnelError::Unsent { remote: remote(), source })?;
         Ok(OpenStream { body, response, lease: self.lease })
     }
 
@@ -307,9 +307,9 @@ impl PendingResponse {
         let Self { response, lease } = self;
         let response = response.await.map_err(|source| match source.reason() {
             // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
-            Some(h2::Reason::REFUSED_STREAM) => TunnelError::Unsent { far: lease.tunnel.far(), source },
-            Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.far()),
-            _ => TunnelError::Broken { far: lease.tunnel.far(), source },
+            Some(h2::Reason::REFUSED_STREAM) => TunnelError::Unsent { remote: lease.tunnel.remote_end(), source },
+            Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.remote_end()),
+            _ => TunnelError::Broken { remote: lease.tunnel.remote_end(), source },
         })?;
         let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));
         if let Some(resources) = &lease.resources {
