@@ -73,7 +73,20 @@ fn the_flag_overrides_the_variable() {
     assert_eq!(shown(None, Some("trace")), "trace");
     assert_eq!(shown(None, Some(" ")), DEFAULT_FILTER);
     assert_eq!(shown(None, None), DEFAULT_FILTER);
-    assert!(matches!(parse_filter(Some("tunnel=loud"), None), Err(InitError::Filter { .. })));
+    for refused in ["tunnel=loud", "[tunnel{agent=site-a}]=debug"] {
+        assert!(matches!(parse_filter(Some(refused), None), Err(InitError::Filter { .. })), "{refused}");
+    }
+}
+
+#[test]
+fn a_target_has_its_own_level() {
+    let buffer = SharedBuffer::default();
+    let filter = parse_filter(Some("warn,ops::log=debug"), None).unwrap();
+    tracing::subscriber::with_default(text(filter, false, buffer.clone()), || {
+        events();
+        info!(target: "h2", "not shown either");
+    });
+    assert_eq!(buffer.text().lines().count(), 2, "{}", buffer.text());
 }
 
 #[test]
