@@ -15,11 +15,12 @@ PROGRAMS = ("proxy-server", "proxy-agent", "atoll")
 SERVER = """\
 apiVersion: atoll.dev/v1alpha1
 kind: ProxyServerConfiguration
-listeners: {{proxy: 127.0.0.1:{proxy}, endpoint: 127.0.0.1:{endpoint}, agents: 127.0.0.1:{agents}, \
+listeners: {{proxy: 127.0.0.1:{proxy}, endpoint: 127.0.0.1:{endpoint}, agents: {address}:{agents}, \
 probes: 127.0.0.1:{probes}, admin: 127.0.0.1:{admin}}}
 servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}
 agentCA: {{certificate: agent-ca.crt}}
 drain: 2s
+hostNames: [{address}]
 clusters:
 """
 CLUSTER = """\
@@ -29,7 +30,7 @@ CLUSTER = """\
 AGENT = """\
 apiVersion: atoll.dev/v1alpha1
 kind: ProxyAgentConfiguration
-servers: [127.0.0.1:{agents}]
+servers: [{address}:{agents}]
 identity: {{certificate: agents/{site}.crt, key: agents/{site}.key, serverCA: serving-ca.crt}}
 listeners: {{probes: 127.0.0.1:{probes}, admin: 127.0.0.1:{admin}}}
 drain: 2s
@@ -41,10 +42,12 @@ virtualClusters:
 
 
 class Atoll:
-    """The processes are NAME-proxy-server, NAME-agent-dev and NAME-agent-kube."""
+    """The processes are NAME-proxy-server, NAME-agent-dev and NAME-agent-kube. `edge` are the processes of the site, if they
+    run elsewhere than the others; they reach the proxy-server at `address`."""
 
-    def __init__(self, name, binaries, bench, folder, processes):
+    def __init__(self, name, binaries, bench, folder, processes, edge=None, address="127.0.0.1"):
         self.name, self.binaries, self.bench, self.folder, self.processes = name, binaries, bench, folder, processes
+        self.edge, self.address = edge or processes, address
         missing = [program for program in PROGRAMS if not (binaries / program).exists()]
         if missing:
             raise Failed(f"{', '.join(missing)} not in {binaries}")
@@ -52,7 +55,7 @@ class Atoll:
         self.server = f"{name}-proxy-server"
         self.atoll("certs", "init", folder)
         proxy, endpoint, self.agents, probes, admin = free_ports(5)
-        config = SERVER.format(proxy=proxy, endpoint=endpoint, agents=self.agents, probes=probes, admin=admin)
+        config = SERVER.format(address=address, proxy=proxy, endpoint=endpoint, agents=self.agents, probes=probes, admin=admin)
         for site, clusters in SITES.items():
             self.atoll("certs", "agent", site, "--dir", folder)
             for cluster in clusters:
@@ -76,9 +79,9 @@ class Atoll:
         clusters = SITES[site]
         probes, admin = free_ports(2)
         config = self.folder / f"{site}.yaml"
-        config.write_text(AGENT.format(agents=self.agents, site=site, probes=probes, admin=admin,
+        config.write_text(AGENT.format(address=self.address, agents=self.agents, site=site, probes=probes, admin=admin,
                                        kubeconfig=host_kubeconfig, clusters=clusters))
-        self.processes.start(self.agent(site), self.binaries / "proxy-agent", "--config", config)
+        self.edge.start(self.agent(site), self.binaries / "proxy-agent", "--config", config)
         for cluster in clusters:
             self.atoll("kubeconfig", cluster, "--server-config", self.folder / "server.yaml", "-o",
                        self.kubeconfig(site, cluster))
@@ -89,7 +92,7 @@ class Atoll:
             try:
                 return self.create(site, "/api/v1/namespaces", namespace)
             except Failed as error:
-                if self.processes.running[self.agent(site)].poll() is not None or time.monotonic() > deadline:
+                if self.edge.running[self.agent(site)].poll() is not None or time.monotonic() > deadline:
                     raise
                 if "409" in str(error):  # an earlier attempt succeeded after its timeout
                     return None

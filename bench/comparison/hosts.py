@@ -30,12 +30,12 @@ class DevHost:
 
 
 class KubeHost:
-    """A real control plane of `tests/kube`, with ConfigMaps in one namespace."""
+    """A real control plane of `tests/kube`, with ConfigMaps in one namespace. `within` are the words before its commands."""
 
-    def __init__(self, folder, owner):
+    def __init__(self, folder, owner, within=()):
         self.folder = folder
         try:
-            done = subprocess.run([KUBE / "up", folder, "--owner", str(owner)], capture_output=True, text=True, timeout=600)
+            done = subprocess.run([*within, KUBE / "up", folder, "--owner", str(owner)], capture_output=True, text=True, timeout=600)
         except subprocess.TimeoutExpired as error:
             raise Failed(f"tests/kube/up {folder} did not end") from error
         if done.returncode != 0:

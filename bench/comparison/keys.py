@@ -3,13 +3,13 @@
 # ECDSA P-256 with SHA-256, and a leaf directly below its CA, like those of `atoll certs`: a handshake with a peer
 # must need the same signatures and verifications as one with a proxy-server.
 EC = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-sha256", "-nodes", "-days", "2"]
-NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"
+NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:{}"
 
 
 class Keys:
-    """`ca`, `server` (for localhost and 127.0.0.1) and `client`, each with a .crt and a .key."""
+    """`ca`, `server` (for localhost, 127.0.0.1 and `address`) and `client`, each with a .crt and a .key."""
 
-    def __init__(self, folder, processes):
+    def __init__(self, folder, processes, address="127.0.0.1"):
         self.folder = folder
         folder.mkdir()
         self.ca = self.file("ca.crt")
@@ -23,7 +23,7 @@ class Keys:
                           self.file(f"{name}.crt"), *signer, *words)
         make("ca", "/CN=bench peers")
         leaf = ["basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature"]
-        make("server", "/CN=localhost", *leaf, "extendedKeyUsage=serverAuth", NAMES)
+        make("server", "/CN=localhost", *leaf, "extendedKeyUsage=serverAuth", NAMES.format(address))
         make("client", "/O=system:masters/CN=admin", *leaf, "extendedKeyUsage=clientAuth")
 
     def file(self, name):

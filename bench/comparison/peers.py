@@ -36,21 +36,21 @@ class Nginx:
 class Konnectivity:
     """Server and agent of apiserver-network-proxy, with http-connect over a Unix socket, which is its fastest frontend: over
     TCP it requires mutual TLS between client and server, around the TLS of the request. TLS between the halves; nothing
-    is logged."""
+    is logged. `edge` are the processes of the site, if they run elsewhere; they reach the server at `address`."""
 
-    def __init__(self, folder, processes, keys):
+    def __init__(self, folder, processes, keys, edge=None, address="127.0.0.1"):
         folder.mkdir()
         self.socket = folder / "konnectivity.sock"
         self.processes = ["konnectivity-server", "konnectivity-agent"]
         agents, admin, health, agent_admin, agent_health = free_ports(5)
         processes.start("konnectivity-server", KONNECTIVITY / "konnectivity-server", "--mode=http-connect", "--server-port=0",
                         f"--uds-name={self.socket}", f"--cluster-cert={keys.server[0]}", f"--cluster-key={keys.server[1]}",
-                        f"--cluster-ca-cert={keys.ca}", f"--agent-port={agents}", "--agent-bind-address=127.0.0.1",
+                        f"--cluster-ca-cert={keys.ca}", f"--agent-port={agents}", f"--agent-bind-address={address}",
                         f"--admin-port={admin}", f"--health-port={health}", "--health-bind-address=127.0.0.1",
                         "--logtostderr", "--v=0")
         processes.wait("konnectivity-server listens", self.socket.exists, "konnectivity-server")
-        processes.start("konnectivity-agent", KONNECTIVITY / "konnectivity-agent", f"--ca-cert={keys.ca}",
-                        f"--agent-cert={keys.client[0]}", f"--agent-key={keys.client[1]}", "--proxy-server-host=127.0.0.1",
+        (edge or processes).start("konnectivity-agent", KONNECTIVITY / "konnectivity-agent", f"--ca-cert={keys.ca}",
+                        f"--agent-cert={keys.client[0]}", f"--agent-key={keys.client[1]}", f"--proxy-server-host={address}",
                         f"--proxy-server-port={agents}", f"--admin-server-port={agent_admin}",
                         f"--health-server-port={agent_health}", "--health-server-host=127.0.0.1", "--logtostderr", "--v=0")
 

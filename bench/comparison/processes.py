@@ -19,15 +19,16 @@ class Failed(Exception):
 
 
 class Processes:
-    """The processes of one run. All of them end with it."""
+    """The processes of one run. All of them end with it. `within` are the words before each command, such as
+    `ip netns exec NAME`, which replace themselves by the command."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, within=()):
+        self.folder, self.within = folder, within
         self.running = {}
 
     def run(self, *command, stdin=None):
         """Runs a command, and returns its output."""
-        words = [str(word) for word in command]
+        words = [str(word) for word in (*self.within, *command)]
         try:
             done = subprocess.run(words, capture_output=True, text=True, input=stdin, timeout=COMMAND_TIMEOUT)
         except subprocess.TimeoutExpired as error:
@@ -42,7 +43,7 @@ class Processes:
         # Do not use a proxy of the environment for loopback. Measure with the default log level.
         environment = {key: value for key, value in os.environ.items() if key.upper() not in ("HTTPS_PROXY", "RUST_LOG")}
         with open(log, "wb") as output:
-            process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
+            process = subprocess.Popen([str(word) for word in (*self.within, *command)], stdin=subprocess.DEVNULL, stdout=output,
                                        stderr=output, env=environment)
         self.running[name] = process
         if until:

@@ -6,12 +6,14 @@
 //! figures.
 //!
 //! Reading order: [`target`] and [`client`] (sending requests), [`latencies`] and [`process`] (measuring), [`load`],
-//! [`watch`], [`scale`] and [`storm`] ([`child`]: their processes), [`upstream`], [`send`], [`micro`] ([`pods`]: the objects).
+//! [`watch`], [`scale`] and [`storm`] ([`child`]: their processes), [`upstream`], [`link`], [`send`], [`micro`] ([`pods`]: the
+//! objects).
 
 mod allocations;
 mod child;
 mod client;
 mod latencies;
+mod link;
 mod load;
 mod micro;
 mod pods;
@@ -51,6 +53,7 @@ enum Command {
     Upstream(upstream::Args),
     Send(Box<send::Args>),
     Storm(storm::Args),
+    Link(link::Args),
 }
 
 fn main() -> ExitCode {
@@ -72,6 +75,13 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
         Command::Send(args) => runtime(Some(1))?.block_on(send::run(*args, &mut out))?,
         Command::Storm(args) => runtime(None)?.block_on(storm::run(&args, &mut out))?,
+        // Standard input may block a thread of the runtime for ever.
+        Command::Link(args) => {
+            let runtime = runtime(Some(1))?;
+            let done = runtime.block_on(link::run(&args, &mut out));
+            runtime.shutdown_background();
+            done?;
+        }
     }
     Ok(out.flush()?)
 }

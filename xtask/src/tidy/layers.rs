@@ -61,10 +61,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // For tests alone.
     ("test-host", &["dev-apiserver", "host-client", "ops"]),
+    // It makes networks for tests and measurements.
+    ("link-emulator", &[]),
     // It uses what operators see: files, processes, ports.
-    ("atoll-tests", &[]),
+    ("atoll-tests", &["link-emulator"]),
     // It measures the binaries from outside, and the engine from inside. It simulates agents, which dial.
-    ("bench", &["dial", "kube-wire", "ops", "protocol", "rewrite"]),
+    ("bench", &["dial", "kube-wire", "link-emulator", "ops", "protocol", "rewrite"]),
     ("xtask", &[]),
 ];
 
