@@ -149,7 +149,7 @@ impl App {
             metrics: Arc::clone(&requests),
             domain: Arc::clone(&domain),
             tasks: tasks.child(),
-            held: Arc::default(),
+            documents: Arc::default(),
             drain: Duration::from(config.drain).saturating_sub(handover(config)),
         };
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());

@@ -17,11 +17,11 @@ mod body;
 mod caller;
 mod connection;
 mod deadline;
+mod documents;
 #[cfg(test)]
 mod fixture;
 mod handshakes;
 mod head;
-mod held;
 mod hello;
 mod idle;
 mod logged;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use protocol::Fault;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use tunnel::encoded::DecodedError;
 use tunnel::inbound::InboundError;
 
 use super::received::{Received, ReceivedError};
@@ -99,7 +100,10 @@ impl BodyError {
     pub(super) fn fault(&self) -> Fault {
         match self {
             // The client did not read.
-            Self::Received(ReceivedError::Body(InboundError::Evicted)) => Fault::Client,
+            Self::Received(
+                ReceivedError::Agent(DecodedError::Body(InboundError::Evicted))
+                | ReceivedError::Store(DecodedError::Body(_)),
+            ) => Fault::Client,
             Self::Received(_) => Fault::Tunnel,
             Self::ClusterRemoved => Fault::Atoll,
         }

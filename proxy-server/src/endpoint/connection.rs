@@ -7,7 +7,7 @@ use ops::drain::Tasks;
 use protocol::ClusterName;
 use request_metrics::RequestMetrics;
 
-use super::held::Held;
+use super::documents::Documents;
 use super::idle::Requests;
 use super::peer::Peer;
 use crate::client_cas::ClientCas;
@@ -24,8 +24,8 @@ pub(crate) struct Services {
     /// The domain in `<cluster>.<domain>`.
     pub(crate) domain: Arc<str>,
     pub(crate) tasks: Tasks,
-    /// The documents that this process keeps.
-    pub(crate) held: Arc<Held>,
+    /// The documents that this process stores.
+    pub(crate) documents: Arc<Documents>,
     /// The time that streams have to end when the process stops.
     pub(crate) drain: Duration,
 }

@@ -60,7 +60,7 @@ pub(super) fn services() -> Arc<Services> {
     let requests = RequestMetrics::new(&metrics, Names::SERVER);
     requests.exchange([&cluster().name].into_iter());
     Arc::new(Services {
-        held: Arc::default(),
+        documents: Arc::default(),
         registry: Arc::new(Registry::new(Clusters::new([cluster(), physical()]))),
         client_cas: Arc::new(client_cas),
         limits,

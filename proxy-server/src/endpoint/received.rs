@@ -6,17 +6,24 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
 use protocol::blocks::Histories;
 use tunnel::Inbound;
-use tunnel::encoded::{Decoded, DecodedError};
+use tunnel::encoded::DecodedError;
 use tunnel::inbound::InboundError;
 
-use super::held::{Arriving, Document, Keeping};
+use super::documents::{Arriving, Document, Removed, StoredBody, Storing};
 use crate::links::Link;
 
 /// Why the body ended early.
-pub(super) type ReceivedError = DecodedError<InboundError>;
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReceivedError {
+    /// The stream of the agent has failed, or the agent has violated the format.
+    #[error(transparent)]
+    Agent(#[from] DecodedError<InboundError>),
+    /// The store has failed.
+    #[error(transparent)]
+    Store(#[from] DecodedError<Removed>),
+}
 
 /// The body of the agent's response.
 #[derive(Debug)]
@@ -24,9 +31,9 @@ pub(super) enum Received {
     /// As it arrives.
     Identity(Inbound),
     /// Decoded from blocks.
-    Blocks(Box<Keeping<Decoded<Inbound>>>, Arc<Link>),
-    /// A document that this process has.
-    Held(Box<Decoded<Full<Bytes>>>),
+    Blocks(Box<Storing<Inbound>>, Arc<Link>),
+    /// A document that this process has stored.
+    Stored(Box<StoredBody>),
 }
 
 // === impl Received ===
@@ -44,13 +51,12 @@ impl Received {
         length: Option<u64>,
         arriving: Option<Arriving>,
     ) -> Self {
-        let body = Decoded::new(inbound, histories, length);
-        Self::Blocks(Box::new(Keeping::new(body, arriving)), Arc::clone(link))
+        Self::Blocks(Box::new(Storing::new(inbound, histories, length, arriving)), Arc::clone(link))
     }
 
-    /// A document that this process has.
-    pub(super) fn held(document: Document) -> Self {
-        Self::Held(Box::new(document.body()))
+    /// A document that this process has stored.
+    pub(super) fn stored(document: Document) -> Self {
+        Self::Stored(Box::new(document.into_body()))
     }
 }
 
@@ -60,22 +66,19 @@ impl Body for Received {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ReceivedError>>> {
         match self.get_mut() {
-            Self::Identity(inbound) => {
-                Pin::new(inbound).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(ReceivedError::Body)))
-            }
+            Self::Identity(inbound) => Pin::new(inbound)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|error| DecodedError::Body(error).into()))),
             Self::Blocks(body, link) => {
                 let frame = ready!(Pin::new(&mut **body).poll_frame(cx));
                 if let Some(Ok(frame)) = &frame
                     && let Some(decoded) = frame.data_ref()
                 {
-                    link.decompressed(body.get_mut().take_encoded(), decoded.len() as u64);
+                    link.decompressed(body.take_encoded(), decoded.len() as u64);
                 }
-                Poll::Ready(frame)
+                Poll::Ready(frame.map(|frame| frame.map_err(ReceivedError::from)))
             }
-            Self::Held(body) => Pin::new(&mut **body).poll_frame(cx).map_err(|error| match error {
-                DecodedError::Body(never) => match never {},
-                DecodedError::Decode(error) => ReceivedError::Decode(error),
-            }),
+            Self::Stored(body) => Pin::new(&mut **body).poll_frame(cx).map_err(ReceivedError::from),
         }
     }
 
@@ -83,7 +86,7 @@ impl Body for Received {
         match self {
             Self::Identity(inbound) => inbound.is_end_stream(),
             Self::Blocks(body, _) => body.is_end_stream(),
-            Self::Held(body) => body.is_end_stream(),
+            Self::Stored(body) => body.is_end_stream(),
         }
     }
 
@@ -91,7 +94,7 @@ impl Body for Received {
         match self {
             Self::Identity(inbound) => inbound.size_hint(),
             Self::Blocks(body, _) => body.size_hint(),
-            Self::Held(body) => body.size_hint(),
+            Self::Stored(body) => body.size_hint(),
         }
     }
 }

@@ -13,8 +13,8 @@ use super::admit::{Admitted, Charge};
 use super::body::ResponseBody;
 use super::connection::Connection;
 use super::deadline::Timed;
+use super::documents::{Document, Key};
 use super::head;
-use super::held::{Arriving, Document, Key};
 use super::peer::ClientIdentity;
 use super::received::Received;
 use super::record::{Record, Recorded, Refused, Responded};
@@ -75,12 +75,12 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     let mut document = None;
     if upgrade.is_none() {
         accept_blocks(head.headers_mut());
-        document = Key::of(&cluster.name, &head).map(|key| {
-            let last = connection.services.held.get(&key);
+        document = Key::of(&head).map(|key| {
+            let last = connection.services.documents.get(&cluster, &key);
             (key, last)
         });
         if let Some((_, Some(last))) = &document {
-            last.digest.write(head.headers_mut());
+            last.digest().write(head.headers_mut());
         }
     }
     let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
@@ -114,7 +114,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         Err(unknown) => return Err(Box::new(Refused { refusal: unknown.into(), record })),
     };
     let (key, last) = document.unzip();
-    let held = match (encoding, last.flatten()) {
+    let stored = match (encoding, last.flatten()) {
         (Encoding::Held, None) => return Err(Box::new(Refused { refusal: UnknownEncoding.into(), record })),
         (Encoding::Held, last) => last,
         (Encoding::Identity | Encoding::Blocks, _) => None,
@@ -128,11 +128,11 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
             upgrade.switch(parts, session, record.entry.take())
         }
         (_, sending) => {
-            let received = match (held, encoding, &histories) {
-                (Some(document), ..) => Received::held(document),
+            let received = match (stored, encoding, &histories) {
+                (Some(document), ..) => Received::stored(document),
                 (None, Encoding::Blocks, Some(histories)) => {
                     let key = key.filter(|_| parts.status == StatusCode::OK);
-                    let arriving = key.map(|key| Arriving::new(key, Arc::clone(&connection.services.held)));
+                    let arriving = key.map(|key| connection.services.documents.begin(&cluster, key));
                     Received::blocks(inbound, (histories, lease.link()), length, arriving)
                 }
                 _ => Received::identity(inbound, length),
