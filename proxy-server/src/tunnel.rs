@@ -305,7 +305,10 @@ impl PendingResponse {
     /// Waits for the response. The budget of the tunnel limits its body.
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, lease } = self;
-        let response = response.await.map_err(|source| match source.reason() {
+        // The reason that the other end gave for this stream alone. `h2` also gives streams the reason for which their connection
+        // has ended, and then the request may have been executed.
+        let reason = |error: &h2::Error| error.reason().filter(|_| error.is_reset() && error.is_remote());
+        let response = response.await.map_err(|source| match reason(&source) {
             // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
             Some(h2::Reason::REFUSED_STREAM) => TunnelError::Unsent { remote: lease.tunnel.remote_end(), source },
             Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.remote_end()),

@@ -1,6 +1,11 @@
 //! The HTTP/2 builders of both ends. They set every limit explicitly.
 
+use std::time::Duration;
+
 use protocol::settings as agreed;
+
+/// How long an end remembers a stream that it has reset: longer than frames are on their way.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(30);
 
 /// The proxy-server's end: HTTP/2 client on a connection that the agent dialled.
 pub fn client() -> h2::client::Builder {
@@ -20,6 +25,9 @@ pub fn client() -> h2::client::Builder {
         // The budget of this crate counts small frames, per stream; h2's counts them per connection and would end all
         // streams for one slow reader of watch events.
         .data_frame_budget(usize::MAX)
+        // What the agent sends before it learns that a client has gone is no violation.
+        .max_concurrent_reset_streams(agreed::MAX_PENDING_RESETS)
+        .reset_stream_duration(FORGOTTEN_AFTER)
         // An agent that continually violates the protocol loses the tunnel. The limit is high, because the cancelled requests
         // of a thousand clients can look like violations.
         .max_local_error_reset_streams(Some(100_000));
@@ -42,6 +50,7 @@ pub fn server() -> h2::server::Builder {
         .data_frame_budget(usize::MAX)
         .max_pending_accept_reset_streams(agreed::MAX_PENDING_RESETS)
         .max_concurrent_reset_streams(agreed::MAX_PENDING_RESETS)
+        .reset_stream_duration(FORGOTTEN_AFTER)
         .max_local_error_reset_streams(None);
     builder
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tunnel::Origin;
+use crate::tunnel::{NO_ROOM, Origin, TunnelError};
 
 fn cluster(name: &str, agents: &[&str], mode: Mode) -> Arc<Cluster> {
     Arc::new(Cluster {
@@ -219,10 +219,10 @@ async fn a_reload_ends_only_the_requests_for_removed_clusters() {
     assert!(ends[0].is_cancelled() && !registry.end_of(&one.name).unwrap().is_cancelled());
 }
 
-/// Registers a tunnel of site-a with an agent that does this with the other end.
-async fn served_by<F: Future<Output = ()> + Send + 'static>(
-    registry: &Registry,
-    agent: impl FnOnce(h2::server::Connection<tokio::io::DuplexStream, bytes::Bytes>) -> F,
+/// A tunnel whose other end does this.
+async fn tunnel_to<F: Future<Output = ()> + Send + 'static>(
+    origin: Origin,
+    end: impl FnOnce(h2::server::Connection<tokio::io::DuplexStream, bytes::Bytes>) -> F,
 ) -> Arc<Tunnel> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (client, server) =
@@ -230,8 +230,16 @@ async fn served_by<F: Future<Output = ()> + Send + 'static>(
     let (requests, connection) = client.unwrap();
     let tasks = ops::drain::Tasks::new();
     tasks.spawn("tunnel", async move { drop(connection.await) });
-    tasks.spawn("agent", agent(server.unwrap()));
-    let tunnel = Tunnel::new(Origin::agent("site-a"), requests);
+    tasks.spawn("end", end(server.unwrap()));
+    Tunnel::new(origin, requests)
+}
+
+/// Registers a tunnel of site-a with an agent that does this with the other end.
+async fn served_by<F: Future<Output = ()> + Send + 'static>(
+    registry: &Registry,
+    agent: impl FnOnce(h2::server::Connection<tokio::io::DuplexStream, bytes::Bytes>) -> F,
+) -> Arc<Tunnel> {
+    let tunnel = tunnel_to(Origin::agent("site-a"), agent).await;
     assert_eq!(registry.renew(&tunnel, &[offer("ke-beijing", Mode::Virtual)]), []);
     tunnel
 }
@@ -292,6 +300,28 @@ async fn peer() -> Arc<Tunnel> {
     let (requests, _connection) = ::tunnel::settings::client().handshake(near).await.unwrap();
     drop(far);
     Tunnel::new(Origin { is_peer: true, ..Origin::agent("proxy-servers") }, requests)
+}
+
+#[tokio::test]
+async fn the_end_of_a_connection_is_no_lack_of_room() {
+    let peer = || Origin { is_peer: true, ..Origin::agent("proxy-servers") };
+    let refusing = tunnel_to(peer(), |mut end| async move {
+        let (_, mut respond) = end.accept().await.unwrap().unwrap();
+        respond.send_reset(NO_ROOM);
+        end.accept().await;
+    });
+    let ending = tunnel_to(peer(), |mut end| async move {
+        let (_, _respond) = end.accept().await.unwrap().unwrap();
+        // The same reason, but for all streams: the request may have been executed.
+        end.abrupt_shutdown(NO_ROOM);
+        end.accept().await;
+    });
+    for (tunnel, is_full) in [(refusing.await, true), (ending.await, false)] {
+        let (_body, pending) = tunnel.reserve(None).await.unwrap().open(http::Request::new(()), true).unwrap().split();
+        let error = pending.wait().await.unwrap_err();
+        assert_eq!(matches!(error, TunnelError::Full(_)), is_full, "{error:?}");
+        assert_eq!(matches!(error, TunnelError::Broken { .. }), !is_full, "{error:?}");
+    }
 }
 
 /// The offer of a proxy-server.
