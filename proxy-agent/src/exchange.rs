@@ -76,6 +76,7 @@ use ::tunnel::outbound::{SendError, send_body};
 use ::tunnel::{Inbound, Link, Outbound};
 use bytes::Bytes;
 use h2::server::SendResponse;
+use host_client::REQUEST_TIMEOUT;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request};
 use http_body::Body;
 use kube_wire::Status;
@@ -86,8 +87,7 @@ use protocol::encoding::accepts_blocks;
 use protocol::stream::restore_authorization;
 use protocol::{ClusterName, Encoding};
 use request_metrics::{Failure, RequestMetrics, VerbClass};
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -109,17 +109,11 @@ use watch_end::EndingWatch;
 /// Shorter bodies, in bytes, are not compressed: they would become hardly shorter.
 const MIN_ENCODED: u64 = 256;
 
-/// The maximum number of documents that are read at a time to compare them with those of the proxy-server. Each needs up to
-/// [`MAX_HELD`]. Others are sent.
-const READING: usize = 4;
-
 /// Serves API requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Exchange {
     services: Arc<Services>,
     requests: Arc<RequestMetrics>,
-    /// Limits the documents that are read at a time.
-    reading: Arc<Semaphore>,
 }
 
 /// What requests need to know about the tunnel on which they arrive.
@@ -145,7 +139,6 @@ struct Stream {
     blocks_link: Option<Arc<Link>>,
     /// The body that the proxy-server has.
     held: Option<Digest>,
-    reading: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -159,7 +152,7 @@ impl std::fmt::Debug for Exchange {
 impl Exchange {
     /// An exchange that uses these services.
     pub(crate) fn new(services: Services, requests: Arc<RequestMetrics>) -> Self {
-        Self { services: Arc::new(services), requests, reading: Arc::new(Semaphore::new(READING)) }
+        Self { services: Arc::new(services), requests }
     }
 
     /// Serves one stream of the tunnel.
@@ -225,7 +218,6 @@ impl Exchange {
             is_head: request.method() == Method::HEAD,
             blocks_link: None,
             held: None,
-            reading: Arc::clone(&self.reading),
         }
     }
 
@@ -279,11 +271,9 @@ impl Stream {
         let histories = histories.filter(|_| is_compressible && !self.is_head && is_worthwhile(&parts.headers, &body));
         let held = self.held.filter(|_| histories.is_some() && parts.status == StatusCode::OK);
         let mut body = Peeked::new(body);
-        let turn = held.and_then(|_| self.reading.clone().try_acquire_owned().ok());
-        let held = held.filter(|_| turn.is_some());
         let is_held = match held {
             Some(held) => tokio::select! {
-                digest = body.digest(MAX_HELD) => digest == Some(held),
+                digest = body.digest(MAX_HELD, cluster.lasting.memory.bodies.nothing()) => digest == Some(held),
                 () = cluster.lasting.end.cancelled() => return Ok(()),
                 reset = poll_fn(|cx| self.respond.poll_reset(cx)) => return reset.map(drop),
             },
@@ -301,6 +291,7 @@ impl Stream {
             return Ok(());
         }
         let outbound = Outbound::charged(stream, cluster.lasting.send_queue.clone());
+        let is_read = body.is_read();
         let body = match frames {
             Some(frames) => EndingWatch::watch(body, frames, tunnel.draining.clone(), tunnel.drain),
             None => EndingWatch::other(body),
@@ -313,6 +304,7 @@ impl Stream {
             // Dropping the stream resets it, so that the client does not take the body for complete.
             () = cluster.lasting.end.cancelled() => debug!("response ended because the cluster was removed"),
             () = overdue => debug!("client did not read the response in time"),
+            () = sleep(REQUEST_TIMEOUT), if is_read => debug!("client did not read the document in time"),
         }
         Ok(())
     }

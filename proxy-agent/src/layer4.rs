@@ -6,6 +6,7 @@ mod destination;
 mod tests;
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -82,11 +83,14 @@ impl Layer4 {
         &self,
         cluster: &ClusterName,
         request: Request<Inbound>,
-        respond: SendResponse<Bytes>,
+        mut respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         match self.physical.get(cluster) {
             Some((api_servers, shares)) => {
-                let dialled = api_servers.dial().await;
+                let dialled = tokio::select! {
+                    dialled = api_servers.dial() => dialled,
+                    reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
+                };
                 forward(dialled, shares, request.into_body(), respond).await
             }
             None => refuse(respond, StatusCode::NOT_FOUND, NotConnected::NotServed),
@@ -94,12 +98,19 @@ impl Layer4 {
     }
 
     /// Serves a stream to the request's authority, if one of the configured destinations covers it.
-    pub async fn destination(&self, request: Request<Inbound>, respond: SendResponse<Bytes>) -> Result<(), h2::Error> {
+    pub async fn destination(
+        &self,
+        request: Request<Inbound>,
+        mut respond: SendResponse<Bytes>,
+    ) -> Result<(), h2::Error> {
         let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
         match authority {
             Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
-                let dialled = dial(&authority, CONNECT_TIMEOUT).await.map(|socket| (socket, &authority));
-                forward(dialled, &self.shares, request.into_body(), respond).await
+                let dialled = tokio::select! {
+                    dialled = dial(&authority, CONNECT_TIMEOUT) => dialled,
+                    reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
+                };
+                forward(dialled.map(|socket| (socket, &authority)), &self.shares, request.into_body(), respond).await
             }
             _ => refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed),
         }
@@ -121,10 +132,7 @@ impl ApiServers {
                     self.last.store(number % self.addresses.len(), Ordering::Relaxed);
                     return Ok((socket, address));
                 }
-                Err(error) => {
-                    warn!(%address, %error, "cannot reach the API server");
-                    failed = error;
-                }
+                Err(error) => failed = error,
             }
         }
         Err(failed)
@@ -141,7 +149,6 @@ async fn forward(
     let (socket, address) = match dialled {
         Ok(dialled) => dialled,
         Err(error) => {
-            warn!(%error, "cannot reach the destination");
             return refuse(respond, StatusCode::BAD_GATEWAY, reason(&error));
         }
     };
@@ -158,9 +165,11 @@ async fn forward(
     Ok(())
 }
 
+/// Connects to an address. Logs a failure, because the client does not learn the address.
 async fn dial(address: &Authority, limit: Duration) -> io::Result<TcpStream> {
-    let connected = timeout(limit, TcpStream::connect((address.host(), address.port())));
-    let socket = connected.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let connected = timeout(limit, TcpStream::connect((address.host(), address.port()))).await;
+    let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let socket = connected.inspect_err(|error| warn!(%address, %error, "cannot connect to an address of the site"))?;
     socket.set_nodelay(true)?;
     Ok(socket)
 }
