@@ -24,7 +24,7 @@ use protocol::registration::Mode;
 use protocol::{AgentId, ClusterName, Offer, Refusal, RefusalReason, RefusedClusters};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
@@ -60,11 +60,19 @@ pub struct Registry {
 #[derive(Debug, Default)]
 pub struct Clusters {
     by_name: HashMap<ClusterName, Arc<Cluster>>,
-    /// Two sites often have the same private addresses: `None` if several clusters have an address.
-    by_api_server: HashMap<Authority, Option<Arc<Cluster>>>,
+    by_api_server: HashMap<Authority, AtAddress>,
     /// Cancelled when the requests for a cluster must end. A cluster keeps its token while it stays in the
     /// configuration.
     ends: HashMap<ClusterName, CancellationToken>,
+}
+
+/// The physical clusters at an address.
+#[derive(Clone, Debug)]
+pub enum AtAddress {
+    /// One.
+    One(Arc<Cluster>),
+    /// Several: two sites often have the same private addresses.
+    Several,
 }
 
 /// The agent that serves a cluster.
@@ -459,18 +467,24 @@ impl Default for Served {
 // === impl Clusters ===
 
 impl Clusters {
-    /// Reads a configuration.
+    /// Reads a configuration, and logs the addresses that no client can use.
     pub fn of(config: &ProxyServerConfiguration) -> Self {
-        Self::new(config.clusters.iter().map(|cluster| Arc::new((**cluster).clone())))
+        let clusters = Self::new(config.clusters.iter().map(|cluster| Arc::new((**cluster).clone())));
+        for (address, at) in &clusters.by_api_server {
+            if matches!(at, AtAddress::Several) {
+                warn!(%address, "several clusters have this apiServer: clients can reach them only by name");
+            }
+        }
+        clusters
     }
 
-    /// Indexes the clusters of a configuration. It is valid, so names and addresses are unique.
+    /// Indexes the clusters of a configuration. It is valid, so names are unique. Addresses need not be.
     pub fn new(clusters: impl IntoIterator<Item = Arc<Cluster>>) -> Self {
         let mut indexed = Self::default();
         for cluster in clusters {
             if let Some(address) = &cluster.api_server {
                 let entry = indexed.by_api_server.entry(address.clone());
-                entry.and_modify(|several| *several = None).or_insert_with(|| Some(Arc::clone(&cluster)));
+                entry.and_modify(|at| *at = AtAddress::Several).or_insert_with(|| AtAddress::One(Arc::clone(&cluster)));
             }
             indexed.ends.insert(cluster.name.clone(), CancellationToken::new());
             indexed.by_name.insert(cluster.name.clone(), cluster);
@@ -483,9 +497,9 @@ impl Clusters {
         self.by_name.get(name)
     }
 
-    /// A physical cluster by the address of its API server. `Some(None)` if several clusters have this address.
-    pub fn by_api_server(&self, authority: &Authority) -> Option<Option<&Arc<Cluster>>> {
-        self.by_api_server.get(authority).map(Option::as_ref)
+    /// The physical clusters whose API server has this address.
+    pub fn by_api_server(&self, authority: &Authority) -> Option<&AtAddress> {
+        self.by_api_server.get(authority)
     }
 
     /// All clusters, in no order.

@@ -1,9 +1,11 @@
 //! Checks the configuration of a proxy-server.
 
+use std::collections::HashMap;
+
 use ops::config::Located;
 use ops::files::Reloader;
 use ops::log::chain;
-use protocol::AgentId;
+use protocol::{AgentId, Authority};
 use proxy_server::ProxyServerConfiguration;
 use proxy_server::config::{Cluster, Peers};
 
@@ -36,6 +38,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         }
     }
     distinct(&anchors, report);
+    warn_of_equal_addresses(config, report);
     if let Some(peers) = &config.peers {
         check_peers(config, peers, report);
     }
@@ -44,6 +47,26 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         if let Err(error) = proxy_server::karmada::check(path.to_path_buf(), &Reloader::new(Reloader::DEFAULT_PERIOD)) {
             let error = anyhow::Error::from(error);
             report.mistake(path, format_args!("karmada.kubeconfig: {error:#}"));
+        }
+    }
+}
+
+/// Several physical clusters may have the same address, but then clients can no longer use it.
+fn warn_of_equal_addresses(config: &ProxyServerConfiguration, report: &mut Report) {
+    let mut first: HashMap<&Authority, &Located<Cluster>> = HashMap::new();
+    for cluster in &config.clusters {
+        let Some(address) = &cluster.api_server else { continue };
+        if let Some(other) = first.get(address) {
+            let (name, other, domain) = (&cluster.name, &other.name, &config.domain);
+            report.warn(
+                cluster,
+                format_args!(
+                    "cluster {name} has the apiServer {address} of cluster {other}, so clients can reach them only as \
+                     {name}.{domain} and {other}.{domain} (`atoll kubeconfig --physical-from` writes this)"
+                ),
+            );
+        } else {
+            first.insert(address, cluster);
         }
     }
 }

@@ -131,6 +131,19 @@ fn mistakes_in_the_configuration_do_not_hide_those_in_files() {
 }
 
 #[test]
+fn equal_addresses_of_physical_clusters_get_a_warning() {
+    let physical = "\
+- {name: branch-7, agents: [site-a], mode: physical, apiServer: 127.0.0.1:6443}
+- {name: branch-8, agents: [site-b], mode: physical, apiServer: 127.0.0.1:6443}
+";
+    let (lines, is_success) = World::new(400 * DAY).check(&format!("{SERVER}{physical}"));
+    let warned =
+        lines.iter().find(|line| line.contains("branch-8 has the apiServer 127.0.0.1:6443 of cluster branch-7"));
+    assert!(warned.is_some_and(|line| line.starts_with("c.yaml:9:3: warning: ")), "{lines:#?}");
+    assert!(is_success, "{lines:#?}");
+}
+
+#[test]
 fn a_key_that_all_users_can_read_gets_a_warning() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new(400 * DAY);

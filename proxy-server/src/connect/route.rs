@@ -7,7 +7,7 @@ use protocol::registration::Mode;
 
 use super::refusal::ConnectRefusal;
 use crate::config::Cluster;
-use crate::registry::Clusters;
+use crate::registry::{AtAddress, Clusters};
 use protocol::Authority;
 
 /// The port of a virtual cluster's endpoint, in `https://<cluster>.<domain>:443`.
@@ -34,8 +34,8 @@ pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) 
         }
     }
     match clusters.by_api_server(&authority) {
-        Some(Some(cluster)) => return Ok(Route::Physical(Arc::clone(cluster))),
-        Some(None) => return Err(ConnectRefusal::Ambiguous(authority, domain.to_owned())),
+        Some(AtAddress::One(cluster)) => return Ok(Route::Physical(Arc::clone(cluster))),
+        Some(AtAddress::Several) => return Err(ConnectRefusal::Ambiguous(authority, domain.to_owned())),
         None => {}
     }
     let Some(label) = authority.label_in(domain) else {
