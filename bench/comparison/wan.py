@@ -1,5 +1,6 @@
 """Atoll and konnectivity over bad networks between cloud and site."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -44,6 +45,11 @@ NETWORKS = [
     Network("mtu", "round trip 50 ms, MTU 1,200", {"roundTripMillis": 50, "mtu": 1200}),
 ]
 MEASURES = ("get", "fresh", "list", "watches", "exec")
+# Cases in which the network forgets or dies. The figure is the time until a new request succeeds.
+NAT, DEAD = "nat", "dead"
+RECOVERIES = (NAT, DEAD)
+RECOVERY_TIMEOUT = 300  # seconds
+NAT_EXPIRY = 60  # seconds
 
 
 class Link:
@@ -187,6 +193,41 @@ class Wan:
                 show(network.title if measure == self.args.measures[0] else "", measure, found[measure])
                 self.write()
 
+        for case in RECOVERIES:
+            if not self.args.only or case in self.args.only:
+                found = self.results["networks"][case] = {}
+                for name in (KONNECTIVITY, ATOLL):
+                    found[name] = self.recovery(name, case)
+                words = {NAT: f"idle behind a NAT for {3 * NAT_EXPIRY // 2} s", DEAD: f"dead for {self.args.dead} s"}
+                print(f"{words[case]:<28}{'GET after':<9}"
+                      + "".join(f"{shown_recovery(found[name]):>20}" for name in (KONNECTIVITY, ATOLL)), flush=True)
+                self.write()
+
+    def recovery(self, name, case):
+        """The seconds until a request succeeds after the network was idle or dead, or None."""
+        before = {"natExpirySeconds": NAT_EXPIRY} if case == NAT else {}
+        self.link.set(**before)
+        self.once(name, RECOVERY_TIMEOUT)  # all connections are open
+        if case == NAT:
+            time.sleep(3 * NAT_EXPIRY / 2)
+        else:
+            self.link.set(dead=True)
+            time.sleep(self.args.dead)
+            self.link.set(**before)
+        found = self.once(name, RECOVERY_TIMEOUT)
+        self.link.set()
+        self.once(name, RECOVERY_TIMEOUT)
+        return found
+
+    def once(self, name, limit):
+        """Sends requests until one succeeds. Each has a second."""
+        start = time.monotonic()
+        while time.monotonic() < start + limit:
+            with contextlib.suppress(Failed):
+                self.load(name, SMALL, "--http", "1", "--concurrency", "1", "--requests", "1", "--warmup", "0", "--timeout", "1s")
+                return time.monotonic() - start
+        return None
+
     def write(self):
         (self.folder / "results.json").write_text(json.dumps(self.results, indent=1))
 
@@ -198,6 +239,10 @@ class Wan:
             self.kube.end()
         if self.link:
             self.link.end()
+
+
+def shown_recovery(seconds):
+    return f"not in {RECOVERY_TIMEOUT} s" if seconds is None else f"{seconds:.1f} s"
 
 
 def show(title, measure, found):

@@ -4,6 +4,7 @@
 //! with a proxy-server, an agent and two virtual clusters.
 
 mod auto;
+mod away;
 mod commands;
 mod idle;
 mod kinds;
@@ -59,6 +60,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         case("what_is_shared_reaches_both", shared::what_is_shared_reaches_both),
         case("two_members_out_of_one_host", twins::two_members_out_of_one_host),
         case("every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
+        case("a_site_is_away_for_long", away::a_site_is_away_for_long),
         case("commands_work_on_members", commands::commands_work_on_members),
         case("members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
         case("one_of_two_proxy_servers_is_enough", auto::replicas::one_of_two_proxy_servers_is_enough),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
-use atoll_tests::{Credentials, Curl, HostCluster, Kubectl, Nodes, Quality, Route, Site, SlowLink, eventually, site};
+use atoll_tests::{BadNetwork, Credentials, Curl, HostCluster, Kubectl, Nodes, Quality, Route, Site, eventually, site};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -121,7 +121,7 @@ fn thin() -> Option<usize> {
 /// A site behind a bad network.
 struct Linked {
     site: Site,
-    link: SlowLink,
+    link: BadNetwork,
     kubectl: Kubectl,
     admin: Curl,
     _agent: Process,
@@ -130,7 +130,7 @@ struct Linked {
 impl Linked {
     fn start(host: &HostCluster, cluster: &str, quality: Quality, keys: &str) -> anyhow::Result<Self> {
         let site = Site::start(&[&site::entry(cluster, "site-a")], &[cluster])?;
-        let link = SlowLink::with(format!("127.0.0.1:{}", site.ports.agents), quality)?;
+        let link = BadNetwork::start(format!("127.0.0.1:{}", site.ports.agents), quality)?;
         let body = format!(
             "{keys}host: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
             host.agent_kubeconfig().display(),
@@ -146,7 +146,7 @@ impl Linked {
 }
 
 /// Whether documents that have not changed do not cross the network again. They are the same ones.
-fn held(admin: &Curl, link: &SlowLink) -> anyhow::Result<bool> {
+fn held(admin: &Curl, link: &BadNetwork) -> anyhow::Result<bool> {
     let mut held = Vec::new();
     for (path, accept) in [("/apis", AGGREGATED), ("/apis", "application/json"), ("/openapi/v2", "application/json")] {
         let curl = admin.clone().with(&["--header", &format!("Accept: {accept}")]);

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
-use atoll_tests::{Balancer, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, pause, site};
+use atoll_tests::{
+    BadNetwork, Balancer, Curl, HostCluster, Kubectl, Nodes, Quality, Site, eventually, kubectl, pause, site,
+};
 use fastrand::Rng;
 use libtest_mimic::Trial;
 use tokio::time::Instant;
@@ -47,6 +49,7 @@ struct Soak {
     unread: VecDeque<Child>,
     agent: Process,
     site: Site,
+    network: BadNetwork,
     balancer: Balancer,
     host: HostCluster,
     /// The configuration of the agent.
@@ -122,9 +125,16 @@ impl Soak {
             kubeconfig.display(),
             slices.join(", ")
         );
-        let agent = site.agent(AGENT, &body)?;
+        let network = BadNetwork::start(format!("127.0.0.1:{}", site.ports.agents), Quality::default())?;
+        let agent = site.agent_of(&[network.address()], AGENT, AGENT, &body)?;
         let clusters = names.into_iter().map(|name| administrator(&site, name)).collect::<anyhow::Result<_>>()?;
-        Ok(Self { unread: VecDeque::new(), agent, site, balancer, host, body, clusters, random, moved: 0 })
+        Ok(Self { unread: VecDeque::new(), agent, site, network, balancer, host, body, clusters, random, moved: 0 })
+    }
+
+    /// Starts the agent again, behind the network.
+    fn start_agent(&mut self) -> anyhow::Result<()> {
+        self.agent = self.site.agent_of(&[self.network.address()], AGENT, AGENT, &self.body)?;
+        Ok(())
     }
 
     /// The number of watches that the hub of the last agent has served.

@@ -4,6 +4,7 @@
 //! What is *not* here: assertions about Atoll, and uses of its crates. A suite sees what an operator sees: files,
 //! processes, ports, exit codes.
 
+pub mod bad_network;
 pub mod balancer;
 pub mod browser;
 pub mod compare;
@@ -19,10 +20,10 @@ pub mod paths;
 pub mod process;
 pub mod route;
 pub mod site;
-pub mod slow_link;
 pub mod traffic;
 pub mod virtual_site;
 
+pub use bad_network::{BadNetwork, Quality};
 pub use balancer::Balancer;
 pub use browser::Page;
 pub use curl::Curl;
@@ -34,5 +35,4 @@ pub use karmada::Karmada;
 pub use kubectl::{Kubectl, Output};
 pub use route::Route;
 pub use site::Site;
-pub use slow_link::{Quality, SlowLink};
 pub use virtual_site::{Credentials, VirtualSite};

@@ -65,6 +65,12 @@ impl Process {
         peak(self.id())
     }
 
+    /// The number of its open files and sockets.
+    pub fn files(&self) -> anyhow::Result<u64> {
+        // proc_pid_fd(5)
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.id()))?.count() as u64)
+    }
+
     /// Its whole output.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()

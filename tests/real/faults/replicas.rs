@@ -2,21 +2,32 @@
 
 use std::process::{Child, Command};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::ensure;
-use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, kubectl, process::Process, site};
+use atoll_tests::{
+    Credentials, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, pause, process::Process, site,
+};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::watch;
 use crate::case;
 
+/// What clients request.
+const PATH: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+
 const ENTRY: &str = "{name: shared, agents: [site-r], clientCA: {certificate: clusters/shared/client-ca.crt, \
                      key: clusters/shared/client-ca.key}}";
 
-pub(super) fn trials(host: Option<&Arc<HostCluster>>) -> [Trial; 2] {
+/// How often an agent is killed.
+const KILLS: usize = 4;
+
+pub(super) fn trials(host: Option<&Arc<HostCluster>>) -> [Trial; 3] {
     [
+        case("faults::no_request_fails_twice_after_a_replica_is_killed", host, no_request_fails_twice),
         case("faults::replicas_share_their_state", host, replicas_share_their_state),
         case("faults::an_ending_replica_refuses_no_request", host, an_ending_replica_refuses_no_request),
     ]
@@ -59,21 +70,67 @@ fn an_ending_replica_refuses_no_request(host: &HostCluster) -> anyhow::Result<()
     Ok(())
 }
 
+/// Agents are killed under load. A client that sends a failed request again at once gets its response. Prints how many requests failed
+/// once.
+#[expect(clippy::print_stdout, reason = "the number is for whoever reads the log of the suite")]
+fn no_request_fails_twice(host: &HostCluster) -> anyhow::Result<()> {
+    let site = Site::start(&[ENTRY], &["shared"])?;
+    let mut agents = replicas(&site, host)?;
+    let kubectl = client(&site)?;
+    let credentials = Credentials::of(&kubectl)?;
+    let curl = Curl::directly(&format!("127.0.0.1:{}/clusters/shared", site.ports.endpoint), &credentials.authority)
+        .with_certificate(&credentials.certificate, &credentials.key);
+    let (stop, sent, failed) = (Arc::new(AtomicBool::new(false)), Arc::default(), Arc::default());
+    let clients: Vec<JoinHandle<anyhow::Result<()>>> = (0..4)
+        .map(|_| {
+            let (curl, stop) = (curl.clone(), Arc::clone(&stop));
+            let (sent, failed): (Arc<AtomicUsize>, Arc<AtomicUsize>) = (Arc::clone(&sent), Arc::clone(&failed));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    sent.fetch_add(1, Ordering::Relaxed);
+                    if curl.get(PATH).is_ok_and(|response| response.code == 200) {
+                        continue;
+                    }
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    let second = curl.get(PATH)?;
+                    ensure!(second.code == 200, "{second:?}");
+                }
+                Ok(())
+            })
+        })
+        .collect();
+    for kill in 0..KILLS {
+        let ending = kill % agents.len();
+        agents[ending].kill()?;
+        pause(Duration::from_millis(500));
+        agents[ending] = replica(&site, host, &format!("site-r-{}", kill + 3))?;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().map_err(|_| anyhow::anyhow!("a client has panicked"))??;
+    }
+    let (sent, failed) = (sent.load(Ordering::Relaxed), failed.load(Ordering::Relaxed));
+    println!("{failed} of {sent} requests failed once while agents were killed {KILLS} times");
+    ensure!(sent > 100, "only {sent} requests");
+    Ok(())
+}
+
 /// Two agents that serve the cluster.
 fn replicas(site: &Site, host: &HostCluster) -> anyhow::Result<Vec<Process>> {
+    ["site-r-1", "site-r-2"].map(|file| replica(site, host, file)).into_iter().collect()
+}
+
+/// An agent that serves the cluster. `file` is the name of its files.
+fn replica(site: &Site, host: &HostCluster, file: &str) -> anyhow::Result<Process> {
     let body = format!(
         "drain: 30s\nhost: {{kubeconfig: {}}}\nvirtualClusters: [{}]",
         host.agent_kubeconfig().display(),
         Nodes::Location("beijing").entry("shared")
     );
-    let mut agents = Vec::new();
-    for file in ["site-r-1", "site-r-2"] {
-        let mut agent = site.agent_as("site-r", file, &body)?;
-        agent.printed("tunnel established")?;
-        agent.printed("the virtual cluster is provisioned")?;
-        agents.push(agent);
-    }
-    Ok(agents)
+    let mut agent = site.agent_as("site-r", file, &body)?;
+    agent.printed("tunnel established")?;
+    agent.printed("the virtual cluster is provisioned")?;
+    Ok(agent)
 }
 
 /// A client of the cluster.

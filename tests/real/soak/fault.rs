@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use atoll_tests::{kubectl, pause as wait};
+use atoll_tests::{Quality, kubectl, pause as wait};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::{AGENT, Soak};
+use super::Soak;
 
 /// The number and size of large objects, in bytes. Those of one cluster do not fit into the hub.
 const LARGE: usize = 8;
@@ -18,6 +18,12 @@ const UNREAD: usize = 6;
 
 /// The paths of such watches.
 const PATHS: [&str; 2] = ["/api/v1/configmaps?watch=1&resourceVersion=0", "/api/v1/secrets?watch=1"];
+
+/// Longer than both halves wait for a PING, which is 30 s.
+const SUSPENDED: Duration = Duration::from_secs(35);
+
+/// 1 Mbit/s.
+const SLOW: Quality = Quality { delay: Duration::from_millis(100), rate: Some(125_000) };
 
 /// The binding of the agent to its role on the host.
 const BINDING: &str = "clusterrolebinding/atoll-proxy-agent";
@@ -37,6 +43,14 @@ pub(super) enum Fault {
     AgentPaused,
     /// The proxy-server does nothing for some seconds.
     ServerPaused,
+    /// The agent does nothing for longer than both halves wait for a PING. Its clocks jump.
+    AgentSuspended,
+    /// All tunnels break.
+    NetworkCut,
+    /// The network carries no more bytes of open tunnels, and nobody is told.
+    NetworkDead,
+    /// The network between the halves has a long round trip and few bytes per second for some seconds.
+    NetworkSlow,
     /// The agent has no rights at the host for some seconds.
     RightsRevoked,
     /// A namespace with objects joins a virtual cluster, and leaves it.
@@ -50,13 +64,17 @@ pub(super) enum Fault {
 // === impl Fault ===
 
 impl Fault {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::AgentKilled,
         Self::AgentRestarted,
         Self::ServerKilled,
         Self::HostConnectionsBroken,
         Self::AgentPaused,
         Self::ServerPaused,
+        Self::AgentSuspended,
+        Self::NetworkCut,
+        Self::NetworkDead,
+        Self::NetworkSlow,
         Self::RightsRevoked,
         Self::NamespaceMoved,
         Self::LargeObjects,
@@ -69,8 +87,8 @@ impl Fault {
             let fault = Self::ALL[random.usize(..Self::ALL.len())];
             let is_chosen = match fault {
                 Self::AgentKilled | Self::AgentRestarted | Self::ServerKilled => kills,
-                // Watches of a virtual cluster go to the host for ten minutes after this.
-                Self::LargeObjects => random.u8(..4) == 0,
+                // After the first one, watches of a virtual cluster go to the host for ten minutes. The others take half a minute.
+                Self::LargeObjects | Self::AgentSuspended | Self::NetworkDead => random.u8(..4) == 0,
                 _ => true,
             };
             if is_chosen {
@@ -89,11 +107,11 @@ impl Soak {
             Fault::AgentKilled => {
                 self.agent.kill()?;
                 wait(pause);
-                self.agent = self.site.agent(AGENT, &self.body)?;
+                self.start_agent()?;
             }
             Fault::AgentRestarted => {
                 self.agent.terminate()?;
-                self.agent = self.site.agent(AGENT, &self.body)?;
+                self.start_agent()?;
             }
             Fault::ServerKilled => {
                 self.site.server.kill()?;
@@ -112,6 +130,21 @@ impl Soak {
                 self.site.server.pause()?;
                 wait(pause);
                 self.site.server.resume()?;
+            }
+            Fault::AgentSuspended => {
+                self.agent.pause()?;
+                wait(SUSPENDED);
+                self.agent.resume()?;
+            }
+            Fault::NetworkCut => self.network.cut(),
+            Fault::NetworkDead => {
+                self.network.lose();
+                wait(SUSPENDED);
+            }
+            Fault::NetworkSlow => {
+                self.network.set(SLOW);
+                wait(2 * pause);
+                self.network.set(Quality::default());
             }
             Fault::RightsRevoked => self.revoke(pause)?,
             Fault::NamespaceMoved => self.move_namespace(pause)?,
