@@ -1,9 +1,11 @@
 //! `atoll certs`: creates certificate authorities and certificates.
 //!
-//! One directory contains all of them: `serving-ca`, `agent-ca`, `clusters/C/client-ca`, `agents/ID`, each as `.crt`
+//! One directory contains all of them: `serving-ca`, `agent-ca`, `clusters/C/client-ca`,
+//! `clusters/C/users/USER`, `agents/ID`, each as `.crt`
 //! and `.key`. Existing files are replaced only with `--force`.
 
 mod agent;
+mod client;
 mod cluster;
 pub(crate) mod directory;
 mod init;
@@ -33,6 +35,7 @@ enum Command {
     Init(init::Args),
     Cluster(cluster::Args),
     Agent(agent::Args),
+    Client(client::Args),
 }
 
 /// Runs one of the subcommands.
@@ -41,6 +44,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Command::Init(args) => init::run(args, out),
         Command::Cluster(args) => cluster::run(args, out),
         Command::Agent(args) => agent::run(args, out),
+        Command::Client(args) => client::run(args, out),
     }
 }
 

@@ -9,6 +9,7 @@ mod check;
 mod completions;
 mod demo;
 mod explain;
+mod forward;
 mod kubeconfig;
 mod lifetime;
 mod man;
@@ -50,6 +51,7 @@ enum Command {
     Status(status::Args),
     Explain(explain::Args),
     Namespaces(namespaces::Args),
+    Forward(forward::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -57,7 +59,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut out = io::stdout().lock();
+    // Not locked: `atoll forward` writes from another thread.
+    let mut out = io::stdout();
     let result = match cli.command {
         Command::Certs(args) => certs::run(&args, &mut out).map(done),
         Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out).map(done),
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args, &mut out),
         Command::Explain(args) => explain::run(&args, &mut out),
         Command::Namespaces(args) => namespaces::run(&args, &mut out).map(done),
+        Command::Forward(args) => forward::run(&args, &mut out),
         Command::Completions(args) => completions::run(&args, &Cli::command(), &mut out).map(done),
         Command::Man(args) => man::run(&args, &Cli::command(), &mut out).map(done),
     };

@@ -104,6 +104,7 @@ pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Re
             protocol::offers::CAPABILITY,
             protocol::encoding::CAPABILITY,
             protocol::stream::AUTHORIZATION_CAPABILITY,
+            protocol::stream::DESTINATION_CAPABILITY,
         ]
         .map(str::to_owned)
         .into(),

@@ -1,14 +1,17 @@
-//! Bodies that the proxy-server still has.
+//! Bodies that the agent does not send again, because the proxy-server has kept them.
 //!
 //! ```text
 //! GET /apis                              :status: 200
 //! x-atoll-have: 9f86d0...                x-atoll-encoding: held
 //! ```
 //!
-//! Clients such as Karmada read the same discovery documents every few seconds. The proxy-server keeps the last response, and names
-//! its digest in the next request. The agent handles this request like any other one: it authorises the client and makes the response. If
-//! the body is the same, the agent does not send it again. So nobody gets a body from the proxy-server without the right to read it,
-//! and nobody gets an old one.
+//! Clients such as Karmada read the same discovery documents every few seconds. The proxy-server keeps the last
+//! response, and names its digest in the next request. The agent handles this request like any other one: it authorises
+//! the client and makes the response. If the body is unchanged, the agent sends only the head. So nobody gets a body
+//! without the right to read it, and nobody gets a stale one.
+//!
+//! This is not `If-None-Match` (RFC 9110, section 13.1.2): a client may send its own, and not all of these responses
+//! have an ETag.
 
 use std::fmt;
 
@@ -18,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 /// The digest of the body that the proxy-server has. Only the proxy-server sets it, never a client.
 pub const HAVE: HeaderName = HeaderName::from_static("x-atoll-have");
 
-/// The maximum length of a body that the proxy-server keeps. An agent never has to look at a longer one.
+/// The maximum length of a body that the proxy-server keeps, so the agent does not compare longer ones.
 pub const MAX_HELD: usize = 8 * 1024 * 1024;
 
 /// The SHA-256 digest of a body (FIPS 180-4).
@@ -37,13 +40,13 @@ impl Digest {
         Self(Sha256::digest(body).into())
     }
 
-    /// Names the body in the head of a request.
+    /// Adds the digest to the head of a request.
     pub fn write(&self, request: &mut HeaderMap) {
         let value = HeaderValue::try_from(self.to_string()).expect("hexadecimal digits are a header value");
         request.insert(HAVE, value);
     }
 
-    /// Takes the name out of the head of a request.
+    /// Removes the digest from the head of a request, and returns it.
     pub fn take(request: &mut HeaderMap) -> Option<Self> {
         let value = request.remove(HAVE)?;
         let digits = value.to_str().ok()?;

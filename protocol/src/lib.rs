@@ -8,12 +8,13 @@
 //! What is *not* here: sockets, TLS, clocks, and the HTTP/2 implementation. They are in `tunnel` and the binaries.
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
-//! of streams), [`identity`] (the caller), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
+//! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
 //! compressed), [`digest`] (bodies that are not sent again), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
 //! settings on which both sides must agree).
 
 pub mod authority;
 pub mod blocks;
+pub mod destination;
 pub mod digest;
 pub mod encoding;
 pub mod fault;
@@ -27,6 +28,7 @@ pub mod upgrade;
 pub mod version;
 
 pub use authority::Authority;
+pub use destination::{Destination, InvalidDestination};
 pub use encoding::Encoding;
 pub use fault::{Fault, NotConnected};
 pub use identity::Identity;

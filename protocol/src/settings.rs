@@ -22,8 +22,9 @@ pub const MAX_STREAMS: u32 = 10_000;
 /// The maximum size of DATA frames, in bytes. It is larger than the default of 16 KiB, because lists have megabytes.
 pub const MAX_FRAME: u32 = 64 * 1024;
 
-/// The size of the HPACK tables, in bytes (RFC 7541, section 4.2): the tokens of about thirty users, whose requests then have a byte
-/// instead of the token; and for responses, headers that are often the same, beside those that never are (`audit-id`).
+/// The size of the HPACK dynamic tables, in bytes (RFC 7541, section 4.2). For requests, it holds the tokens of about
+/// thirty users; a request then has one byte in place of its token. For responses, recurring headers must stay in the
+/// table although each response adds a unique value (`audit-id`).
 pub const HEADER_TABLE: u32 = 32 * 1024;
 
 /// The maximum size of header lists, in bytes. Kubernetes' own limit for request headers is 1 MiB. This one is enough for a

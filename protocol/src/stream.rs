@@ -5,17 +5,22 @@
 //! | any method but CONNECT, [`CLUSTER`] header | [`StreamKind::Api`] | rewrites it and sends it to the host's API server |
 //! | extended CONNECT (RFC 8441), `:protocol` is the upgrade token | [`StreamKind::Upgrade`] | the same with a 101 |
 //! | CONNECT with [`CLUSTER`] | [`StreamKind::Physical`] | dials that cluster's API server |
-//! | CONNECT without it | [`StreamKind::Destination`] | dials, if its own `destinations` allow it |
+//! | CONNECT with [`CLUSTER`] and [`DESTINATION`] | [`StreamKind::Destination`] | dials, if its own `destinations` allow it |
 //! | any method but CONNECT, [`OFFERS`] header | [`StreamKind::Offers`] | sends its offers ([`crate::offers`]) |
 
 use http::header::HeaderMap;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use crate::ClusterName;
 use crate::name::InvalidName;
+use crate::{Authority, ClusterName};
 
 /// The cluster of a stream. Only the proxy-server sets it, never a client.
 pub const CLUSTER: HeaderName = HeaderName::from_static("x-atoll-cluster");
+/// The address of a layer-4 stream, `host:port`, at the site of the cluster. Only the proxy-server sets it.
+pub const DESTINATION: HeaderName = HeaderName::from_static("x-atoll-destination");
+/// The capability that an agent announces if it reads [`DESTINATION`]. Other agents would connect such a stream to an API
+/// server.
+pub const DESTINATION_CAPABILITY: &str = "destination";
 /// The method of the client's request if that of the stream must be CONNECT (RFC 8441 has no other place for it).
 pub const METHOD: HeaderName = HeaderName::from_static("x-atoll-method");
 /// Requests the agent's offers. The value has no meaning.
@@ -27,13 +32,19 @@ pub const REASON: HeaderName = HeaderName::from_static("x-atoll-reason");
 /// The real status of the response to an upgrade, if it is a success and the protocol is not switched: see
 /// [`write_unswitched`].
 pub const STATUS: HeaderName = HeaderName::from_static("x-atoll-status");
-/// The client's `authorization`, if the agent has announced [`AUTHORIZATION_CAPABILITY`]. HPACK encoders send `authorization` again with
-/// each request, although a token has about a thousand bytes and a client has one for an hour. The indexing of whole values does not
-/// help to guess a token (RFC 7541, section 7.1.3: values that are hard to guess may be indexed).
+/// The client's `authorization`, if the agent has announced [`AUTHORIZATION_CAPABILITY`]. `h2` never indexes a header
+/// that is called `authorization`, so it would send a token of about a thousand bytes with each request. With this
+/// name, HPACK indexes it. An attacker who observes lengths can only test whole values (RFC 7541, section 7.1.1), and
+/// tokens have too much entropy for that.
+///
+/// RFC 7541 (sections 6.2.3 and 7.1.3) forbids an intermediary to index a value that arrived as a never-indexed
+/// literal. curl and other clients that use nghttp2 send `authorization` in this form. Atoll deviates from this rule,
+/// because `h2` does not report the form. For the reason above, the deviation does not disclose tokens.
 pub const AUTHORIZATION: HeaderName = HeaderName::from_static("x-atoll-authorization");
 /// The capability that an agent announces if it reads [`AUTHORIZATION`].
 pub const AUTHORIZATION_CAPABILITY: &str = "authorization";
-/// Between proxy-servers: the client of the request is not proven. The value has no meaning.
+/// Between proxy-servers: the client of the request is not proven, so the stream counts against the share of unproven
+/// clients. The value has no meaning.
 pub const UNPROVEN: HeaderName = HeaderName::from_static("x-atoll-unproven");
 /// The prefix of all headers of this contract. The proxy-server strips such headers from requests of clients.
 pub const PREFIX: &str = "x-atoll-";
@@ -76,8 +87,8 @@ pub enum StreamKind {
     Upgrade(ClusterName),
     /// Bytes to the API server of a physical cluster.
     Physical(ClusterName),
-    /// Bytes to the authority of the request.
-    Destination,
+    /// Bytes to an address at the site of a cluster.
+    Destination(ClusterName, Authority),
     /// The agent's offers, and the proxy-server's verdicts.
     Offers,
 }
@@ -85,18 +96,27 @@ pub enum StreamKind {
 /// A stream that this contract does not define.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownStream {
-    /// An API request without a cluster.
-    #[error("an API request on the tunnel names no cluster")]
+    /// A request without a cluster.
+    #[error("a request on the tunnel names no cluster")]
     NoCluster,
     /// The cluster is not a name.
     #[error("the cluster name of the stream is invalid")]
     Cluster(#[source] InvalidName),
+    /// The destination is not an address.
+    #[error("the destination of the stream is not host:port")]
+    Destination,
 }
 
 /// Names the cluster of a stream.
 pub fn write_cluster(cluster: &ClusterName, headers: &mut HeaderMap) {
     let name = HeaderValue::from_str(cluster.as_str()).expect("a DNS label is a header value");
     headers.insert(CLUSTER, name);
+}
+
+/// Names the destination of a layer-4 stream.
+pub fn write_destination(destination: &Authority, headers: &mut HeaderMap) {
+    let value = HeaderValue::from_str(&destination.to_string()).expect("an authority is a header value");
+    headers.insert(DESTINATION, value);
 }
 
 /// Makes the status of a response to an upgrade that does not switch the protocol. A success would mean that it does (RFC
@@ -129,11 +149,16 @@ impl StreamKind {
         };
         match (method == Method::CONNECT, extended, cluster) {
             (true, true, Some(cluster)) => Ok(Self::Upgrade(cluster)),
-            (true, false, Some(cluster)) => Ok(Self::Physical(cluster)),
-            (true, false, None) => Ok(Self::Destination),
+            (true, false, Some(cluster)) => match headers.get(DESTINATION) {
+                Some(value) => {
+                    let destination = value.to_str().ok().and_then(|text| text.parse().ok());
+                    Ok(Self::Destination(cluster, destination.ok_or(UnknownStream::Destination)?))
+                }
+                None => Ok(Self::Physical(cluster)),
+            },
             (false, _, Some(cluster)) => Ok(Self::Api(cluster)),
             (false, _, None) if headers.contains_key(OFFERS) => Ok(Self::Offers),
-            (true, true, None) | (false, _, None) => Err(UnknownStream::NoCluster),
+            (true | false, _, None) => Err(UnknownStream::NoCluster),
         }
     }
 }
@@ -172,8 +197,15 @@ mod tests {
         let name = Some("ke-beijing");
         assert_eq!(kind(&Method::GET, false, name), Ok(StreamKind::Api(beijing.clone())));
         assert_eq!(kind(&Method::CONNECT, true, name), Ok(StreamKind::Upgrade(beijing.clone())));
-        assert_eq!(kind(&Method::CONNECT, false, name), Ok(StreamKind::Physical(beijing)));
-        assert_eq!(kind(&Method::CONNECT, false, None), Ok(StreamKind::Destination));
+        assert_eq!(kind(&Method::CONNECT, false, name), Ok(StreamKind::Physical(beijing.clone())));
+        assert_eq!(kind(&Method::CONNECT, false, None), Err(UnknownStream::NoCluster));
+        let mut headers = HeaderMap::new();
+        write_cluster(&beijing, &mut headers);
+        let database: Authority = "10.2.0.7:5432".parse().unwrap();
+        write_destination(&database, &mut headers);
+        assert_eq!(StreamKind::of(&Method::CONNECT, false, &headers), Ok(StreamKind::Destination(beijing, database)));
+        headers.insert(DESTINATION, HeaderValue::from_static("10.2.0.7"));
+        assert_eq!(StreamKind::of(&Method::CONNECT, false, &headers), Err(UnknownStream::Destination));
         assert_eq!(kind(&Method::GET, false, None), Err(UnknownStream::NoCluster));
         assert_eq!(kind(&Method::CONNECT, true, None), Err(UnknownStream::NoCluster));
         assert!(matches!(kind(&Method::GET, false, Some("../x")), Err(UnknownStream::Cluster(_))));

@@ -155,7 +155,7 @@ impl App {
     /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { probes, admin, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
-        // Until the end, probes report what happens.
+        // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
         observe::serve((probes, admin), status, &metrics, &dial.workers, (&pages, &tasks));
         tasks.spawn_until_cancelled("unread", limit_unread(unread));

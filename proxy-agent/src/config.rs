@@ -132,7 +132,9 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Auth
     }
     match Addresses::deserialize(deserializer)? {
         Addresses::One(address) => Ok(vec![address]),
-        Addresses::Several(addresses) if addresses.is_empty() => Err(D::Error::custom("the list has no address")),
+        Addresses::Several(addresses) if addresses.is_empty() => {
+            Err(D::Error::custom("`apiServer` must have at least one address"))
+        }
         Addresses::Several(addresses) => Ok(addresses),
     }
 }

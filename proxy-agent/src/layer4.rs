@@ -1,7 +1,6 @@
 //! CONNECT streams: bytes to the API server of a physical cluster, or to a destination. The configuration of this agent
 //! must allow both, whatever the proxy-server requests.
 
-mod destination;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +15,10 @@ use ::tunnel::{FairBudget, Inbound, Outbound, Owner, Share};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{Request, Response, StatusCode};
-use protocol::{Authority, ClusterName, NotConnected};
+use protocol::{Authority, ClusterName, Destination, NotConnected};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::{info, warn};
-
-pub use destination::{Destination, InvalidDestination};
 
 /// The bytes that may wait for tunnels to send them, for all these streams. Each physical cluster may have half, and so may all
 /// destinations together.
@@ -97,23 +94,21 @@ impl Layer4 {
         }
     }
 
-    /// Serves a stream to the request's authority, if one of the configured destinations covers it.
+    /// Serves a stream to an address, if one of the configured destinations covers it.
     pub async fn destination(
         &self,
+        address: &Authority,
         request: Request<Inbound>,
         mut respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
-        let authority = request.uri().authority().and_then(|authority| authority.as_str().parse().ok());
-        match authority {
-            Some(authority) if self.destinations.iter().any(|allowed| allowed.covers(&authority)) => {
-                let dialled = tokio::select! {
-                    dialled = dial(&authority, CONNECT_TIMEOUT) => dialled,
-                    reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
-                };
-                forward(dialled.map(|socket| (socket, &authority)), &self.shares, request.into_body(), respond).await
-            }
-            _ => refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed),
+        if !self.destinations.iter().any(|allowed| allowed.covers(address)) {
+            return refuse(respond, StatusCode::FORBIDDEN, NotConnected::NotAllowed);
         }
+        let dialled = tokio::select! {
+            dialled = dial(address, CONNECT_TIMEOUT) => dialled,
+            reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
+        };
+        forward(dialled.map(|socket| (socket, address)), &self.shares, request.into_body(), respond).await
     }
 }
 

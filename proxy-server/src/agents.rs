@@ -185,7 +185,18 @@ impl Agents {
         let histories = if is_peer { Histories::unlimited() } else { Histories::receiver() };
         let histories = announces(protocol::encoding::CAPABILITY).then_some(histories);
         let indexes_authorization = announces(protocol::stream::AUTHORIZATION_CAPABILITY);
-        let origin = Origin { agent, instance, version, protocol, histories, is_peer, indexes_authorization, link };
+        let connects_destinations = announces(protocol::stream::DESTINATION_CAPABILITY);
+        let origin = Origin {
+            agent,
+            instance,
+            version,
+            protocol,
+            histories,
+            is_peer,
+            indexes_authorization,
+            connects_destinations,
+            link,
+        };
         let tunnel = Tunnel::new(origin, requests);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();

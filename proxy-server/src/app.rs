@@ -132,7 +132,7 @@ impl App {
         let proxy_tls = config
             .proxy
             .tls
-            .then(|| server_config(certificates, ClientAuth::None, &[ALPN_HTTP1], TlsVersions::Tls12And13));
+            .then(|| server_config(certificates, ClientAuth::Requested, &[ALPN_HTTP1], TlsVersions::Tls12And13));
 
         let metrics = observe::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
@@ -189,6 +189,7 @@ impl App {
             tasks: tasks.child(),
         };
         let connect = Connect {
+            client_cas: Arc::clone(&files.client_cas),
             registry: Arc::clone(&registry),
             endpoint: endpoint.clone(),
             limits: Arc::clone(&limits),
@@ -231,7 +232,7 @@ impl App {
         tasks.spawn_until_cancelled("karmada", reconciler.run());
         let knows_others = peers.as_ref().map(peers::Peers::knows_others);
         let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());
-        // Until the end, probes report what happens.
+        // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
         observe.serve((listeners.probes, listeners.admin), &pages, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
@@ -321,10 +322,13 @@ fn with_permit<F: Future<Output = ()>, S: FnOnce(TcpStream, ConnectionPermit, Sl
 }
 
 async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStream, permit: ConnectionPermit) {
-    let Some(tls) = tls else { return connect.serve(stream, permit).await };
+    let Some(tls) = tls else { return connect.serve(stream, Arc::default(), permit).await };
     tokio::select! {
         accepted = timeout(TLS_TIMEOUT, tls.accept(stream)) => match accepted {
-            Ok(Ok(stream)) => connect.serve(stream, permit).await,
+            Ok(Ok(stream)) => {
+                let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().into();
+                connect.serve(stream, chain, permit).await;
+            }
             Ok(Err(error)) => debug!(%error, "TLS with a proxy client failed"),
             Err(_) => debug!("TLS handshake with a proxy client timed out"),
         },

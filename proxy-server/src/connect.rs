@@ -1,9 +1,10 @@
-//! The HTTP proxy that `proxy-url` names: CONNECT (RFC 9110 section 9.3.6), only to clusters.
+//! The HTTP proxy that `proxy-url` names: CONNECT (RFC 9110 section 9.3.6), only to clusters, and to destinations at their sites.
 //!
 //! The CONNECT for a virtual cluster is answered at once, because TLS ends here. The CONNECT for a physical cluster is
 //! answered when the agent has reached the API server, so that the status line reports a failure: kubectl shows nothing
 //! else.
 
+mod destination;
 mod refusal;
 mod route;
 mod upgraded;
@@ -22,21 +23,24 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use ops::drain::Tasks;
 use ops::tls::ReadAhead;
 use protocol::NotConnected;
-use protocol::stream::write_cluster;
+use protocol::stream::{write_cluster, write_destination};
 use request_metrics::{Failure, RequestMetrics};
+use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info, info_span};
+use tracing::{Instrument, Span, debug, info, info_span};
 
 use crate::attempts::{Attempts, may_be_elsewhere};
+use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::endpoint::Endpoint;
 use crate::limits::{Client, ConnectionPermit, Limit, Limits, StreamPermit};
 use crate::registry::{OpenError, Registry};
 use crate::tunnel::{Demand, Lease, TunnelError};
 use crate::workers::{WorkerId, Workers};
-use refusal::ConnectRefusal;
+use destination::Allowed;
+use refusal::{ConnectRefusal, Target};
 use route::Route;
 use upgraded::Upgraded;
 
@@ -47,6 +51,8 @@ pub struct Connect {
     pub registry: Arc<Registry>,
     /// The endpoint of virtual clusters.
     pub endpoint: Endpoint,
+    /// The CAs of clients who reach destinations.
+    pub client_cas: Arc<ClientCas>,
     /// Limits of clients.
     pub limits: Arc<Limits>,
     /// Records the last errors of clusters.
@@ -59,7 +65,7 @@ pub struct Connect {
     pub tasks: Tasks,
 }
 
-/// An open stream to the API server of a physical cluster.
+/// An open stream to the API server of a physical cluster, or to a destination.
 struct Passthrough {
     inbound: tunnel::Inbound,
     outbound: h2::SendStream<Bytes>,
@@ -69,7 +75,7 @@ struct Passthrough {
     _permit: StreamPermit,
 }
 
-/// The time limit for the agent of a physical cluster to dial the API server. It is longer than the agent's own timeout
+/// The time limit for an agent to dial an API server or a destination. It is longer than the agent's own timeout
 /// (`layer4` of `proxy-agent`).
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -77,14 +83,14 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Connect {
     /// Serves one connection, with or without TLS. HTTP/1.1 only: Go's clients do not support HTTP/2 to a proxy. After
-    /// CONNECT, the connection still counts.
-    pub async fn serve<S>(self, io: S, permit: ConnectionPermit)
+    /// CONNECT, the connection still counts. `chain`: the certificates of the client, unverified.
+    pub async fn serve<S>(self, io: S, chain: Arc<[CertificateDer<'static>]>, permit: ConnectionPermit)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = service_fn(|request| {
-            let (this, permit) = (self.clone(), permit.clone());
-            async move { Ok::<_, std::convert::Infallible>(this.answer(request, permit).await) }
+            let (this, chain, permit) = (self.clone(), Arc::clone(&chain), permit.clone());
+            async move { Ok::<_, std::convert::Infallible>(this.answer(request, &chain, permit).await) }
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -100,12 +106,17 @@ impl Connect {
         }
     }
 
-    async fn answer(&self, mut request: Request<Incoming>, permit: ConnectionPermit) -> Response<Full<Bytes>> {
+    async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        chain: &[CertificateDer<'static>],
+        permit: ConnectionPermit,
+    ) -> Response<Full<Bytes>> {
         if request.method() != Method::CONNECT {
             return ConnectRefusal::NotConnect.into_response();
         }
         let target = request.uri().to_string();
-        match self.connect(&mut request, permit).await {
+        match self.connect(&mut request, chain, permit).await {
             Ok(()) => Response::new(Full::default()),
             Err(refusal) => {
                 info!(target, status = refusal.status().as_u16(), %refusal, "CONNECT refused");
@@ -115,8 +126,14 @@ impl Connect {
     }
 
     /// Prepares the connection that follows the response. A task waits until the response is sent, and then serves it.
-    async fn connect(&self, request: &mut Request<Incoming>, permit: ConnectionPermit) -> Result<(), ConnectRefusal> {
-        match route::route(request, &self.registry.clusters(), &self.domain)? {
+    async fn connect(
+        &self,
+        request: &mut Request<Incoming>,
+        chain: &[CertificateDer<'static>],
+        permit: ConnectionPermit,
+    ) -> Result<(), ConnectRefusal> {
+        let clusters = self.registry.clusters();
+        match route::route(request, &clusters, &self.domain)? {
             Route::Virtual(cluster) => {
                 let upgrade = hyper::upgrade::on(request);
                 let endpoint = self.endpoint.clone();
@@ -132,20 +149,39 @@ impl Connect {
                 self.spawn_at(worker, "endpoint", serve.instrument(span));
             }
             Route::Physical(cluster) => {
-                let dialled = self.dial(&cluster).await.and_then(|dialled| {
-                    permit.mark_passthrough().map_err(|limit| self.too_many(&cluster, limit))?;
-                    Ok(dialled)
-                });
-                let (passthrough, worker) = dialled.inspect_err(|refusal| self.failed(&cluster, refusal))?;
-                let upgrade = hyper::upgrade::on(request);
                 let span = info_span!("passthrough", cluster = %cluster.name);
-                let forward = async move {
-                    passthrough.run(upgrade).await;
-                    drop(permit);
-                };
-                self.spawn_at(worker, "passthrough", forward.instrument(span));
+                self.pass_through(request, &cluster, &Target::ApiServer, permit, span).await?;
+            }
+            Route::Destination(address) => {
+                let allowed = destination::authorize(request, address, &clusters, &self.client_cas, chain)?;
+                let Allowed { cluster, address, user } = allowed;
+                let span = info_span!("destination", cluster = %cluster.name, %address, user);
+                self.pass_through(request, &cluster, &Target::Destination(address), permit, span).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Opens a stream. A task waits until the response is sent, and then copies bytes.
+    async fn pass_through(
+        &self,
+        request: &mut Request<Incoming>,
+        cluster: &Cluster,
+        target: &Target,
+        permit: ConnectionPermit,
+        span: Span,
+    ) -> Result<(), ConnectRefusal> {
+        let dialled = self.dial(cluster, target).await.and_then(|dialled| {
+            permit.mark_passthrough().map_err(|limit| self.too_many(cluster, limit))?;
+            Ok(dialled)
+        });
+        let (passthrough, worker) = dialled.inspect_err(|refusal| self.failed(cluster, refusal))?;
+        let upgrade = hyper::upgrade::on(request);
+        let forward = async move {
+            passthrough.run(upgrade).await;
+            drop(permit);
+        };
+        self.spawn_at(worker, "passthrough", forward.instrument(span));
         Ok(())
     }
 
@@ -158,11 +194,15 @@ impl Connect {
         }
     }
 
-    /// A stream to the API server, and the worker of its tunnel.
-    async fn dial(&self, cluster: &Cluster) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
+    /// A stream to the target, and the worker of its tunnel.
+    async fn dial(
+        &self,
+        cluster: &Cluster,
+        target: &Target,
+    ) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
         let mut attempts = Attempts::default();
         loop {
-            let dialled = self.dial_once(cluster).await;
+            let dialled = self.dial_once(cluster, target).await;
             let is_unsent = match &dialled {
                 Err(ConnectRefusal::NoAgent(absent)) => may_be_elsewhere(&self.registry, absent),
                 Err(ConnectRefusal::Tunnel(TunnelError::Unsent { .. })) => true,
@@ -174,32 +214,37 @@ impl Connect {
         }
     }
 
-    async fn dial_once(&self, cluster: &Cluster) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
+    async fn dial_once(
+        &self,
+        cluster: &Cluster,
+        target: &Target,
+    ) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
         let permit = self.limits.streams.enter(&cluster.name, Client::Passthrough);
         let permit = permit.map_err(|limit| self.too_many(cluster, limit))?;
         // Before the reservation. A removed cluster has no token, but it has no tunnel either.
         let end = self.registry.end_of(&cluster.name).unwrap_or_default();
-        let address = cluster.api_server.as_ref().expect("the configuration of a physical cluster has an address");
-        let mut head = Request::new(());
-        *head.method_mut() = Method::CONNECT;
-        *head.uri_mut() = address.to_string().parse().expect("host:port is an authority");
-        write_cluster(&cluster.name, head.headers_mut());
+        let head = connect_head(cluster, target);
         let demand = Demand { cluster: &cluster.name, is_proven: true, unread: 0 };
         let reservation = match self.registry.reserve(&cluster.name, Some(demand)).await {
             Ok(reservation) => reservation,
             Err(OpenError::NoAgent(absent)) => return Err(absent.into()),
             Err(OpenError::Full(_)) => return Err(self.too_many(cluster, Limit::Tunnel)),
         };
-        let worker = reservation.tunnel().worker;
+        let tunnel = reservation.tunnel();
+        if matches!(target, Target::Destination(_)) && !tunnel.connects_destinations {
+            return Err(ConnectRefusal::Old(cluster.name.clone()));
+        }
+        let worker = tunnel.worker;
         let (outbound, pending) = reservation.open(head, false)?.split();
         let response = timeout(DIAL_TIMEOUT, pending.wait()).await;
-        let (response, lease) = match response.map_err(|_| ConnectRefusal::Silent(cluster.name.clone()))? {
-            Err(TunnelError::Full(_)) => return Err(self.too_many(cluster, Limit::Tunnel)),
-            answered => answered?,
-        };
+        let (response, lease) =
+            match response.map_err(|_| ConnectRefusal::Silent(cluster.name.clone(), target.clone()))? {
+                Err(TunnelError::Full(_)) => return Err(self.too_many(cluster, Limit::Tunnel)),
+                answered => answered?,
+            };
         if response.status() != StatusCode::OK {
             let reason = NotConnected::read(response.headers());
-            return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), reason });
+            return Err(ConnectRefusal::Dial { cluster: cluster.name.clone(), target: target.clone(), reason });
         }
         let passthrough = Passthrough { inbound: response.into_body(), outbound, end, _lease: lease, _permit: permit };
         Ok((passthrough, worker))
@@ -215,6 +260,24 @@ impl Connect {
         self.limits.count_refused(&cluster.name, limit);
         ConnectRefusal::TooMany(cluster.name.clone())
     }
+}
+
+/// The head of the request for the agent. The agent takes the address of an API server from its own configuration.
+fn connect_head(cluster: &Cluster, target: &Target) -> Request<()> {
+    let mut head = Request::new(());
+    let address = match target {
+        Target::ApiServer => {
+            cluster.api_server.as_ref().expect("the configuration of a physical cluster has an address")
+        }
+        Target::Destination(address) => {
+            write_destination(address, head.headers_mut());
+            address
+        }
+    };
+    *head.method_mut() = Method::CONNECT;
+    *head.uri_mut() = address.to_string().parse().expect("host:port is an authority");
+    write_cluster(&cluster.name, head.headers_mut());
+    head
 }
 
 // === impl Passthrough ===

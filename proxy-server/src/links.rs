@@ -13,7 +13,9 @@ use tunnel::metered::Meter;
 /// Upper bounds of round trips in seconds: from a local network to a satellite, or a link that is congested.
 const ROUND_TRIPS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 
-/// The maximum number of links. Every agent needs a certificate of the operator, so this is never reached by accident.
+/// Above this number, links without tunnels are dropped, and their totals vanish from the status. Links with tunnels
+/// are never dropped, even if there are more. Every agent needs a certificate of the operator, so this number is never
+/// reached by accident.
 const MAX_LINKS: usize = 10_000;
 
 /// The links to all agents that were connected since this process started.
@@ -26,15 +28,15 @@ pub struct Links {
 /// The link to one agent.
 #[derive(Debug)]
 pub struct Link {
-    /// Bytes of its tunnels that have arrived, without TLS.
+    /// Bytes that this proxy-server has received through its tunnels, without TLS.
     received: Counter,
-    /// Bytes of its tunnels that were sent, without TLS.
+    /// Bytes that this proxy-server has sent through its tunnels, without TLS.
     sent: Counter,
-    /// Bytes of compressed bodies that have arrived.
+    /// Bytes of compressed bodies that this proxy-server has received.
     encoded: Counter,
     /// The length of these bodies after decompression.
     decoded: Counter,
-    /// Tunnels so far.
+    /// Tunnels that the agent has registered.
     tunnels: Counter,
     round_trips: Histogram,
 }
@@ -42,15 +44,15 @@ pub struct Link {
 /// The figures of a link since this process started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes of its tunnels that have arrived, without TLS.
+    /// Bytes that this proxy-server has received through its tunnels, without TLS.
     pub received: u64,
-    /// Bytes of its tunnels that were sent, without TLS.
+    /// Bytes that this proxy-server has sent through its tunnels, without TLS.
     pub sent: u64,
-    /// Bytes of compressed bodies that have arrived.
+    /// Bytes of compressed bodies that this proxy-server has received.
     pub encoded: u64,
     /// The length of these bodies after decompression.
     pub decoded: u64,
-    /// Tunnels so far.
+    /// Tunnels that the agent has registered.
     pub tunnels: u64,
 }
 
@@ -79,23 +81,27 @@ impl Links {
         let families = Families {
             received: metrics.counters(
                 "atoll_link_received_bytes_total",
-                "Bytes that the tunnels of an agent have received, without TLS.",
+                "Bytes that this proxy-server has received through tunnels of the agent, without TLS.",
             ),
-            sent: metrics
-                .counters("atoll_link_sent_bytes_total", "Bytes that the tunnels of an agent have sent, without TLS."),
-            encoded: metrics
-                .counters("atoll_link_compressed_bytes_total", "Bytes of compressed bodies that an agent has sent."),
+            sent: metrics.counters(
+                "atoll_link_sent_bytes_total",
+                "Bytes that this proxy-server has sent through tunnels of the agent, without TLS.",
+            ),
+            encoded: metrics.counters(
+                "atoll_link_compressed_bytes_total",
+                "Bytes of compressed bodies that this proxy-server has received from the agent.",
+            ),
             decoded: metrics.counters(
                 "atoll_link_decompressed_bytes_total",
-                "Bytes of the compressed bodies of an agent after decompression.",
+                "Bytes of these compressed bodies after decompression.",
             ),
             tunnels: metrics.counters(
                 "atoll_link_tunnels_total",
-                "Tunnels that an agent has registered. It grows with each reconnect.",
+                "Tunnels that the agent has registered. It grows with each reconnect.",
             ),
             round_trips: metrics.histograms(
                 "atoll_link_round_trip_seconds",
-                "Round trips of PING frames through the tunnels of an agent.",
+                "Round-trip times of the PING frames that this proxy-server sends to the agent.",
                 ROUND_TRIPS,
             ),
         };

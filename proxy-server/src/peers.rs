@@ -42,7 +42,8 @@ use account::Accounts;
 pub use addresses::{PeerAddress, PeerAddresses};
 use forward::forward;
 
-/// When agents connect, their clusters are offered after this time. Thousands may connect at the same time.
+/// The delay before new clusters are offered. It combines the changes when thousands of agents connect at the same
+/// time.
 const OFFER_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves the streams that another proxy-server opens on the tunnels that this process has dialled.
@@ -88,7 +89,7 @@ impl Peer {
 
 impl dial::Service for Peer {
     fn registration(&self) -> Registration {
-        // The stream of offers has no size limit that matters.
+        // No clusters: a registration is limited to 64 KiB. They follow on the stream of offers.
         dial::registration(&self.0.id, &self.0.server_id, Vec::new())
     }
 
@@ -142,7 +143,20 @@ impl Shared {
                 let account = self.accounts.of(&cluster, is_known);
                 Box::pin(forward(&self.registry, &cluster, request, respond, account)).await
             }
-            Ok(StreamKind::Destination) | Err(_) => {
+            Ok(StreamKind::Destination(cluster, address)) => {
+                let clusters = self.registry.clusters();
+                let known = clusters.get(cluster.as_str());
+                // Each proxy-server trusts only its own configuration.
+                let is_allowed = known.is_some_and(|known| known.destinations.iter().any(|one| one.covers(&address)));
+                if is_allowed {
+                    let account = self.accounts.of(&cluster, true);
+                    Box::pin(forward(&self.registry, &cluster, request, respond, account)).await
+                } else {
+                    respond.send_reset(Reason::REFUSED_STREAM);
+                    Ok(())
+                }
+            }
+            Err(_) => {
                 respond.send_reset(Reason::REFUSED_STREAM);
                 Ok(())
             }

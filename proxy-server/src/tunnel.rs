@@ -53,6 +53,8 @@ pub struct Tunnel {
     pub is_peer: bool,
     /// Whether it reads [`protocol::stream::AUTHORIZATION`].
     pub indexes_authorization: bool,
+    /// Whether it reads [`protocol::stream::DESTINATION`].
+    pub connects_destinations: bool,
     /// The network between this proxy-server and the agent.
     pub link: Arc<Link>,
     /// The worker whose thread drives it.
@@ -87,6 +89,8 @@ pub struct Origin {
     pub is_peer: bool,
     /// Whether it reads [`protocol::stream::AUTHORIZATION`].
     pub indexes_authorization: bool,
+    /// Whether it reads [`protocol::stream::DESTINATION`].
+    pub connects_destinations: bool,
     /// The network between.
     pub link: Arc<Link>,
 }
@@ -196,6 +200,7 @@ impl Origin {
             histories: Some(Histories::receiver()),
             is_peer: false,
             indexes_authorization: true,
+            connects_destinations: true,
             link: links.of(&name.parse().unwrap()),
         }
     }
@@ -206,7 +211,8 @@ impl Origin {
 impl Tunnel {
     /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
-        let Origin { agent, instance, version, protocol, histories, is_peer, indexes_authorization, link } = origin;
+        let Origin { agent, instance, version, protocol, histories, .. } = origin;
+        let Origin { is_peer, indexes_authorization, connects_destinations, link, .. } = origin;
         link.connected();
         Arc::new(Self {
             agent,
@@ -218,6 +224,7 @@ impl Tunnel {
             leaving: CancellationToken::new(),
             is_peer,
             indexes_authorization,
+            connects_destinations,
             link,
             worker: workers::here(),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),

@@ -5,6 +5,7 @@ mod access_log;
 mod commands;
 mod containers;
 mod demo;
+mod destinations;
 mod egress;
 mod examples;
 mod faults;
@@ -60,6 +61,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(link::trials(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
+    trials.extend(destinations::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.extend(peers::trials(host));

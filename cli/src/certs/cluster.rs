@@ -14,7 +14,8 @@ use crate::lifetime::Lifetime;
 ///
 /// Writes DIR/clusters/CLUSTER/client-ca.{crt,key}. A certificate that this CA signed is valid for this cluster only.
 /// The proxy-server needs the certificate of the CA. Only `atoll kubeconfig` needs the key, so you can keep it
-/// elsewhere. A physical cluster needs no client CA, because its API server authenticates its own clients.
+/// elsewhere. A physical cluster needs a client CA only for `destinations`, because its API server authenticates its own
+/// clients.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     # Create the client CA of ke-beijing\n  \

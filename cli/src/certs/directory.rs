@@ -48,6 +48,11 @@ impl Directory {
         self.pair(&format!("agents/{id}"))
     }
 
+    /// The certificate of a user of a cluster's destinations.
+    pub(crate) fn user(&self, cluster: &str, user: &str) -> PairPath {
+        self.pair(&format!("clusters/{cluster}/users/{user}"))
+    }
+
     fn pair(&self, stem: &str) -> PairPath {
         PairPath { certificate: self.0.join(format!("{stem}.crt")), key: self.0.join(format!("{stem}.key")) }
     }

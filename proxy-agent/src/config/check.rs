@@ -10,7 +10,7 @@ use virtual_cluster::config::{Custom, VirtualCluster};
 use virtual_cluster::shared::config::{CustomResourceDefinitions, is_within};
 
 use super::{Host, ProxyAgentConfiguration};
-use crate::layer4::Destination;
+use protocol::Destination;
 use virtual_cluster::shared::Kind;
 
 impl Document for ProxyAgentConfiguration {

@@ -265,8 +265,9 @@ fn is_resumed(api: &ApiRequest<'_>) -> bool {
     is_later && !query.contains("sendInitialEvents")
 }
 
-/// Whether the host may first wait until its watch cache is up to date (KEP-2340). It does not do so for a list of any version, or of an
-/// old one, and for one that continues (`delegateList` in apiserver's `pkg/storage/cacher/delegator.go`).
+/// Whether this is a consistent read, for which the host may wait until its watch cache is up to date (KEP-2340): a
+/// list with neither `resourceVersion` nor `continue` (`delegateList` in apiserver's
+/// `pkg/storage/cacher/delegator.go`).
 fn is_consistent(api: &ApiRequest<'_>) -> bool {
     let query = api.info.query();
     let given = |key| query.first(key).ok().flatten().is_some_and(|value| !value.is_empty());

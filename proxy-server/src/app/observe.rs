@@ -63,7 +63,8 @@ pub(super) fn metrics(registry: &Arc<Registry>) -> Metrics {
         of_clusters(&connected, |tunnels| Some(i64::from(tunnels.is_ok())))
     });
     let changed = Arc::clone(registry);
-    let help = "When the cluster lost its last agent, in seconds since 1970. Only clusters that had one.";
+    let help = "Unix time at which the cluster lost its last agent, in seconds. Absent while an agent is connected, \
+                and if none has connected since the proxy-server started.";
     metrics.observe_each("atoll_cluster_away_since_timestamp_seconds", help, move || {
         of_clusters(&changed, |tunnels| tunnels.err()?.since.and_then(seconds))
     });

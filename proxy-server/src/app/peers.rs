@@ -20,7 +20,8 @@ use crate::peers::{Peer, PeerAddresses, publish};
 use crate::registry::Registry;
 use crate::workers::Workers;
 
-/// The pauses between attempts. Proxy-servers are few, and the clients of one that has started again wait for the others.
+/// The pauses between attempts. Proxy-servers are few, so they need not spread their attempts. After a restart, clients
+/// wait until the tunnels are up.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
 
 /// Everything that the other proxy-servers need.
@@ -95,7 +96,10 @@ impl Peers {
         let named = clusters.iter().find(|cluster| cluster.agents.contains(id));
         named.map_or(Ok(()), |cluster| {
             let cluster = &cluster.name;
-            bail!("cluster {cluster}: `agents` has {id}, the common name of `peers.identity`; give the proxy-servers another one")
+            bail!(
+                "cluster {cluster}: `agents` lists {id}, which is the common name of `peers.identity`: create \
+                 `peers.identity` with a name that no agent has"
+            )
         })
     }
 
@@ -115,7 +119,8 @@ impl Peers {
         let Self { dial, servers, registry, offers, callers, .. } = self;
         tasks.spawn_until_cancelled("unread", dial.service.clone().limit_unread());
         tasks.spawn_until_cancelled("offers", publish(registry, offers));
-        // With several entries, it is unknown which one leads to a caller, and a list names all proxy-servers anyway.
+        // A list has an entry for each proxy-server, so no address is missing, and it would be unclear which entry's
+        // port and name an address has.
         let is_name_of_all = servers.len() == 1;
         for server in servers {
             let callers = if is_name_of_all { callers.follow() } else { dial::no_callers() };

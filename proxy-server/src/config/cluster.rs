@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ops::config::{FilePath, Located, Problems};
 use protocol::registration::Mode;
-use protocol::{AgentId, Authority, ClusterName};
+use protocol::{AgentId, Authority, ClusterName, Destination};
 use serde::Deserialize;
 
 /// The CA of a cluster's clients.
@@ -28,18 +28,31 @@ pub struct Cluster {
     /// Whether it is virtual or physical.
     #[serde(default)]
     pub mode: Mode,
-    /// The CA of its clients; for virtual clusters.
+    /// The CA of its clients; for virtual clusters, and for `destinations`.
     #[serde(default, rename = "clientCA")]
     pub client_ca: Option<ClientCa>,
     /// The address by which clients know it; for physical clusters.
     #[serde(default)]
     pub api_server: Option<Authority>,
+    /// Other addresses of its site that clients with certain certificates may reach. The agent must allow them, too.
+    #[serde(default)]
+    pub destinations: Vec<Destination>,
 }
 
-pub(super) fn check(clusters: &[Located<Cluster>], problems: &mut Problems) {
+/// `tls`: whether the proxy listener serves TLS.
+pub(super) fn check(clusters: &[Located<Cluster>], tls: bool, problems: &mut Problems) {
     let mut names = HashSet::new();
     for cluster in clusters {
         check_cluster(cluster, problems);
+        if !cluster.destinations.is_empty() && !tls {
+            problems.at(
+                cluster,
+                format_args!(
+                    "cluster {} has destinations, so clients must authenticate to the proxy listener: set `proxy: {{tls: true}}`",
+                    cluster.name
+                ),
+            );
+        }
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
         }
@@ -64,10 +77,20 @@ fn check_cluster(cluster: &Located<Cluster>, problems: &mut Problems) {
             }
         }
         Mode::Physical => {
-            if cluster.client_ca.is_some() {
+            if cluster.client_ca.is_some() && cluster.destinations.is_empty() {
                 problems.at(
                     cluster,
-                    format_args!("clientCA is for virtual clusters; the API server of {name} checks its own clients"),
+                    format_args!(
+                        "clientCA is for virtual clusters and for destinations; the API server of {name} checks its own clients"
+                    ),
+                );
+            }
+            if cluster.client_ca.is_none() && !cluster.destinations.is_empty() {
+                problems.at(
+                    cluster,
+                    format_args!(
+                        "cluster {name} has destinations, so it needs a clientCA (`atoll certs cluster {name}`)"
+                    ),
                 );
             }
             if cluster.api_server.is_none() {

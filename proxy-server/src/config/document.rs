@@ -77,7 +77,7 @@ impl Document for ProxyServerConfiguration {
             }
         }
         listeners::check(&self.listeners, self.proxy, problems);
-        cluster::check(&self.clusters, problems);
+        cluster::check(&self.clusters, self.proxy.tls, problems);
         limits::check(&self.limits, problems);
         if let Some(peers) = &self.peers {
             peers::check(peers, &self.host_names, problems);

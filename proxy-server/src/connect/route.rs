@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{Request, header};
 use protocol::registration::Mode;
 
+use super::destination::CLUSTER;
 use super::refusal::ConnectRefusal;
 use crate::config::Cluster;
 use crate::registry::{AtAddress, Clusters};
@@ -20,6 +21,8 @@ pub(super) enum Route {
     Virtual(Arc<Cluster>),
     /// TLS ends at the edge cluster's API server.
     Physical(Arc<Cluster>),
+    /// Bytes to another address of a site, for clients who may reach it.
+    Destination(Authority),
 }
 
 /// Finds the cluster by the request target. A different Host header is refused, because logs or other proxies could trust
@@ -32,6 +35,9 @@ pub(super) fn route<B>(request: &Request<B>, clusters: &Clusters, domain: &str) 
         if host.as_ref() != Some(&authority) {
             return Err(ConnectRefusal::HostDiffers);
         }
+    }
+    if request.headers().contains_key(CLUSTER) {
+        return Ok(Route::Destination(authority));
     }
     match clusters.by_api_server(&authority) {
         Some(AtAddress::One(cluster)) => return Ok(Route::Physical(Arc::clone(cluster))),

@@ -35,6 +35,7 @@ pub(super) fn cluster() -> Arc<Cluster> {
         mode: Mode::Virtual,
         client_ca: Some(config::ClientCa { certificate: path.into(), key: None }),
         api_server: None,
+        destinations: Vec::new(),
     })
 }
 
@@ -45,6 +46,7 @@ fn physical() -> Arc<Cluster> {
         mode: Mode::Physical,
         client_ca: None,
         api_server: Some("10.2.0.1:6443".parse().unwrap()),
+        destinations: Vec::new(),
     })
 }
 

@@ -1,4 +1,5 @@
-//! When watches end because a proxy-server on the way stops: this one, or the one to which the agent is connected.
+//! When watches end because a proxy-server on the path of the request stops: this one, or the one to which the agent is
+//! connected.
 
 use std::pin::Pin;
 

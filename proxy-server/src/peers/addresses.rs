@@ -1,6 +1,7 @@
 //! The addresses from which other proxy-servers have dialled this one.
 //!
-//! DNS may know a new proxy-server only after half a minute. It is dialled back at once, because clients may already send requests to it.
+//! A name is resolved every 30 s. So that a new proxy-server can serve all clusters at once, this process dials it back
+//! at the address from which the new one has dialled.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -42,7 +42,8 @@ pub struct ServerStatus {
     /// The clusters that should be members of Karmada, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memberships: Vec<Membership>,
-    /// The authorities, and when they expire. Certificates of endpoints are issued by the serving CA and renewed.
+    /// The CAs and `peers.identity`, and when they expire. The serving CA issues the certificates of endpoints and
+    /// renews them.
     pub certificates: Vec<CertificateStatus>,
 }
 
@@ -103,7 +104,8 @@ pub struct TunnelStatus {
     pub round_trip_micros: u64,
 }
 
-/// The network between a proxy-server and an agent. All figures are those since the proxy-server started.
+/// The network between a proxy-server and an agent. All figures except `tunnels` and `roundTripMicros` are totals since
+/// the proxy-server started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkStatus {
@@ -111,16 +113,16 @@ pub struct LinkStatus {
     pub agent: String,
     /// The number of tunnels that are up.
     pub tunnels: usize,
-    /// The number of tunnels that were registered.
+    /// The number of tunnels that the agent has registered.
     pub registered_tunnels: u64,
     /// The shortest of the last round trips of its tunnels. Absent if there is no tunnel, or none was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_micros: Option<u64>,
-    /// Bytes that have arrived, without TLS.
+    /// Bytes that the proxy-server has received through tunnels of the agent, without TLS.
     pub received_bytes: u64,
-    /// Bytes that were sent, without TLS.
+    /// Bytes that the proxy-server has sent through tunnels of the agent, without TLS.
     pub sent_bytes: u64,
-    /// The bytes of compressed bodies, which are a part of `receivedBytes`.
+    /// Bytes of compressed bodies that the proxy-server has received. They are a part of `receivedBytes`.
     pub compressed_bytes: u64,
     /// The bytes of these bodies after decompression.
     pub decompressed_bytes: u64,

@@ -27,6 +27,7 @@ fn clusters(granted: &[(&str, &[&str])]) -> Clusters {
             mode: Mode::Virtual,
             client_ca: None,
             api_server: None,
+            destinations: Vec::new(),
         })
     }))
 }

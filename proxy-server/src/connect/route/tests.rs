@@ -11,6 +11,7 @@ fn clusters() -> Clusters {
             mode,
             client_ca: None,
             api_server: api_server.map(|address| address.parse().unwrap()),
+            destinations: Vec::new(),
         })
     };
     Clusters::new([
@@ -29,6 +30,7 @@ fn decide(target: &str, host: Option<&str>) -> Result<(bool, ClusterName), u16> 
     match route(&request.body(()).unwrap(), &clusters(), "atoll.internal") {
         Ok(Route::Virtual(cluster)) => Ok((true, cluster.name.clone())),
         Ok(Route::Physical(cluster)) => Ok((false, cluster.name.clone())),
+        Ok(Route::Destination(address)) => panic!("{address} without a cluster"),
         Err(refusal) => Err(refusal.status().as_u16()),
     }
 }
@@ -48,6 +50,13 @@ fn the_authority_decides() {
 fn clusters_with_the_same_address_have_names() {
     assert_eq!(decide("127.0.0.1:6443", None), Err(400));
     assert_eq!(decide("k3s-2.atoll.internal:6443", None), Ok((false, "k3s-2".parse().unwrap())));
+}
+
+#[test]
+fn the_header_asks_for_a_destination() {
+    let request = Request::connect("10.2.0.1:6443").header("atoll-cluster", "branch-7").body(()).unwrap();
+    let route = route(&request, &clusters(), "atoll.internal").unwrap();
+    assert!(matches!(&route, Route::Destination(address) if address.to_string() == "10.2.0.1:6443"), "{route:?}");
 }
 
 #[test]

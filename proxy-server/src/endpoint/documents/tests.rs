@@ -12,7 +12,14 @@ use crate::config::Cluster;
 
 fn cluster(name: &str, agent: &str) -> Arc<Cluster> {
     let (name, agents) = (name.parse().unwrap(), vec![agent.parse().unwrap()]);
-    Arc::new(Cluster { name, agents, mode: protocol::registration::Mode::Virtual, client_ca: None, api_server: None })
+    Arc::new(Cluster {
+        name,
+        agents,
+        mode: protocol::registration::Mode::Virtual,
+        client_ca: None,
+        api_server: None,
+        destinations: Vec::new(),
+    })
 }
 
 fn key(target: &str) -> Option<Key> {

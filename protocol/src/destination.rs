@@ -1,10 +1,14 @@
-//! One entry of the `destinations` list: `10.2.0.0/16:10250`, `[fd00::]/8:22`, `registry.site:5000`.
+//! An entry of a list of `destinations`: `10.2.0.0/16:10250`, `[fd00::]/8:22`, `registry.site:5000`.
+//!
+//! Both halves have such a list, and each checks its own.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use protocol::Authority;
+use serde::{Deserialize, Deserializer};
+
+use crate::Authority;
 
 /// A set of addresses with one port, or one host with one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +34,8 @@ pub struct InvalidDestination;
 // === impl Destination ===
 
 impl Destination {
-    /// Whether an authority may be dialled. A name matches only a name: the agent does not resolve it, so a network
-    /// never allows a name.
+    /// Whether an authority may be dialled. A name matches only a name: nobody resolves it before this check, so
+    /// a network never allows a name.
     pub fn covers(&self, authority: &Authority) -> bool {
         match self {
             Self::Host(host) => host == authority,
@@ -70,6 +74,13 @@ impl fmt::Display for Destination {
             Self::Network { address: IpAddr::V4(address), prefix, port } => write!(f, "{address}/{prefix}:{port}"),
             Self::Network { address: IpAddr::V6(address), prefix, port } => write!(f, "[{address}]/{prefix}:{port}"),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Destination {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
