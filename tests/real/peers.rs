@@ -19,7 +19,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     vec![
         case("peers::any_proxy_server_serves_any_cluster", host, any_proxy_server_serves_any_cluster),
         case("peers::a_physical_cluster_is_reached_through_both", host, a_physical_cluster_is_reached_through_both),
-        case("peers::a_rolling_restart_fails_no_request", host, a_rolling_restart),
+        case("peers::a_rolling_restart_fails_no_read", host, a_rolling_restart),
         case("peers::clients_are_served_after_a_proxy_server_is_killed", host, after_one_is_killed),
     ]
 }
@@ -145,8 +145,8 @@ fn after_one_is_killed(host: &HostCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Two proxy-servers and two agents are restarted one after the other, with a load balancer in front. Every request succeeds, and
-/// watches end without an error.
+/// Two proxy-servers and two agents are restarted one after the other, with a load balancer in front. Every read
+/// succeeds, and watches end without an error.
 fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
     const CLUSTER: &str = "rolling";
     const MAP: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";

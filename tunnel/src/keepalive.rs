@@ -13,12 +13,12 @@ pub const INTERVAL: Duration = Duration::from_secs(10);
 /// The time limit for the acknowledgement of a ping.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The time between two checks whether bytes have arrived.
+/// How often [`keepalive_quietly`] looks whether bytes have arrived.
 const CHECK: Duration = Duration::from_secs(3);
-/// A half pings after this many checks, to measure the round trip.
+/// After this many checks, it pings in any case, to measure the round trip: once a minute.
 const QUIET_CHECKS: u32 = 20;
-/// A half pings earlier if nothing has arrived at this many checks: for longer than [`INTERVAL`]. With [`PING_TIMEOUT`], a dead peer is
-/// detected within 30 s.
+/// It pings earlier after this many checks without a byte: 12 s, longer than the [`INTERVAL`] of the peer's pings. With
+/// [`PING_TIMEOUT`], a dead peer is detected within 30 s.
 const SILENT_CHECKS: u32 = 4;
 
 /// Why a tunnel has ended.
@@ -45,8 +45,9 @@ pub async fn keepalive(mut pings: PingPong, mut report: impl FnMut(Duration)) ->
     }
 }
 
-/// The same for the half whose peer does not do so: if bytes arrive anyway, at least the peer's pings, there are fewer pings. On a link
-/// that is paid by the byte, they are a large part of an idle tunnel. `received` is the number of bytes so far.
+/// Like [`keepalive`], but with fewer pings, for the end whose peer runs [`keepalive`]. Bytes from the peer, at least
+/// its pings, prove that it is alive. On a metered link, pings are a large part of the traffic of an idle tunnel.
+/// `received` returns the number of bytes so far.
 pub async fn keepalive_quietly(
     mut pings: PingPong,
     mut report: impl FnMut(Duration),

@@ -60,7 +60,8 @@ pub enum Load {
     /// Occupies seats until the client has read all of it. While other clusters are active, only one list of a cluster is at the
     /// host at a time.
     List,
-    /// The same for a list that the host need not read consistently, or that continues one: it does not wait for its watch cache.
+    /// The same, for a list that the host answers without waiting for its watch cache: one with a `resourceVersion` or
+    /// a `continue` token.
     ListAtOnce,
     /// A long response that is no list of objects, or that the host does not make. Occupies seats until the client has read all
     /// of it.
