@@ -2,7 +2,8 @@
 //! are idle.
 //!
 //! The agents are tasks of this process. Their connections are real: each has its own certificate, TLS, registration and HTTP/2
-//! connection, made by the code of the agent (the crate `dial`). They serve no requests. All of them connect to loopback only.
+//! connection, made by the code of the agent (the crate `dial`). They serve no requests, but they keep the stream of offers open.
+//! All of them connect to loopback only.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use dial::routes::{Tunnels, Verdicts};
-use dial::{Dial, Egress, Service, streams};
+use dial::{Dial, Egress, Service, offers, streams};
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::Request;
@@ -22,11 +23,14 @@ use ops::drain::Tasks;
 use ops::pki::Authority;
 use ops::workers::Workers;
 use protocol::registration::{Mode, Offer};
-use protocol::{AgentId, ProtocolVersion, Registration};
+use protocol::stream::StreamKind;
+use protocol::{AgentId, Registration};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use tunnel::{Budget, Inbound};
 
 use crate::child::Process;
 use crate::process::{NamedProcess, Usage};
@@ -65,10 +69,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const PROGRESS: Duration = Duration::from_secs(5);
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Registers one cluster, and refuses all streams.
+/// Offers one cluster, and refuses all requests.
 #[derive(Clone, Debug)]
 struct Idle {
     agent: AgentId,
+    offers: watch::Sender<Arc<[Offer]>>,
+    unread: Arc<Budget>,
+    tasks: Tasks,
 }
 
 /// A proxy-server on loopback.
@@ -100,15 +107,16 @@ pub(crate) async fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()>
     // tunnel would measure this program. So each thread is a set of its own.
     let started = (0..ops::workers::cores().get()).map(|_| Workers::start(NonZeroUsize::MIN));
     let started = started.collect::<Result<Vec<_>, _>>()?;
-    let tasks = Tasks::new();
+    let (tasks, unread) = (Tasks::new(), Budget::new(protocol::settings::BUFFER_BUDGET));
     let mut dials = Vec::with_capacity(count);
     for number in 0..count {
         let agent: AgentId = name(number).parse()?;
         let tls = Arc::new(client_config(&serving, &agents, &agent)?);
         let (tunnels, workers) = (Arc::clone(&tunnels), started[number % started.len()].0.clone());
+        let service = Idle::new(agent, &unread, tasks.child())?;
         let (egress, tasks) = (Arc::new(Egress::default()), tasks.child());
         let backoff = dial::BACKOFF_OF_AGENTS;
-        dials.push(Dial { tls, egress, service: Idle { agent }, backoff, tasks, tunnels, workers });
+        dials.push(Dial { tls, egress, service, backoff, tasks, tunnels, workers });
     }
 
     let began = Instant::now();
@@ -205,30 +213,39 @@ fn client_config(serving: &Authority, agents: &Authority, agent: &AgentId) -> an
 
 // === impl Idle ===
 
+impl Idle {
+    fn new(agent: AgentId, unread: &Arc<Budget>, tasks: Tasks) -> anyhow::Result<Self> {
+        let offer = Offer::new(agent.as_str().parse()?, Mode::Physical);
+        Ok(Self { agent, offers: watch::Sender::new([offer].into()), unread: Arc::clone(unread), tasks })
+    }
+}
+
 impl Service for Idle {
     fn registration(&self) -> Registration {
-        Registration {
-            protocol: ProtocolVersion::CURRENT,
-            agent: self.agent.clone(),
-            instance: "storm".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            clusters: vec![Offer::new(self.agent.as_str().parse().expect("a valid name"), Mode::Physical)],
-            capabilities: Vec::new(),
-        }
+        dial::registration(&self.agent, "storm", self.offers.borrow().to_vec())
     }
 
     fn serve<S>(
         self,
         io: S,
         stop: &CancellationToken,
-        _: Verdicts,
+        verdicts: Verdicts,
     ) -> impl Future<Output = Result<String, h2::Error>> + Send
     where
         S: AsyncRead + AsyncWrite + Send + Unpin,
     {
-        let refuse =
-            |_: Request<RecvStream>, mut respond: SendResponse<Bytes>| respond.send_reset(Reason::REFUSED_STREAM);
-        streams::accept(io, stop.clone().cancelled_owned(), || (), |_| (), refuse)
+        let (tasks, ended) = (self.tasks.clone(), stop.clone());
+        let serve = move |request: Request<RecvStream>, mut respond: SendResponse<Bytes>| {
+            if StreamKind::of(request.method(), false, request.headers()) != Ok(StreamKind::Offers) {
+                return respond.send_reset(Reason::REFUSED_STREAM);
+            }
+            let (offers, body) = (self.offers.subscribe(), Inbound::new(request.into_body(), &self.unread));
+            let (verdicts, ended) = (verdicts.clone(), ended.clone());
+            // It ends with the tunnel.
+            let tell = async move { drop(offers::tell(offers, body, respond, &verdicts, ended).await) };
+            tasks.spawn_until_cancelled("offers", tell);
+        };
+        streams::accept(io, stop.clone().cancelled_owned(), || (), |_| (), serve)
     }
 }
 

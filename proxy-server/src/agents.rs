@@ -6,6 +6,7 @@
 //! ```
 //! An agent may change its offers later: see `offers`.
 
+mod handshakes;
 mod offers;
 mod register;
 
@@ -29,6 +30,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
+
+pub use handshakes::HandshakeRate;
 
 use crate::limits::ConnectionPermit;
 use crate::links::{Link, Links};
@@ -57,6 +60,8 @@ pub struct Agents {
     pub links: Arc<Links>,
     /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
+    /// Limits the rate of TLS handshakes.
+    pub handshakes: Arc<HandshakeRate>,
     /// The threads of tunnels.
     pub workers: Workers,
     /// Cancelled when the process begins to stop.
@@ -68,6 +73,8 @@ pub struct Agents {
 /// Why a connection of an agent failed.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
+    #[error("too many agents connect at the same time")]
+    Busy,
     #[error("the TLS handshake failed")]
     Tls(#[source] std::io::Error),
     #[error("the agent's certificate is not accepted")]
@@ -129,7 +136,10 @@ impl Agents {
                 accepted = self.accept(socket, &permit, acceptor) => accepted,
                 () = permit.evicted() => return debug!("closed in favour of a newer connection"),
             };
-            if let Err(error) = accepted {
+            if let Err(AgentError::Busy) = accepted {
+                // Thousands of lines would say the same.
+                debug!("too many agents connect at the same time");
+            } else if let Err(error) = accepted {
                 warn!(error = &error as &dyn std::error::Error, "agent not accepted");
             }
         }
@@ -143,6 +153,9 @@ impl Agents {
         permit: &ConnectionPermit,
         acceptor: TlsAcceptor,
     ) -> Result<(), AgentError> {
+        if !self.handshakes.wait().await {
+            return Err(AgentError::Busy);
+        }
         let address = socket.peer_addr().ok().map(|address| address.ip());
         let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(ReadAhead::new(socket)))
             .await

@@ -31,7 +31,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use crate::agents::Agents;
+use crate::agents::{Agents, HandshakeRate};
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
@@ -179,6 +179,7 @@ impl App {
         };
         let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         let agents = Agents {
+            handshakes: Arc::new(HandshakeRate::of_machine()),
             registry: Arc::clone(&registry),
             server_id,
             links,

@@ -142,7 +142,8 @@ impl World {
         };
         // The proxy-server also allows an address that the agent does not allow.
         let home = entry("home", &lists(", \"127.0.0.2:6\""));
-        let site = Site::start_pair(&[&home, &entry("other", "[\"127.0.0.2:6\"]")], &["home", "other"], "proxy: {tls: true}")?;
+        let site =
+            Site::start_pair(&[&home, &entry("other", "[\"127.0.0.2:6\"]")], &["home", "other"], "proxy: {tls: true}")?;
         for (user, cluster) in [("jane", "home"), ("eve", "other")] {
             site::atoll(&["certs", "client", user, "--cluster", cluster, "--dir", &site.dir().display().to_string()])?;
             for end in ["crt", "key"] {

@@ -66,7 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // It uses what operators see: files, processes, ports.
     ("atoll-tests", &["link-emulator"]),
     // It measures the binaries from outside, and the engine from inside. It simulates agents, which dial.
-    ("bench", &["dial", "kube-wire", "link-emulator", "ops", "protocol", "rewrite"]),
+    ("bench", &["dial", "kube-wire", "link-emulator", "ops", "protocol", "rewrite", "tunnel"]),
     ("xtask", &[]),
 ];
 
