@@ -92,7 +92,8 @@ pub enum RefusalReason {
     Conflict,
     /// The versions of the two sides are incompatible.
     Incompatible,
-    /// Too many agents, or the proxy-server is stopping. A later attempt may succeed.
+    /// The proxy-server cannot accept the agent now. A later attempt may succeed. Reserved: no proxy-server has sent it yet, and
+    /// agents obey it.
     Unavailable,
     /// The proxy-server has dialled itself.
     Itself,

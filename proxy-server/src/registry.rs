@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::config::{Cluster, ProxyServerConfiguration};
-use crate::tunnel::{Demand, ReserveError, StreamReservation, Tunnel};
+use crate::tunnel::{Demand, RemoteEnd, ReserveError, StreamReservation, Tunnel};
 use crate::workers::{self, WorkerId};
 pub use connected::{Connected, RefusedOffer};
 pub use peers::PeerTunnels;
@@ -117,8 +117,8 @@ pub enum OpenError {
     #[error(transparent)]
     NoAgent(#[from] NoAgent),
     /// The cluster's share of the tunnel, or the tunnel, is used up.
-    #[error("the tunnel of agent {0} has no room for another stream")]
-    Full(AgentId),
+    #[error("the tunnel of {0} has no room for another stream")]
+    Full(RemoteEnd),
 }
 
 /// No tunnel serves the cluster.
@@ -364,7 +364,7 @@ impl Registry {
             let tunnel = tunnel()?;
             match tunnel.reserve(demand).await {
                 Ok(reservation) => return Ok(reservation),
-                Err(ReserveError::Full(agent)) => return Err(OpenError::Full(agent)),
+                Err(ReserveError::Full(remote)) => return Err(OpenError::Full(remote)),
                 Err(closing @ ReserveError::Closing(..)) => {
                     debug!(error = &closing as &dyn std::error::Error, "trying another tunnel");
                     self.remove(&tunnel);

@@ -130,12 +130,12 @@ pub struct Lease {
 #[derive(Debug, thiserror::Error)]
 pub enum ReserveError {
     /// The cluster's share of the tunnel, or the tunnel, is used up.
-    #[error("the tunnel of agent {0} has no room for another stream")]
-    Full(AgentId),
-    /// The agent has sent GOAWAY (RFC 9113 section 6.8), or the connection broke. No more streams can be opened. Open ones
+    #[error("the tunnel of {0} has no room for another stream")]
+    Full(RemoteEnd),
+    /// The other end has sent GOAWAY (RFC 9113 section 6.8), or the connection broke. No more streams can be opened. Open ones
     /// may continue.
-    #[error("the tunnel of agent {0} accepts no more streams")]
-    Closing(AgentId, #[source] h2::Error),
+    #[error("the tunnel of {0} accepts no more streams")]
+    Closing(RemoteEnd, #[source] h2::Error),
 }
 
 /// There was no response.
@@ -270,12 +270,12 @@ impl Tunnel {
 
     /// Reserves a stream. `demand` is that of a client; `None` for a stream of the proxy-server itself.
     pub async fn reserve(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<StreamReservation, ReserveError> {
-        let full = || ReserveError::Full(self.agent.clone());
+        let full = || ReserveError::Full(self.remote_end());
         let resources = demand.map(|demand| self.capacity.reserve(demand).ok_or_else(full)).transpose()?;
         self.streams.fetch_add(1, Ordering::Relaxed);
         let lease = Lease { tunnel: Arc::clone(self), resources };
         let ready = timeout(READY_TIMEOUT, self.requests.clone().ready()).await.map_err(|_| full())?;
-        let requests = ready.map_err(|source| ReserveError::Closing(self.agent.clone(), source))?;
+        let requests = ready.map_err(|source| ReserveError::Closing(self.remote_end(), source))?;
         Ok(StreamReservation { requests, lease })
     }
 }

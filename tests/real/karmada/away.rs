@@ -161,6 +161,9 @@ impl<'a> World<'a> {
             let shown = r#"-o=jsonpath={.status.conditions[?(@.type=="Ready")].status}"#;
             let ready = self.karmada.kubectl().ok(&["get", "cluster", AWAY, shown])?;
             ensure!(ready != "True", "still ready");
+            let effects = "-o=jsonpath={.spec.taints[*].effect}";
+            let effects = self.karmada.kubectl().ok(&["get", "cluster", AWAY, effects])?;
+            ensure!(effects.contains("NoSchedule"), "the taints have the effects {effects:?}");
             Ok(())
         })
     }
