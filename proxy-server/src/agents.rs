@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 
 use ::tunnel::keepalive::keepalive_quietly;
 use ::tunnel::metered::Meter;
-use ::tunnel::{Batched, Metered};
+use ::tunnel::{Batched, Budget, Metered};
 use hyper_util::rt::TokioIo;
 use ops::drain::Tasks;
 use ops::files::Watched;
@@ -91,19 +91,21 @@ enum AgentError {
     TooMany(AgentId),
 }
 
-/// Counts the bytes of one tunnel, also for its link.
+/// Counts the bytes of one tunnel, also for its link and its budget.
 #[derive(Debug)]
-struct Heard {
+struct TunnelMeter {
     link: Arc<Link>,
+    budget: Arc<Budget>,
     received: AtomicU64,
 }
 
-// === impl Heard ===
+// === impl TunnelMeter ===
 
-impl Meter for Heard {
+impl Meter for TunnelMeter {
     fn received(&self, bytes: u64) {
         self.received.fetch_add(bytes, Ordering::Relaxed);
         self.link.received(bytes);
+        self.budget.received(bytes);
     }
 
     fn sent(&self, bytes: u64) {
@@ -187,7 +189,9 @@ impl Agents {
     {
         let register::Accepted { agent, registration } = accepted;
         let link = self.links.of(&agent);
-        let meter = Arc::new(Heard { link: Arc::clone(&link), received: AtomicU64::new(0) });
+        let budget = Budget::metered(protocol::settings::BUFFER_BUDGET);
+        let received = AtomicU64::new(0);
+        let meter = Arc::new(TunnelMeter { link: Arc::clone(&link), budget: Arc::clone(&budget), received });
         let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&meter)));
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("it is taken once");
@@ -209,6 +213,7 @@ impl Agents {
             indexes_authorization,
             connects_destinations,
             link,
+            budget,
         };
         let tunnel = Tunnel::new(origin, requests);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);

@@ -93,6 +93,8 @@ pub struct Origin {
     pub connects_destinations: bool,
     /// The network between.
     pub link: Arc<Link>,
+    /// The limit for unread data.
+    pub budget: Arc<Budget>,
 }
 
 /// A stream that can be opened on a tunnel.
@@ -202,6 +204,7 @@ impl Origin {
             indexes_authorization: true,
             connects_destinations: true,
             link: links.of(&name.parse().unwrap()),
+            budget: Budget::new(protocol::settings::BUFFER_BUDGET),
         }
     }
 }
@@ -212,7 +215,7 @@ impl Tunnel {
     /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
         let Origin { agent, instance, version, protocol, histories, .. } = origin;
-        let Origin { is_peer, indexes_authorization, connects_destinations, link, .. } = origin;
+        let Origin { is_peer, indexes_authorization, connects_destinations, link, budget, .. } = origin;
         link.connected();
         Arc::new(Self {
             agent,
@@ -227,7 +230,7 @@ impl Tunnel {
             connects_destinations,
             link,
             worker: workers::here(),
-            budget: Budget::new(protocol::settings::BUFFER_BUDGET),
+            budget,
             histories,
             requests,
             capacity: Capacity::new(),

@@ -187,6 +187,28 @@ async fn over_the_budget_the_owner_that_holds_most_loses_its_streams() {
     assert_eq!(longest.collect().await.unwrap().to_bytes().len(), 300_000);
 }
 
+/// Thousands of tunnels have an open stream and carry nothing.
+#[tokio::test(start_paused = true)]
+async fn an_idle_tunnel_is_not_swept() {
+    let mut pair = Pair::new().await;
+    let budget = Budget::metered(200_000);
+    let swept = Arc::new(AtomicUsize::new(0));
+    let (kept, counted) = (Arc::clone(&budget), Arc::clone(&swept));
+    tokio::spawn(async move { kept.keep(|sweep| drop(counted.fetch_add(sweep.reset, Ordering::Relaxed))).await });
+    let (stalled, mut sender) = pair.open(&budget).await;
+    send_bytes(&mut sender, Bytes::from(vec![b'e'; 250_000]), false).await.unwrap();
+    assert_eq!(pair.small_get(&budget).await, "hello");
+    // Whoever reads from the network has counted nothing, so there is nothing to sweep.
+    budget.received(1_000);
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(swept.load(Ordering::Relaxed), 0);
+
+    budget.received(250_000);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(swept.load(Ordering::Relaxed), 1);
+    assert!(matches!(stalled.collect().await, Err(InboundError::Evicted)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_sweep_never_steals_the_wakeup_of_a_waiting_reader() {
     let mut pair = Pair::new().await;
