@@ -194,7 +194,10 @@ async fn an_idle_tunnel_is_not_swept() {
     let budget = Budget::metered(200_000);
     let swept = Arc::new(AtomicUsize::new(0));
     let (kept, counted) = (Arc::clone(&budget), Arc::clone(&swept));
-    tokio::spawn(async move { kept.keep(|sweep| drop(counted.fetch_add(sweep.reset, Ordering::Relaxed))).await });
+    let count = move |sweep: tunnel::budget::Sweep| {
+        counted.fetch_add(sweep.reset, Ordering::Relaxed);
+    };
+    tokio::spawn(async move { kept.keep(count).await });
     let (stalled, mut sender) = pair.open(&budget).await;
     send_bytes(&mut sender, Bytes::from(vec![b'e'; 250_000]), false).await.unwrap();
     assert_eq!(pair.small_get(&budget).await, "hello");
