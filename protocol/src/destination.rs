@@ -34,14 +34,19 @@ pub struct InvalidDestination;
 // === impl Destination ===
 
 impl Destination {
-    /// Whether an authority may be dialled. A name matches only a name: nobody resolves it before this check, so
+    /// Whether an authority may be dialled. A network contains addresses of the machine itself and of its link, such as that of a
+    /// cloud's metadata service, only if it is a part of their range: `0.0.0.0/0` contains none of them. A name matches only a name: nobody resolves it before this check, so
     /// a network never allows a name.
     pub fn covers(&self, authority: &Authority) -> bool {
         match self {
             Self::Host(host) => host == authority,
             Self::Network { address, prefix, port } => {
                 let Ok(candidate) = authority.host().parse::<IpAddr>() else { return false };
-                *port == authority.port() && same_network(*address, candidate, *prefix)
+                // The kernel connects to an IPv4 address if it is written as an IPv6 one.
+                let candidate = candidate.to_canonical();
+                *port == authority.port()
+                    && same_network(*address, candidate, *prefix)
+                    && special_range(candidate).is_none_or(|range| *prefix >= range)
             }
         }
     }
@@ -84,6 +89,20 @@ impl<'de> Deserialize<'de> for Destination {
     }
 }
 
+/// The prefix of the range of an address that is not one of the site: unspecified, loopback, link-local, multicast.
+fn special_range(address: IpAddr) -> Option<u8> {
+    match address {
+        IpAddr::V4(address) if address.is_unspecified() || address.is_broadcast() => Some(32),
+        IpAddr::V4(address) if address.is_loopback() => Some(8),
+        IpAddr::V4(address) if address.is_link_local() => Some(16),
+        IpAddr::V4(address) if address.is_multicast() => Some(4),
+        IpAddr::V6(address) if address.is_unspecified() || address.is_loopback() => Some(128),
+        IpAddr::V6(address) if address.is_unicast_link_local() => Some(10),
+        IpAddr::V6(address) if address.is_multicast() => Some(8),
+        IpAddr::V4(_) | IpAddr::V6(_) => None,
+    }
+}
+
 fn same_network(one: IpAddr, other: IpAddr, prefix: u8) -> bool {
     match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
@@ -116,6 +135,19 @@ mod tests {
         assert!(covers("0.0.0.0/0:80", "1.2.3.4:80"));
         assert!(!covers("0.0.0.0/0:80", "[::1]:80"));
         assert!(covers("registry.site:5000", "Registry.site:5000"));
+    }
+
+    #[test]
+    fn a_network_does_not_contain_the_machine_itself() {
+        for special in
+            ["127.0.0.1:22", "0.0.0.0:22", "169.254.169.254:22", "224.0.0.1:22", "255.255.255.255:22", "[::1]:22"]
+        {
+            assert!(!covers("0.0.0.0/0:22", special) && !covers("[::]/0:22", special), "{special}");
+        }
+        assert!(covers("127.0.0.0/8:22", "127.0.0.1:22") && covers("169.254.0.0/16:22", "169.254.169.254:22"));
+        // An IPv4 address, however it is written.
+        assert!(covers("10.2.0.0/16:22", "[::ffff:10.2.0.1]:22") && !covers("[::]/1:22", "[::ffff:10.2.0.1]:22"));
+        assert!(!covers("[::]/1:22", "[::ffff:127.0.0.1]:22"));
     }
 
     #[test]

@@ -27,13 +27,14 @@ use protocol::AgentId;
 use protocol::blocks::Histories;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 pub use handshakes::HandshakeRate;
 
-use crate::limits::ConnectionPermit;
+use crate::limits::{ConnectionPermit, Network};
 use crate::links::{Link, Links};
 use crate::peers::PeerAddresses;
 use crate::registry::Registry;
@@ -155,15 +156,19 @@ impl Agents {
         permit: &ConnectionPermit,
         acceptor: TlsAcceptor,
     ) -> Result<(), AgentError> {
-        if !self.handshakes.wait().await {
+        let address = socket.peer_addr().ok().map(|address| address.ip());
+        let network = address.map(Network::from).unwrap_or_default();
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(socket));
+        let hello = timeout(HANDSHAKE_TIMEOUT, hello).await.map_err(|_| AgentError::Silent)?;
+        let hello = hello.map_err(AgentError::Tls)?;
+        if !self.handshakes.wait(network).await {
             return Err(AgentError::Busy);
         }
-        let address = socket.peer_addr().ok().map(|address| address.ip());
-        let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(ReadAhead::new(socket)))
-            .await
-            .map_err(|_| AgentError::Silent)?;
+        let handshake = hello.into_stream(Arc::clone(acceptor.config()));
+        let stream = timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| AgentError::Silent)?;
         let stream = stream.map_err(AgentError::Tls)?;
         let agent = self.identity(&stream)?;
+        self.handshakes.authenticated(network);
         permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
         let is_peer = self.is_peer(&agent);

@@ -21,7 +21,9 @@ use anyhow::Context;
 use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
-use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, TlsVersions, agent_listener_config, server_config};
+use ops::tls::{
+    ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, agent_listener_config, server_config,
+};
 use ops::{machine, probes};
 use request_metrics::{Names, RequestMetrics};
 use tokio::net::TcpStream;
@@ -68,7 +70,7 @@ pub struct App {
     agent_connections: Arc<Connections>,
     limits: Arc<Limits>,
     connect: Connect,
-    proxy_tls: Option<TlsAcceptor>,
+    proxy_tls: Option<ProxyTls>,
     endpoint: Endpoint,
     observe: observe::Observe,
     reload: reload::Reload,
@@ -129,10 +131,7 @@ impl App {
         let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let agent_tls = agent_listener_config(certificates.clone(), files.agent_ca.clone(), &[protocol::upgrade::ALPN]);
         // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
-        let proxy_tls = config
-            .proxy
-            .tls
-            .then(|| server_config(certificates, ClientAuth::Requested, &[ALPN_HTTP1], TlsVersions::Tls12And13));
+        let proxy_tls = config.proxy.tls.then(|| ProxyTls::new(&certificates));
 
         let metrics = observe::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
@@ -207,7 +206,7 @@ impl App {
             agent_connections: Connections::new(agent_limits),
             limits,
             connect,
-            proxy_tls: proxy_tls.map(|config| TlsAcceptor::from(Arc::new(config))),
+            proxy_tls,
             endpoint,
             observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
             reload,
@@ -304,6 +303,16 @@ fn connection_limits(config: &ProxyServerConfiguration) -> (config::Connections,
     (clients, agents)
 }
 
+/// TLS of the proxy listener.
+#[derive(Clone)]
+struct ProxyTls {
+    /// Requests no client certificate. kubectl sends its certificate to whoever requests one, and a certificate that this process
+    /// cannot read would end the handshake.
+    without: TlsAcceptor,
+    /// Requests one, while a cluster has destinations.
+    with_certificate: TlsAcceptor,
+}
+
 /// Serves a connection, unless it exceeds a limit.
 fn with_permit<F: Future<Output = ()>, S: FnOnce(TcpStream, ConnectionPermit, Slot) -> F>(
     connections: &Arc<Connections>,
@@ -322,8 +331,9 @@ fn with_permit<F: Future<Output = ()>, S: FnOnce(TcpStream, ConnectionPermit, Sl
     }
 }
 
-async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStream, permit: ConnectionPermit) {
+async fn serve_proxy(connect: Connect, tls: Option<ProxyTls>, stream: TcpStream, permit: ConnectionPermit) {
     let Some(tls) = tls else { return connect.serve(stream, Arc::default(), permit).await };
+    let tls = if connect.registry.clusters().have_destinations() { tls.with_certificate } else { tls.without };
     tokio::select! {
         accepted = timeout(TLS_TIMEOUT, tls.accept(stream)) => match accepted {
             Ok(Ok(stream)) => {
@@ -334,6 +344,18 @@ async fn serve_proxy(connect: Connect, tls: Option<TlsAcceptor>, stream: TcpStre
             Err(_) => debug!("TLS handshake with a proxy client timed out"),
         },
         () = permit.evicted() => debug!("closed in favour of a newer connection"),
+    }
+}
+
+// === impl ProxyTls ===
+
+impl ProxyTls {
+    fn new(certificates: &Arc<MintedCertificates>) -> Self {
+        let acceptor = |auth| {
+            let config = server_config(certificates.clone(), auth, &[ALPN_HTTP1], TlsVersions::Tls12And13);
+            TlsAcceptor::from(Arc::new(config))
+        };
+        Self { without: acceptor(ClientAuth::None), with_certificate: acceptor(ClientAuth::Requested) }
     }
 }
 

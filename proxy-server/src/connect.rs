@@ -9,7 +9,7 @@ mod refusal;
 mod route;
 mod upgraded;
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,11 +35,10 @@ use crate::attempts::{Attempts, may_be_elsewhere};
 use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::endpoint::Endpoint;
-use crate::limits::{Client, ConnectionPermit, Limit, Limits, StreamPermit};
+use crate::limits::{Client, ConnectionPermit, Limit, Limits, StreamPermit, User};
 use crate::registry::{OpenError, Registry};
 use crate::tunnel::{Demand, Lease, TunnelError};
 use crate::workers::{WorkerId, Workers};
-use destination::Allowed;
 use refusal::{ConnectRefusal, Target};
 use route::Route;
 use upgraded::Upgraded;
@@ -109,7 +108,7 @@ impl Connect {
     async fn answer(
         &self,
         mut request: Request<Incoming>,
-        chain: &[CertificateDer<'static>],
+        chain: &Arc<[CertificateDer<'static>]>,
         permit: ConnectionPermit,
     ) -> Response<Full<Bytes>> {
         if request.method() != Method::CONNECT {
@@ -129,7 +128,7 @@ impl Connect {
     async fn connect(
         &self,
         request: &mut Request<Incoming>,
-        chain: &[CertificateDer<'static>],
+        chain: &Arc<[CertificateDer<'static>]>,
         permit: ConnectionPermit,
     ) -> Result<(), ConnectRefusal> {
         let clusters = self.registry.clusters();
@@ -150,39 +149,60 @@ impl Connect {
             }
             Route::Physical(cluster) => {
                 let span = info_span!("passthrough", cluster = %cluster.name);
-                self.pass_through(request, &cluster, &Target::ApiServer, permit, span).await?;
+                let (passthrough, worker) = self.pass_through(&cluster, &Target::ApiServer, None, &permit).await?;
+                self.forward(request, (passthrough, worker), pending(), permit, span);
             }
             Route::Destination(address) => {
-                let allowed = destination::authorize(request, address, &clusters, &self.client_cas, chain)?;
-                let Allowed { cluster, address, user } = allowed;
-                let span = info_span!("destination", cluster = %cluster.name, %address, user);
-                self.pass_through(request, &cluster, &Target::Destination(address), permit, span).await?;
+                let name =
+                    destination::cluster_of(request).ok_or_else(|| ConnectRefusal::Forbidden(address.clone()))?;
+                let allowed = destination::authorize(name, &address, &clusters, &self.client_cas, chain)?;
+                let span = info_span!("destination", cluster = %allowed.cluster.name, %address, user = allowed.user);
+                let (target, user) = (Target::Destination(address), User::from(allowed.user.as_str()));
+                let dialled = self.pass_through(&allowed.cluster, &target, Some(&user), &permit).await?;
+                span.in_scope(|| info!("connected"));
+                let (registry, client_cas) = (Arc::clone(&self.registry), Arc::clone(&self.client_cas));
+                let revoked = destination::revoked(allowed, registry, client_cas, Arc::clone(chain));
+                self.forward(request, dialled, revoked, permit, span);
             }
         }
         Ok(())
     }
 
-    /// Opens a stream. A task waits until the response is sent, and then copies bytes.
+    /// Opens a stream. A connection to a destination counts for its user.
     async fn pass_through(
         &self,
-        request: &mut Request<Incoming>,
         cluster: &Cluster,
         target: &Target,
-        permit: ConnectionPermit,
-        span: Span,
-    ) -> Result<(), ConnectRefusal> {
-        let dialled = self.dial(cluster, target).await.and_then(|dialled| {
-            permit.mark_passthrough().map_err(|limit| self.too_many(cluster, limit))?;
+        user: Option<&User>,
+        permit: &ConnectionPermit,
+    ) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
+        let dialled = self.dial(cluster, target, user).await.and_then(|dialled| {
+            let counted =
+                user.map_or_else(|| permit.mark_passthrough(), |user| permit.prove(Some(&cluster.name), user));
+            counted.map_err(|limit| self.too_many(cluster, limit))?;
             Ok(dialled)
         });
-        let (passthrough, worker) = dialled.inspect_err(|refusal| self.failed(cluster, refusal))?;
+        dialled.inspect_err(|refusal| self.failed(cluster, refusal))
+    }
+
+    /// A task waits until the response is sent, and then copies bytes until the end or until `revoked`.
+    fn forward(
+        &self,
+        request: &mut Request<Incoming>,
+        (passthrough, worker): (Passthrough, Option<WorkerId>),
+        revoked: impl Future<Output = ()> + Send + 'static,
+        permit: ConnectionPermit,
+        span: Span,
+    ) {
         let upgrade = hyper::upgrade::on(request);
         let forward = async move {
-            passthrough.run(upgrade).await;
+            tokio::select! {
+                () = passthrough.run(upgrade) => {}
+                () = revoked => info!("ended, because the client may no longer reach the destination"),
+            }
             drop(permit);
         };
         self.spawn_at(worker, "passthrough", forward.instrument(span));
-        Ok(())
     }
 
     /// Spawns the task of a connection on this worker, or here if it is `None`. A task on another worker takes the socket
@@ -199,10 +219,11 @@ impl Connect {
         &self,
         cluster: &Cluster,
         target: &Target,
+        user: Option<&User>,
     ) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
         let mut attempts = Attempts::default();
         loop {
-            let dialled = self.dial_once(cluster, target).await;
+            let dialled = self.dial_once(cluster, target, user).await;
             let is_unsent = match &dialled {
                 Err(ConnectRefusal::NoAgent(absent)) => may_be_elsewhere(&self.registry, absent),
                 Err(ConnectRefusal::Tunnel(TunnelError::Unsent { .. })) => true,
@@ -218,8 +239,10 @@ impl Connect {
         &self,
         cluster: &Cluster,
         target: &Target,
+        user: Option<&User>,
     ) -> Result<(Passthrough, Option<WorkerId>), ConnectRefusal> {
-        let permit = self.limits.streams.enter(&cluster.name, Client::Passthrough);
+        let client = user.cloned().map_or(Client::Passthrough, Client::User);
+        let permit = self.limits.streams.enter(&cluster.name, client);
         let permit = permit.map_err(|limit| self.too_many(cluster, limit))?;
         // Before the reservation. A removed cluster has no token, but it has no tunnel either.
         let end = self.registry.end_of(&cluster.name).unwrap_or_default();

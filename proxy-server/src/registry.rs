@@ -61,6 +61,7 @@ pub struct Registry {
 pub struct Clusters {
     by_name: HashMap<ClusterName, Arc<Cluster>>,
     by_api_server: HashMap<Authority, AtAddress>,
+    have_destinations: bool,
     /// Cancelled when the requests for a cluster must end. A cluster keeps its token while it stays in the
     /// configuration.
     ends: HashMap<ClusterName, CancellationToken>,
@@ -486,6 +487,7 @@ impl Clusters {
                 let entry = indexed.by_api_server.entry(address.clone());
                 entry.and_modify(|at| *at = AtAddress::Several).or_insert_with(|| AtAddress::One(Arc::clone(&cluster)));
             }
+            indexed.have_destinations |= !cluster.destinations.is_empty();
             indexed.ends.insert(cluster.name.clone(), CancellationToken::new());
             indexed.by_name.insert(cluster.name.clone(), cluster);
         }
@@ -500,6 +502,11 @@ impl Clusters {
     /// The physical clusters whose API server has this address.
     pub fn by_api_server(&self, authority: &Authority) -> Option<&AtAddress> {
         self.by_api_server.get(authority)
+    }
+
+    /// Whether a cluster has destinations.
+    pub fn have_destinations(&self) -> bool {
+        self.have_destinations
     }
 
     /// All clusters, in no order.

@@ -8,12 +8,19 @@ use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_sig
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
 use super::peer::{PeerIdentity, UnreadableIdentity};
 use super::verified::VerifiedChains;
 use crate::files::Watched;
 use crate::pki::{self, CertificateFacts, PemError};
+
+/// The maximum number of certificates of a client. Those of Kubernetes send one to three.
+const MAX_CHAIN: usize = 4;
+
+/// The maximum size of a chain, in bytes. The time that webpki needs to find a path grows steeply with the number of certificates, and
+/// whoever sends them is not authenticated yet.
+const MAX_CHAIN_BYTES: usize = 16 * 1024;
 
 /// Verifies chains of client certificates. Needs only the authority's certificate, not its key.
 #[derive(Clone, Debug)]
@@ -43,6 +50,9 @@ pub enum ClientCertificateError {
     /// The client sent no certificate.
     #[error("no client certificate was sent")]
     Missing,
+    /// The chain is too long to be verified for somebody who may be nobody.
+    #[error("the client has sent more than {MAX_CHAIN} certificates, or more than {} KiB", MAX_CHAIN_BYTES / 1024)]
+    TooLong,
     /// The certificate is expired, not yet valid, not for clients, or from another authority.
     #[error("the client certificate is not accepted")]
     Untrusted(#[source] Error),
@@ -93,6 +103,9 @@ impl ClientCa {
             return Ok(PeerIdentity::clone(&identity));
         }
         let (leaf, intermediates) = chain.split_first().ok_or(ClientCertificateError::Missing)?;
+        if is_too_long(leaf, intermediates) {
+            return Err(ClientCertificateError::TooLong);
+        }
         // If the clock is before 1970, every certificate is "not yet valid".
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         self.verifier
@@ -107,6 +120,11 @@ impl ClientCa {
     pub(super) fn verified(&self) -> &VerifiedChains {
         &self.verified
     }
+}
+
+fn is_too_long(leaf: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> bool {
+    let bytes: usize = leaf.len() + intermediates.iter().map(|certificate| certificate.len()).sum::<usize>();
+    intermediates.len() >= MAX_CHAIN || bytes > MAX_CHAIN_BYTES
 }
 
 /// Reads trust anchors.
@@ -139,6 +157,9 @@ impl ClientCertVerifier for ReloadableClientCa {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        if is_too_long(end_entity, intermediates) {
+            return Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure));
+        }
         self.ca.borrow().verifier.verify_client_cert(end_entity, intermediates, now)
     }
 

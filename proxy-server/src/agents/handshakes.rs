@@ -3,12 +3,19 @@
 //! When thousands of agents connect at the same time, their handshakes would take all CPU time for seconds, and the requests of
 //! clients through other tunnels would wait. So handshakes begin at a limited rate. An agent for which the queue is too long is
 //! disconnected, and tries again later, at a random time.
+//!
+//! Nobody is authenticated before the handshake, so others could fill the queue. A turn begins only after a `ClientHello`, a network
+//! may have half of the queue, and networks from which agents have authenticated have a queue of their own.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
+
+use crate::limits::Network;
 
 /// Handshakes per second and processor. One needs less than a millisecond, so they use at most a third of the CPU time.
 const PER_PROCESSOR: u32 = 400;
@@ -19,14 +26,36 @@ const BURST: u32 = 50;
 /// The longest time for which a handshake waits. It is shorter than the time for which agents wait for the handshake.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// Limits the rate (the generic cell rate algorithm of ITU-T I.371: one instant is its whole state).
+/// The maximum number of networks that are remembered.
+const MAX_KNOWN: usize = 20_000;
+
+/// Limits the rate (the generic cell rate algorithm of ITU-T I.371: an instant is the whole state of a queue).
 #[derive(Debug)]
 pub struct HandshakeRate {
     interval: Duration,
     /// How long before its time a handshake may begin.
     tolerance: Duration,
-    /// When the next handshake is due if they are evenly spread.
-    next: Mutex<Instant>,
+    /// How many handshakes of one network may wait: half of the queue, because nobody is authenticated yet.
+    most: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When the next handshake is due if they are evenly spread: of networks without agents, and of those with agents.
+    next: [Instant; 2],
+    /// The numbers of handshakes that wait.
+    waiting: HashMap<Network, u32>,
+    /// Networks from which agents have authenticated. Forgotten when there are too many.
+    known: HashSet<Network>,
+}
+
+/// A handshake that waits.
+#[derive(Debug)]
+struct Waiting<'r> {
+    rate: &'r HandshakeRate,
+    network: Network,
+    begin: Instant,
 }
 
 // === impl HandshakeRate ===
@@ -41,46 +70,96 @@ impl HandshakeRate {
 
     fn new(per_second: u32, burst: u32) -> Self {
         let interval = Duration::from_secs(1) / per_second;
-        Self { interval, tolerance: interval * burst, next: Mutex::new(Instant::now()) }
+        let most = per_second * u32::try_from(MAX_WAIT.as_secs()).unwrap_or(1) / 2;
+        let state = State { next: [Instant::now(); 2], waiting: HashMap::new(), known: HashSet::new() };
+        Self { interval, tolerance: interval * burst, most, state: Mutex::new(state) }
     }
 
-    /// Waits until a handshake may begin. `false`: too many wait already.
-    pub(super) async fn wait(&self) -> bool {
-        let Some(begin) = self.reserve(Instant::now()) else { return false };
-        sleep_until(begin).await;
+    /// Waits until a handshake of this network may begin. `false`: too many wait already.
+    pub(super) async fn wait(&self, network: Network) -> bool {
+        let Some(waiting) = self.reserve(Instant::now(), network) else { return false };
+        sleep_until(waiting.begin).await;
         true
     }
 
-    fn reserve(&self, now: Instant) -> Option<Instant> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = (*next).max(now);
+    /// An agent from this network has authenticated.
+    pub(super) fn authenticated(&self, network: Network) {
+        let mut state = self.lock();
+        if state.known.len() >= MAX_KNOWN {
+            state.known.clear();
+        }
+        state.known.insert(network);
+    }
+
+    fn reserve(&self, now: Instant, network: Network) -> Option<Waiting<'_>> {
+        let mut state = self.lock();
+        let queue = usize::from(state.known.contains(&network));
+        let due = state.next[queue].max(now);
         let wait = due.saturating_duration_since(now).saturating_sub(self.tolerance);
-        if wait > MAX_WAIT {
+        let own = state.waiting.get(&network).copied().unwrap_or_default();
+        if wait > MAX_WAIT || own >= self.most {
             return None;
         }
-        *next = due + self.interval;
-        Some(now + wait)
+        state.next[queue] = due + self.interval;
+        state.waiting.insert(network, own + 1);
+        Some(Waiting { rate: self, network, begin: now + wait })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Waiting ===
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut own) = self.rate.lock().waiting.entry(self.network) {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    fn network(text: &str) -> Network {
+        text.parse::<IpAddr>().unwrap().into()
+    }
 
     #[test]
     fn a_burst_begins_at_once_and_the_rest_evenly() {
         let rate = HandshakeRate::new(100, 10);
         let now = Instant::now() + Duration::from_secs(1);
-        let begins: Vec<Instant> = (0..1_000).map_while(|_| rate.reserve(now)).collect();
-        assert!(begins.iter().take(11).all(|begin| *begin == now));
-        assert_eq!(begins[20] - now, Duration::from_millis(100));
+        // Each has its own network.
+        let waiting: Vec<Waiting<'_>> = (0..1_000)
+            .map_while(|number| rate.reserve(now, network(&format!("10.0.{}.{}", number / 256, number % 256))))
+            .collect();
+        assert!(waiting.iter().take(11).all(|waiting| waiting.begin == now));
+        assert_eq!(waiting[20].begin - now, Duration::from_millis(100));
         // Ten at once, and a hundred per second for five seconds.
-        assert_eq!(begins.len(), 511);
-        assert_eq!(
-            rate.reserve(now + Duration::from_secs(1)).map(|begin| begin - now),
-            Some(Duration::from_millis(5_010))
-        );
+        assert_eq!(waiting.len(), 511);
+        drop(waiting);
+        assert!(rate.lock().waiting.is_empty());
         let later = now + Duration::from_secs(60);
-        assert_eq!(rate.reserve(later), Some(later), "the rate forgets");
+        assert_eq!(rate.reserve(later, network("10.0.0.1")).unwrap().begin, later, "the rate forgets");
+    }
+
+    #[test]
+    fn one_network_cannot_keep_the_others_out() {
+        let rate = HandshakeRate::new(100, 10);
+        let now = Instant::now();
+        let flood: Vec<Waiting<'_>> = (0..1_000).map_while(|_| rate.reserve(now, network("192.0.2.1"))).collect();
+        assert_eq!(flood.len(), 250);
+        let other = rate.reserve(now, network("192.0.2.2")).unwrap();
+        assert!(other.begin - now < Duration::from_millis(2_500));
+        rate.authenticated(network("192.0.2.3"));
+        assert_eq!(rate.reserve(now, network("192.0.2.3")).unwrap().begin, now);
     }
 }

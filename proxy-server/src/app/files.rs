@@ -6,6 +6,7 @@ use anyhow::Context;
 use ops::files::{Reloader, Watched};
 use ops::pki::Authority;
 use ops::tls::{ClientCa, MintedCertificates};
+use protocol::registration::Mode;
 use rustls_pki_types::ServerName;
 
 use crate::client_cas::{ClientCas, client_ca};
@@ -45,7 +46,7 @@ impl Files {
         let names = config.host_names.iter().filter_map(|name| ServerName::try_from(name.to_string()).ok());
         let registry = Arc::clone(registry);
         MintedCertificates::new(self.serving_ca.clone(), &config.domain, names.collect(), move |name| {
-            registry.clusters().get(name).is_some_and(|cluster| cluster.client_ca.is_some())
+            registry.clusters().get(name).is_some_and(|cluster| cluster.mode == Mode::Virtual)
         })
     }
 }

@@ -203,7 +203,9 @@ impl Reload {
 /// The configuration with the clusters that have left it but are still served.
 fn served(config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> ProxyServerConfiguration {
     let mut config = config.clone();
-    config.clusters.extend_from_slice(leaving);
+    // Karmada still cleans up in them. Nobody else has business at their sites.
+    let without = |cluster: Cluster| Cluster { destinations: Vec::new(), ..cluster };
+    config.clusters.extend(leaving.iter().map(|cluster| cluster.clone().map(without)));
     config
 }
 

@@ -10,16 +10,18 @@
 //! certificate of the cluster's `clientCA`, whose groups include one of [`GROUPS`].
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, Request};
 use protocol::Authority;
 use rustls_pki_types::CertificateDer;
+use tokio::time::sleep;
+use tracing::info;
 
 use super::refusal::ConnectRefusal;
 use crate::client_cas::ClientCas;
 use crate::config::Cluster;
-use crate::registry::Clusters;
+use crate::registry::{Clusters, Registry};
 
 /// The cluster to whose site the bytes go.
 pub(super) const CLUSTER: HeaderName = HeaderName::from_static("atoll-cluster");
@@ -27,8 +29,11 @@ pub(super) const CLUSTER: HeaderName = HeaderName::from_static("atoll-cluster");
 /// The groups whose members may reach the destinations of a cluster. The first one has its administrators, too.
 const GROUPS: [&str; 2] = ["system:masters", "atoll:destinations"];
 
+/// How often an open connection is checked again, so that it ends with the right to it.
+const RECHECK: Duration = Duration::from_secs(5);
+
 /// A destination that a client may reach.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Allowed {
     pub(super) cluster: Arc<Cluster>,
     pub(super) address: Authority,
@@ -36,28 +41,54 @@ pub(super) struct Allowed {
     pub(super) user: String,
 }
 
-/// Decides about a CONNECT that names a cluster in [`CLUSTER`]. `chain`: the certificates of the client, unverified.
+/// The cluster that a CONNECT names in [`CLUSTER`].
+pub(super) fn cluster_of<B>(request: &Request<B>) -> Option<&str> {
+    let mut names = request.headers().get_all(CLUSTER).iter();
+    let name = names.next()?.to_str().ok()?;
+    names.next().is_none().then_some(name)
+}
+
+/// Decides whether a client may reach an address at the site of a cluster. `chain`: the certificates of the client, unverified.
 ///
 /// A client without rights gets the same refusal for every cluster and every address, so it learns nothing about sites.
-pub(super) fn authorize<B>(
-    request: &Request<B>,
-    address: Authority,
+pub(super) fn authorize(
+    cluster: &str,
+    address: &Authority,
     clusters: &Clusters,
     client_cas: &ClientCas,
     chain: &[CertificateDer<'_>],
 ) -> Result<Allowed, ConnectRefusal> {
     let forbidden = || ConnectRefusal::Forbidden(address.clone());
-    let name = request.headers().get(CLUSTER).and_then(|name| name.to_str().ok()).ok_or_else(forbidden)?;
-    let cluster = clusters.get(name).ok_or_else(forbidden)?;
+    let cluster = clusters.get(cluster).filter(|cluster| !cluster.destinations.is_empty()).ok_or_else(forbidden)?;
     let ca = client_cas.get(&cluster.name).ok_or_else(forbidden)?;
     let client = ca.borrow().verify(chain, SystemTime::now()).map_err(|_| forbidden())?;
+    let user = client.common_name;
     if !client.organizations.iter().any(|group| GROUPS.contains(&group.as_str())) {
+        info!(user, cluster = %cluster.name, %address, "a user without the group for destinations was refused");
         return Err(forbidden());
     }
-    if !cluster.destinations.iter().any(|allowed| allowed.covers(&address)) {
-        return Err(ConnectRefusal::NotADestination { cluster: cluster.name.clone(), address });
+    if !cluster.destinations.iter().any(|allowed| allowed.covers(address)) {
+        info!(user, cluster = %cluster.name, %address, "a user was refused an address that is no destination");
+        return Err(ConnectRefusal::NotADestination { cluster: cluster.name.clone(), address: address.clone() });
     }
-    Ok(Allowed { cluster: Arc::clone(cluster), address, user: client.common_name })
+    Ok(Allowed { cluster: Arc::clone(cluster), address: address.clone(), user })
+}
+
+/// Completes when the client may no longer reach the destination: its certificate has expired, or the CA or the configuration has
+/// changed.
+pub(super) async fn revoked(
+    allowed: Allowed,
+    registry: Arc<Registry>,
+    client_cas: Arc<ClientCas>,
+    chain: Arc<[CertificateDer<'static>]>,
+) {
+    let Allowed { cluster, address, .. } = allowed;
+    loop {
+        sleep(RECHECK).await;
+        if authorize(cluster.name.as_str(), &address, &registry.clusters(), &client_cas, &chain).is_err() {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -107,9 +138,7 @@ mod tests {
         }
 
         fn ask(&self, cluster: &str, address: &str, chain: &[CertificateDer<'_>]) -> Result<Allowed, ConnectRefusal> {
-            let mut request = Request::connect(address).body(()).unwrap();
-            request.headers_mut().insert(CLUSTER, cluster.parse().unwrap());
-            authorize(&request, address.parse().unwrap(), &self.clusters, &self.client_cas, chain)
+            authorize(cluster, &address.parse().unwrap(), &self.clusters, &self.client_cas, chain)
         }
 
         fn certificate(&self, groups: &[&str]) -> Vec<CertificateDer<'static>> {
@@ -132,6 +161,17 @@ mod tests {
                 assert!(matches!(refused, ConnectRefusal::NotADestination { .. }), "{address}: {refused}");
             }
         }
+    }
+
+    #[test]
+    fn one_line_names_the_cluster() {
+        let named = |names: &[&str]| {
+            let request =
+                names.iter().fold(Request::connect("10.2.9.7:5432"), |request, name| request.header(CLUSTER, *name));
+            cluster_of(&request.body(()).unwrap()).map(str::to_owned)
+        };
+        assert_eq!(named(&["one"]).as_deref(), Some("one"));
+        assert_eq!((named(&[]), named(&["one", "two"])), (None, None));
     }
 
     #[test]

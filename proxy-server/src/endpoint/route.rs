@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, header};
 use kube_wire::RequestInfo;
+use protocol::registration::Mode;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
@@ -58,7 +59,7 @@ fn find<B>(connection: &Connection, request: &mut Request<B>) -> Result<Arc<Clus
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
     // A physical cluster has no endpoint here: TLS ends at its API server.
-    let cluster = clusters.get(name).filter(|cluster| cluster.client_ca.is_some());
+    let cluster = clusters.get(name).filter(|cluster| cluster.mode == Mode::Virtual);
     let cluster = cluster.ok_or_else(|| Refusal::NoCluster(name.chars().take(63).collect()))?;
     let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
     let rest = PathAndQuery::try_from(rest).map_err(|_| Refusal::BadTarget)?;

@@ -12,7 +12,7 @@ use h2::server::SendResponse;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use protocol::stream::{restore_authorization, take_unproven};
+use protocol::stream::{DESTINATION, restore_authorization, take_unproven};
 use protocol::{ClusterName, Encoding};
 use tokio::time::timeout;
 use tracing::debug;
@@ -44,7 +44,12 @@ pub(super) async fn forward(
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let unread = if is_bodiless || is_pipe { 0 } else { unread_body(length) };
     let demand = Demand { cluster, is_proven, unread };
+    let is_destination = parts.headers.contains_key(DESTINATION);
     let opened = match registry.reserve_own(cluster, Some(demand)).await {
+        // It would connect the bytes to its API server.
+        Ok(reservation) if is_destination && !reservation.tunnel().connects_destinations => {
+            Err((Reason::REFUSED_STREAM, "the agent does not connect to destinations".to_owned()))
+        }
         Ok(reservation) => {
             if !reservation.tunnel().indexes_authorization {
                 restore_authorization(&mut parts.headers);

@@ -23,6 +23,23 @@ fn a_certificate_of_another_cluster_s_authority_is_refused() {
     ));
 }
 
+/// Before anything is verified: with many intermediates, the search for a path would take seconds.
+#[test]
+fn a_long_chain_is_refused_at_once() {
+    let ours = Authority::create("ca", DAY).unwrap();
+    let ca = ClientCa::from_pem(ours.certificate_pem().as_bytes()).unwrap();
+    let leaf = chain(&ours, "jane").remove(0);
+    let extra = |count: usize, bytes: usize| {
+        let more = std::iter::repeat_n(CertificateDer::from(vec![0x30; bytes]), count);
+        std::iter::once(leaf.clone()).chain(more).collect::<Vec<_>>()
+    };
+    let now = SystemTime::now();
+    for long in [extra(MAX_CHAIN, 100), extra(1, MAX_CHAIN_BYTES)] {
+        assert!(matches!(ca.verify(&long, now), Err(ClientCertificateError::TooLong)));
+    }
+    assert!(ca.verify(&extra(MAX_CHAIN - 1, 100), now).is_ok(), "webpki ignores what it does not need");
+}
+
 #[test]
 fn a_server_certificate_does_not_make_a_client() {
     let authority = Authority::create("ca", DAY).unwrap();

@@ -23,7 +23,8 @@ const OVERHEAD: usize = 512;
 pub(super) struct Entry {
     pub(super) digest: Digest,
     /// Compressed.
-    pub(super) blocks: Arc<[u8]>,
+    /// The bytes are an allocation of their own, so they are freed with the last strong reference, also if weak ones exist.
+    pub(super) blocks: Arc<Box<[u8]>>,
     /// The length of the decoded document in bytes.
     pub(super) length: u64,
 }
@@ -105,7 +106,7 @@ impl Store {
                 of.remove_oldest();
             }
             of.size += OVERHEAD + key.size() + bytes.len();
-            of.stored.insert(key, Stored { entry: Entry { digest, blocks: bytes.into(), length }, used });
+            of.stored.insert(key, Stored { entry: Entry { digest, blocks: Arc::new(bytes.into()), length }, used });
         });
         self.shrink();
     }

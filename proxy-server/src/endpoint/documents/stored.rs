@@ -21,14 +21,14 @@ pub(crate) struct Removed;
 /// do not read could hold many documents.
 #[derive(Debug)]
 pub(crate) struct Pieces {
-    blocks: Weak<[u8]>,
+    blocks: Weak<Box<[u8]>>,
     sent: usize,
 }
 
 /// A stored document as the body of a response.
 pub(crate) type StoredBody = Decoded<Pieces>;
 
-pub(super) fn body(blocks: Weak<[u8]>, length: u64) -> StoredBody {
+pub(super) fn body(blocks: Weak<Box<[u8]>>, length: u64) -> StoredBody {
     Decoded::new(Pieces { blocks, sent: 0 }, &Histories::unlimited(), Some(length))
 }
 
