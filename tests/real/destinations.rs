@@ -22,6 +22,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("destinations::a_database_and_a_session", a_database_and_a_session),
         trial("destinations::both_sides_must_allow_them", both_sides_must_allow_them),
+        trial("destinations::a_connection_ends_with_its_right", a_connection_ends_with_its_right),
     ]
 }
 
@@ -125,6 +126,36 @@ fn both_sides_must_allow_them() -> anyhow::Result<()> {
     refused(&world, &database, "jane", "the connection was refused")?;
     world.agent.kill()?;
     eventually(CONDITION_TIMEOUT, || refused(&world, &session, "jane", "has no agent connected"))
+}
+
+/// The operator removes the database from the list while a client uses it.
+fn a_connection_ends_with_its_right() -> anyhow::Result<()> {
+    let world = World::start()?;
+    let database = format!("127.0.0.1:{}", world.database_port);
+    let forward = world.listen(&database)?;
+    eventually(CONDITION_TIMEOUT, || {
+        let shown = forward.database(&["ping"], "")?;
+        ensure!(shown.trim() == "PONG", "{shown}");
+        Ok(())
+    })?;
+    let mut subscriber = forward.client(&["subscribe", "news"]).stdout(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(subscriber.stdout.take().context("no stdout")?).lines();
+    ensure!(lines.next().context("the subscription ended")?? == "subscribe");
+    let file = world.site.file("server.yaml");
+    let text = std::fs::read_to_string(&file)?;
+    let list = format!("\"127.0.0.0/8:{}\", ", world.database_port);
+    ensure!(text.contains(&list), "{text}");
+    std::fs::write(&file, text.replace(&list, ""))?;
+    eventually(CONDITION_TIMEOUT, || {
+        let log = world.site.server.log();
+        ensure!(log.contains("the client may no longer reach the destination"), "{log}");
+        Ok(())
+    })?;
+    let (shown, error) = world.forward(&database, "jane", "PING\r\n")?;
+    ensure!(shown.is_empty() && error.contains("is not among the destinations"), "{shown} {error}");
+    subscriber.kill()?;
+    subscriber.wait()?;
+    Ok(())
 }
 
 // === impl World ===
