@@ -1,8 +1,11 @@
 //! Layer 4: addresses at a site that are no API servers.
 
+mod lossy;
+
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::{Shutdown, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,11 +22,16 @@ use crate::trial::trial;
 const KEYS: usize = 20_000;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
+    let mut trials = vec![
         trial("destinations::a_database_and_a_session", a_database_and_a_session),
         trial("destinations::both_sides_must_allow_them", both_sides_must_allow_them),
         trial("destinations::a_connection_ends_with_its_right", a_connection_ends_with_its_right),
-    ]
+    ];
+    // Some containers have no TUN devices.
+    if Path::new("/dev/net/tun").exists() {
+        trials.push(trial("destinations::a_lossy_network_loses_nothing", lossy::a_lossy_network_loses_nothing));
+    }
+    trials
 }
 
 /// A site with destinations. The clients' proxy-server is not that of the agent.
@@ -57,17 +65,7 @@ fn a_database_and_a_session() -> anyhow::Result<()> {
         ensure!(shown.trim() == "PONG", "{shown}");
         Ok(())
     })?;
-    // The protocol of redis, as its documentation recommends for mass insertion.
-    let mut commands = String::new();
-    for number in 0..KEYS {
-        let value = format!("value {number}");
-        let words = ["SET".to_owned(), format!("key:{number}"), value];
-        commands.push_str("*3\r\n");
-        for word in &words {
-            write!(commands, "${}\r\n{word}\r\n", word.len())?;
-        }
-    }
-    let inserted = forward.database(&["--pipe"], &commands)?;
+    let inserted = forward.database(&["--pipe"], &insertion()?)?;
     ensure!(inserted.contains(&format!("errors: 0, replies: {KEYS}")), "{inserted}");
     ensure!(forward.database(&["dbsize"], "")?.trim() == KEYS.to_string());
     ensure!(forward.database(&["get", "key:19999"], "")?.trim() == "value 19999");
@@ -87,6 +85,19 @@ fn a_database_and_a_session() -> anyhow::Result<()> {
     let log = world.site.server.log();
     ensure!(log.contains("user=\"jane\"") || log.contains("user=jane"), "{log}");
     Ok(())
+}
+
+/// Commands for many keys, in the protocol of redis, as its documentation recommends for mass insertion.
+fn insertion() -> anyhow::Result<String> {
+    let mut commands = String::new();
+    for number in 0..KEYS {
+        let words = ["SET".to_owned(), format!("key:{number}"), format!("value {number}")];
+        commands.push_str("*3\r\n");
+        for word in &words {
+            write!(commands, "${}\r\n{word}\r\n", word.len())?;
+        }
+    }
+    Ok(commands)
 }
 
 /// Only a certificate of the cluster with the right group, an address of the proxy-server's list, and one of the agent's list lead to a
