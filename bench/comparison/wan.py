@@ -48,6 +48,8 @@ MEASURES = ("get", "fresh", "list", "watches", "exec")
 # Cases in which the network forgets or dies. The figure is the time until a new request succeeds.
 NAT, DEAD = "nat", "dead"
 RECOVERIES = (NAT, DEAD)
+IDLE = "idle"  # what a tunnel without requests carries
+IDLE_SECONDS = 120
 RECOVERY_TIMEOUT = 300  # seconds
 NAT_EXPIRY = 60  # seconds
 
@@ -202,6 +204,28 @@ class Wan:
                 print(f"{words[case]:<28}{'GET after':<9}"
                       + "".join(f"{shown_recovery(found[name]):>20}" for name in (KONNECTIVITY, ATOLL)), flush=True)
                 self.write()
+
+        if not self.args.only or IDLE in self.args.only:
+            found = self.results["networks"][IDLE] = self.idle()
+            print(f"{'idle tunnel':<28}{'per hour':<9}"
+                  + "".join(f"{found[name] / 1000:>17.0f} KB" for name in (KONNECTIVITY, ATOLL)), flush=True)
+            self.write()
+
+    def idle(self):
+        """The bytes of an idle tunnel in an hour, in both directions, with IP headers. Ends konnectivity, so it is the last case."""
+        self.link.set(roundTripMillis=50)
+        both = self.idle_rate()
+        for processes, name in ((self.site, "konnectivity-agent"), (self.cloud, "konnectivity-server")):
+            processes.end(name)
+        own = self.idle_rate()
+        return {KONNECTIVITY: both - own, ATOLL: own}
+
+    def idle_rate(self):
+        time.sleep(2)  # the end of the last request, or of a process
+        before = self.link.set(roundTripMillis=50)
+        time.sleep(IDLE_SECONDS)
+        after = self.link.set(roundTripMillis=50)
+        return sum(after[key] - before[key] for key in ("cloudBytes", "siteBytes")) * 3600 / IDLE_SECONDS
 
     def recovery(self, name, case):
         """The seconds until a request succeeds after the network was idle or dead, or None."""
