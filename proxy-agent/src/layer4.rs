@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ::tunnel::pipe::{Traffic, pipe};
@@ -20,8 +21,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-/// The bytes that may wait for tunnels to send them, for all these streams. Each physical cluster may have half, and so may all
-/// destinations together.
+/// The bytes that may wait for tunnels to send them, for all these streams. Each cluster may have half.
 const SEND_QUEUE: usize = 32 * 1024 * 1024;
 
 /// The timeout of a TCP connection inside the site.
@@ -30,6 +30,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same if there is another API server. The proxy-server waits long enough for several attempts.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// The maximum number of clusters whose streams to destinations are charged separately.
+const MAX_CHARGED: usize = 1_000;
+
 /// The addresses that the agent may dial.
 #[derive(Debug)]
 pub struct Layer4 {
@@ -37,8 +40,9 @@ pub struct Layer4 {
     physical: HashMap<ClusterName, (ApiServers, Shares)>,
     /// The other destinations.
     destinations: Vec<Destination>,
-    /// What the streams to them are charged to.
-    shares: Shares,
+    /// What the streams of each cluster to them are charged to.
+    charged: Mutex<HashMap<ClusterName, Shares>>,
+    queue: FairBudget,
 }
 
 /// The API servers of a physical cluster. All of them serve the same objects, so a client need not know which one it reaches.
@@ -50,7 +54,7 @@ struct ApiServers {
 }
 
 /// What the memory of streams is charged to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Shares {
     /// For the bytes that the agent has not read.
     owner: Owner,
@@ -67,11 +71,12 @@ impl Layer4 {
         destinations: impl IntoIterator<Item = Destination>,
     ) -> Self {
         let queue = FairBudget::new(SEND_QUEUE, SEND_QUEUE / 2);
-        let shares = || Shares { owner: Owner::new(), queue: queue.share() };
         let api_servers = |addresses| ApiServers { addresses, last: AtomicUsize::new(0) };
-        let physical =
-            physical.into_iter().map(|(name, addresses)| (name, (api_servers(addresses), shares()))).collect();
-        Self { physical, destinations: destinations.into_iter().collect(), shares: shares() }
+        let physical = physical
+            .into_iter()
+            .map(|(name, addresses)| (name, (api_servers(addresses), Shares::of(&queue))))
+            .collect();
+        Self { physical, destinations: destinations.into_iter().collect(), charged: Mutex::default(), queue }
     }
 
     /// Serves a stream to a physical cluster. The address comes from the configuration of this agent, not from the
@@ -94,9 +99,10 @@ impl Layer4 {
         }
     }
 
-    /// Serves a stream to an address, if one of the configured destinations covers it.
+    /// Serves a stream of a cluster to an address, if one of the configured destinations covers it.
     pub async fn destination(
         &self,
+        cluster: &ClusterName,
         address: &Authority,
         request: Request<Inbound>,
         mut respond: SendResponse<Bytes>,
@@ -108,7 +114,25 @@ impl Layer4 {
             dialled = dial(address, CONNECT_TIMEOUT) => dialled,
             reset = poll_fn(|cx| respond.poll_reset(cx)) => return reset.map(drop),
         };
-        forward(dialled.map(|socket| (socket, address)), &self.shares, request.into_body(), respond).await
+        let shares = self.shares_of(cluster);
+        forward(dialled.map(|socket| (socket, address)), &shares, request.into_body(), respond).await
+    }
+
+    /// A cluster keeps its shares. If a proxy-server names too many clusters, all start anew.
+    fn shares_of(&self, cluster: &ClusterName) -> Shares {
+        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
+        if charged.len() >= MAX_CHARGED && !charged.contains_key(cluster) {
+            charged.clear();
+        }
+        charged.entry(cluster.clone()).or_insert_with(|| Shares::of(&self.queue)).clone()
+    }
+}
+
+// === impl Shares ===
+
+impl Shares {
+    fn of(queue: &FairBudget) -> Self {
+        Self { owner: Owner::new(), queue: queue.share() }
     }
 }
 

@@ -129,8 +129,8 @@ impl Shared {
                 Box::pin(exchange.serve_upgrade(&cluster, request, respond)).await
             }
             (Ok(StreamKind::Physical(cluster)), _) => Box::pin(layer4.physical(&cluster, request, respond)).await,
-            (Ok(StreamKind::Destination(_, address)), _) => {
-                Box::pin(layer4.destination(&address, request, respond)).await
+            (Ok(StreamKind::Destination(cluster, address)), _) => {
+                Box::pin(layer4.destination(&cluster, &address, request, respond)).await
             }
             (Ok(StreamKind::Offers), _) => {
                 offers::tell(offers.clone(), request.into_body(), respond, verdicts, tunnel.draining.clone()).await

@@ -135,8 +135,8 @@ fn refusals_say_why(host: &HostCluster) -> anyhow::Result<()> {
         ("away.atoll.internal:6443".into(), "503", "no agent"),
         ("nowhere.atoll.internal:443".into(), "404", "not a cluster"),
         ("slice.atoll.internal:6443".into(), "403", "port 443"),
-        ("example.com:443".into(), "403", "neither a cluster"),
-        ("127.0.0.1:22".into(), "403", "neither a cluster"),
+        ("example.com:443".into(), "403", "neither the address nor the name of a cluster"),
+        ("127.0.0.1:22".into(), "403", "neither the address nor the name of a cluster"),
     ];
     for (target, status, why) in expect {
         let (line, body) = connect(site.ports.proxy, &target)?;
