@@ -103,6 +103,11 @@ impl<B> Decoded<B> {
         std::mem::take(&mut self.encoded)
     }
 
+    /// Whether all bytes have arrived, although the stream may not have ended yet. `false` if the length is unknown.
+    pub fn is_complete(&self) -> bool {
+        self.missing == Some(0) && self.check_end().is_ok()
+    }
+
     /// Counts decoded bytes.
     fn count(&mut self, bytes: &Bytes) -> Result<(), DecodeError> {
         if let Some(missing) = &mut self.missing {

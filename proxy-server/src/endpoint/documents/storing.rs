@@ -70,10 +70,10 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Storing<B> {
         };
         if !is_stored {
             *hashing = None;
-        } else if (polled.is_none() || body.is_end_stream())
+        } else if (polled.is_none() || body.is_end_stream() || body.is_complete())
             && let Some(mut hashing) = hashing.take()
         {
-            // Whoever reads the body may not ask for its end.
+            // Whoever reads the body may not ask for its end: `hyper` stops at the length, and the end may arrive later.
             hashing.end();
         }
         Poll::Ready(polled)

@@ -85,6 +85,22 @@ async fn a_body_is_stored_when_it_is_complete() {
     assert_eq!((stored, arriving), (1, 0));
 }
 
+/// The end of the stream arrives in a frame of its own, later.
+#[tokio::test]
+async fn a_body_is_stored_when_all_bytes_have_arrived() {
+    let (documents, cluster) = (Arc::new(Documents::default()), cluster("a", "s"));
+    let text = Bytes::from("a document ".repeat(20_000));
+    let arriving = documents.begin(&cluster, key("/apis").unwrap());
+    let open = Full::new(encoded(&text)).with_trailers(std::future::pending());
+    let mut body = Storing::new(Box::pin(open), &Histories::unlimited(), Some(text.len() as u64), Some(arriving));
+    let mut read = 0;
+    while read < text.len() {
+        assert!(!has(&documents, &cluster, "/apis"));
+        read += body.frame().await.unwrap().unwrap().into_data().unwrap().len();
+    }
+    assert!(has(&documents, &cluster, "/apis"));
+}
+
 #[tokio::test]
 async fn a_body_that_is_abandoned_leaves_nothing() {
     let (documents, cluster) = (Arc::new(Documents::default()), cluster("a", "s"));
