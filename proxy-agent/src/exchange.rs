@@ -266,6 +266,11 @@ impl Stream {
         let frames = if is_watch { WatchFrames::of(&response) } else { None };
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
+        if is_compressible {
+            // It differs every second, so it would cross the tunnel with each response. The proxy-server adds its own (RFC 9110,
+            // section 6.6.1). That of a server in a pod is a part of what the pod says.
+            parts.headers.remove(header::DATE);
+        }
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
         let histories = self.blocks_link.as_ref().and_then(|link| link.compression());
         let histories = histories.filter(|_| is_compressible && !self.is_head && is_worthwhile(&parts.headers, &body));
