@@ -1,8 +1,7 @@
 //! `atoll certs`: creates certificate authorities and certificates.
 //!
-//! One directory contains all of them: `serving-ca`, `agent-ca`, `clusters/C/client-ca`,
-//! `clusters/C/users/USER`, `agents/ID`, each as `.crt`
-//! and `.key`. Existing files are replaced only with `--force`.
+//! One directory contains all of them: `serving-ca`, `agent-ca`, `clusters/C/client-ca`, `clusters/C/users/USER`,
+//! `agents/ID`, each as `.crt` and `.key`. Existing files are replaced only with `--force`.
 
 mod agent;
 mod client;

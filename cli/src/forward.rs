@@ -16,15 +16,13 @@ use ops::drain::Tasks;
 use ops::files::Watched;
 use ops::listen::ListenAddr;
 use ops::tls::{ALPN_HTTP1, Identity, ServerCa, TlsVersions, client_config};
+use protocol::destination::CLUSTER;
 use protocol::{Authority, ClusterName};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional, join, stdin, stdout};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-
-/// The header that names the cluster (`proxy-server/src/connect/destination.rs`).
-const CLUSTER: &str = "atoll-cluster";
 
 /// The time limit for a connection to the proxy-server, and for the agent to reach the destination.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(40);

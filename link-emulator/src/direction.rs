@@ -114,6 +114,15 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_becomes_fast_has_no_queue() {
+        let start = Instant::now();
+        let mut direction = Direction::new(start, 1);
+        let slow = Quality { kilobits: Some(1_000), ..Quality::default() };
+        assert_eq!(direction.push(start, &[0; 1_250], &slow), Fate::Sent);
+        assert_eq!(direction.push(start, &[0; 1_250], &Quality::default()), Fate::Sent);
+    }
+
+    #[test]
     fn as_many_packets_are_lost_as_it_says() {
         let start = Instant::now();
         let mut direction = Direction::new(start, 7);

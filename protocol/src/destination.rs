@@ -6,9 +6,16 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use http::HeaderName;
 use serde::{Deserialize, Deserializer};
 
 use crate::Authority;
+
+/// The header of a CONNECT by which a client names the cluster to whose site the bytes go. Sites often have the same private addresses.
+pub const CLUSTER: HeaderName = HeaderName::from_static("atoll-cluster");
+
+/// The group whose members may reach the destinations of a cluster, and that has no rights in it.
+pub const GROUP: &str = "atoll:destinations";
 
 /// A set of addresses with one port, or one host with one port.
 #[derive(Clone, Debug, PartialEq, Eq)]

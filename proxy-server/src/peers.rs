@@ -147,7 +147,7 @@ impl Shared {
                 let clusters = self.registry.clusters();
                 let known = clusters.get(cluster.as_str());
                 // Each proxy-server trusts only its own configuration.
-                let is_allowed = known.is_some_and(|known| known.destinations.iter().any(|one| one.covers(&address)));
+                let is_allowed = known.is_some_and(|known| known.allows(&address));
                 if is_allowed {
                     let account = self.accounts.of(&cluster, true);
                     Box::pin(forward(&self.registry, &cluster, request, respond, account)).await

@@ -5,12 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use protocol::ClusterName;
+use protocol::destination::GROUP;
 
 use super::directory::{Directory, write_pairs};
 use crate::lifetime::Lifetime;
-
-/// Members of this group may reach the `destinations` of their cluster, and have no rights in the cluster.
-const GROUP: &str = "atoll:destinations";
 
 /// Issue the certificate of a user who reaches destinations at the site of a cluster.
 ///

@@ -39,6 +39,15 @@ pub struct Cluster {
     pub destinations: Vec<Destination>,
 }
 
+// === impl Cluster ===
+
+impl Cluster {
+    /// Whether an address is one of its destinations.
+    pub fn allows(&self, address: &Authority) -> bool {
+        self.destinations.iter().any(|allowed| allowed.covers(address))
+    }
+}
+
 /// `tls`: whether the proxy listener serves TLS.
 pub(super) fn check(clusters: &[Located<Cluster>], tls: bool, problems: &mut Problems) {
     let mut names = HashSet::new();

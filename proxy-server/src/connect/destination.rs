@@ -12,8 +12,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderName, Request};
+use http::Request;
 use protocol::Authority;
+use protocol::destination::{CLUSTER, GROUP};
 use rustls_pki_types::CertificateDer;
 use tokio::time::sleep;
 use tracing::info;
@@ -23,11 +24,8 @@ use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::registry::{Clusters, Registry};
 
-/// The cluster to whose site the bytes go.
-pub(super) const CLUSTER: HeaderName = HeaderName::from_static("atoll-cluster");
-
 /// The groups whose members may reach the destinations of a cluster. The first one has its administrators, too.
-const GROUPS: [&str; 2] = ["system:masters", "atoll:destinations"];
+const GROUPS: [&str; 2] = ["system:masters", GROUP];
 
 /// How often an open connection is checked again, so that it ends with the right to it.
 const RECHECK: Duration = Duration::from_secs(5);
@@ -67,7 +65,7 @@ pub(super) fn authorize(
         info!(user, cluster = %cluster.name, %address, "a user without the group for destinations was refused");
         return Err(forbidden());
     }
-    if !cluster.destinations.iter().any(|allowed| allowed.covers(address)) {
+    if !cluster.allows(address) {
         info!(user, cluster = %cluster.name, %address, "a user was refused an address that is no destination");
         return Err(ConnectRefusal::NotADestination { cluster: cluster.name.clone(), address: address.clone() });
     }

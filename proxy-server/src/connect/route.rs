@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::{Request, header};
+use protocol::destination::CLUSTER;
 use protocol::registration::Mode;
 
-use super::destination::CLUSTER;
 use super::refusal::ConnectRefusal;
 use crate::config::Cluster;
 use crate::registry::{AtAddress, Clusters};
