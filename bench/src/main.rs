@@ -6,8 +6,8 @@
 //! figures.
 //!
 //! Reading order: [`target`] and [`client`] (sending requests), [`latencies`] and [`process`] (measuring), [`load`],
-//! [`watch`], [`scale`] and [`storm`] ([`child`]: their processes), [`upstream`], [`link`], [`send`], [`micro`] ([`pods`]: the
-//! objects).
+//! [`watch`], [`scale`] and [`tunnel_bytes`] ([`site`]: what they start), [`storm`] ([`child`]: processes), [`upstream`], [`link`],
+//! [`send`], [`micro`] ([`pods`]: the objects).
 
 mod allocations;
 mod child;
@@ -20,8 +20,10 @@ mod pods;
 mod process;
 mod scale;
 mod send;
+mod site;
 mod storm;
 mod target;
+mod tunnel_bytes;
 mod upstream;
 mod watch;
 
@@ -53,6 +55,7 @@ enum Command {
     Upstream(upstream::Args),
     Send(Box<send::Args>),
     Storm(storm::Args),
+    Bytes(tunnel_bytes::Args),
     Link(link::Args),
 }
 
@@ -75,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Upstream(args) => runtime(None)?.block_on(upstream::run(args, &mut out))?,
         Command::Send(args) => runtime(Some(1))?.block_on(send::run(*args, &mut out))?,
         Command::Storm(args) => runtime(None)?.block_on(storm::run(&args, &mut out))?,
+        Command::Bytes(args) => runtime(None)?.block_on(tunnel_bytes::run(args, &mut out))?,
         // Standard input may block a thread of the runtime for ever.
         Command::Link(args) => {
             let runtime = runtime(Some(1))?;

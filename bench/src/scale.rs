@@ -4,23 +4,20 @@
 //! For each number of clusters, and for each configuration of the agent, a run starts its own host (`tests/kube/up`), a
 //! proxy-server and an agent, and ends them. All of them listen on loopback only.
 //!
-//! Reading order: `args`, `case` (the phases of a run), `host` and `site` (what it starts), `member` (requests), `informer`
-//! (`frame`, `ledger`), `writer`, `pods`, `cpu`, `audit` and `metrics` (measuring), `report`, `table`.
+//! Reading order: `args`, `case` (the phases of a run), `informer` (`frame`, `ledger`), `writer`, `pods`, `cpu`, `audit` and
+//! `metrics` (measuring), `report`, `table`.
 
 mod args;
 mod audit;
 mod case;
 mod cpu;
 mod frame;
-mod host;
 mod informer;
 mod ledger;
-mod member;
 mod metrics;
 mod pods;
 mod report;
 mod resource;
-mod site;
 mod table;
 mod writer;
 

@@ -20,7 +20,9 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::Request;
 use ops::drain::Tasks;
+use ops::files::Watched;
 use ops::pki::Authority;
+use ops::tls::Identity;
 use ops::workers::Workers;
 use protocol::registration::{Mode, Offer};
 use protocol::stream::StreamKind;
@@ -111,12 +113,12 @@ pub(crate) async fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<()>
     let mut dials = Vec::with_capacity(count);
     for number in 0..count {
         let agent: AgentId = name(number).parse()?;
-        let tls = Arc::new(client_config(&serving, &agents, &agent)?);
+        let (tls, identity) = identity(&serving, &agents, &agent)?;
         let (tunnels, workers) = (Arc::clone(&tunnels), started[number % started.len()].0.clone());
         let service = Idle::new(agent, &unread, tasks.child())?;
         let (egress, tasks) = (Arc::new(Egress::default()), tasks.child());
         let backoff = dial::BACKOFF_OF_AGENTS;
-        dials.push(Dial { tls, egress, service, backoff, tasks, tunnels, workers });
+        dials.push(Dial { tls, identity, egress, service, backoff, tasks, tunnels, workers });
     }
 
     let began = Instant::now();
@@ -197,7 +199,12 @@ fn report(
 }
 
 /// The TLS settings of one agent.
-fn client_config(serving: &Authority, agents: &Authority, agent: &AgentId) -> anyhow::Result<ClientConfig> {
+/// The TLS settings of an agent, with a new certificate.
+fn identity(
+    serving: &Authority,
+    agents: &Authority,
+    agent: &AgentId,
+) -> anyhow::Result<(Arc<ClientConfig>, Watched<Identity>)> {
     let mut roots = RootCertStore::empty();
     for certificate in ops::pki::certificates_from_pem(serving.certificate_pem().as_bytes())? {
         roots.add(certificate)?;
@@ -208,7 +215,8 @@ fn client_config(serving: &Authority, agents: &Authority, agent: &AgentId) -> an
     let builder = ClientConfig::builder_with_protocol_versions(&[&rustls::version::TLS13]);
     let mut config = builder.with_root_certificates(roots).with_client_auth_cert(chain, key)?;
     config.alpn_protocols = vec![protocol::upgrade::ALPN.to_vec()];
-    Ok(config)
+    let identity = Identity::from_pem(pair.certificate.as_bytes(), pair.key.expose().as_bytes())?;
+    Ok((Arc::new(config), Watched::fixed(identity)))
 }
 
 // === impl Idle ===
@@ -228,13 +236,14 @@ impl Service for Idle {
     fn serve<S>(
         self,
         io: S,
-        stop: &CancellationToken,
+        stop: &dial::Stop,
         verdicts: Verdicts,
     ) -> impl Future<Output = Result<String, h2::Error>> + Send
     where
         S: AsyncRead + AsyncWrite + Send + Unpin,
     {
-        let (tasks, ended) = (self.tasks.clone(), stop.clone());
+        let (tasks, stop, ended) = (self.tasks.clone(), stop.clone(), CancellationToken::new());
+        let draining = ended.clone();
         let serve = move |request: Request<RecvStream>, mut respond: SendResponse<Bytes>| {
             if StreamKind::of(request.method(), false, request.headers()) != Ok(StreamKind::Offers) {
                 return respond.send_reset(Reason::REFUSED_STREAM);
@@ -245,7 +254,8 @@ impl Service for Idle {
             let tell = async move { drop(offers::tell(offers, body, respond, &verdicts, ended).await) };
             tasks.spawn_until_cancelled("offers", tell);
         };
-        streams::accept(io, stop.clone().cancelled_owned(), || (), |_| (), serve)
+        let stopping = async move { stop.requested().await };
+        streams::accept(io, stopping, move || draining.cancel(), |_| (), serve)
     }
 }
 

@@ -1,8 +1,14 @@
 //! Counts the own requests of one user in kube-apiserver's audit log.
 
 use std::collections::BTreeMap;
+use std::io::{Read as _, Seek as _, SeekFrom};
 
 use serde::Deserialize;
+
+use crate::site::Host;
+
+/// The user of the agent on the host.
+const AGENT: &str = "system:serviceaccount:atoll-system:proxy-agent";
 
 /// The requests of a user during a phase.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,6 +59,20 @@ struct ResponseStatus {
 // === impl Requests ===
 
 impl Requests {
+    /// The end of the audit log so far, for [`Requests::of_agent`].
+    pub(super) fn position(host: &Host) -> anyhow::Result<u64> {
+        Ok(std::fs::metadata(host.audit_log())?.len())
+    }
+
+    /// The agent's own requests since this position of the audit log.
+    pub(super) fn of_agent(host: &Host, since: u64) -> anyhow::Result<Self> {
+        let mut file = std::fs::File::open(host.audit_log())?;
+        file.seek(SeekFrom::Start(since))?;
+        let mut log = Vec::new();
+        file.read_to_end(&mut log)?;
+        Ok(Self::of(AGENT, &String::from_utf8_lossy(&log)))
+    }
+
     /// Counts the requests in these lines of the log. Incomplete lines, requests of other users, and requests that the
     /// user sent for somebody else do not count.
     pub(super) fn of(user: &str, log: &str) -> Self {

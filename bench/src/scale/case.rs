@@ -12,15 +12,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::args::{AgentConfig, Args};
+use super::audit::Requests;
 use super::cpu::{Phase, Processes};
-use super::host::Host;
 use super::informer::{Board, EventSink, Informer, all_synced};
 use super::ledger::Ledger;
+use super::metrics::watches_at;
 use super::pods;
 use super::report::{Events, Informers, Interruption, Measured, Pods, Start, Watches};
-use super::site::{Ready, Site};
 use super::writer::{ConfigMaps, SELECTOR};
 use crate::process::NamedProcess;
+use crate::site::{Host, Ready, Site};
 
 /// The phases of a run, in their order.
 pub(super) struct Case<'a> {
@@ -66,7 +67,7 @@ async fn measure(
     }
     say(&label, started, "creating pods without Atoll");
     let without = pods::create(&host.admin, "default", OTHER_LOCATION, args.pods).await?;
-    let watches_before = host.watches().await?;
+    let watches_before = watches_at(&host).await?;
     say(&label, started, "creating certificates and kubeconfigs, starting the proxy-server");
     let kubeconfig = host.agent_kubeconfig();
     let site = Site::start(&args.bin, &dir.join("site"), &kubeconfig, names, &config.yaml, tasks).await?;
@@ -84,7 +85,7 @@ async fn measure(
     };
     let processes = case.processes()?;
     let mut memory = BTreeMap::from([("ready", processes.memory()?)]);
-    let watches_ready = case.host.watches().await?;
+    let watches_ready = watches_at(&case.host).await?;
 
     let namespaces: Vec<String> = case.site.clusters.iter().map(|name| format!("default-{name}")).collect();
     let config_maps = ConfigMaps::new(&namespaces);
@@ -96,7 +97,7 @@ async fn measure(
     let before = processes.sample()?;
     let begun_before = board.begun.load(Ordering::Relaxed);
     sleep(args.idle).await;
-    let watches_informed = case.host.watches().await?;
+    let watches_informed = watches_at(&case.host).await?;
     let after = processes.sample()?;
     let idle = Phase::between(&before, &after);
     let begun_idle = board.begun.load(Ordering::Relaxed) - begun_before;
@@ -160,9 +161,9 @@ impl Case<'_> {
 
     async fn start_agent(&mut self, text: &str) -> anyhow::Result<Start> {
         self.say(text);
-        let position = self.host.audit_position()?;
-        let Ready { provisioned, answering } = self.site.start_agent(self.args.ready_timeout).await?;
-        Ok(Start::new(provisioned, answering, self.host.agent_requests(position)?))
+        let position = Requests::position(&self.host)?;
+        let Ready { provisioned, answering } = self.site.start_agent(self.site.agents, self.args.ready_timeout).await?;
+        Ok(Start::new(provisioned, answering, Requests::of_agent(&self.host, position)?))
     }
 
     fn processes(&self) -> anyhow::Result<Processes> {
@@ -223,7 +224,7 @@ impl Case<'_> {
         let processes = Processes { children: Vec::new(), others: host.processes()? };
         let before = processes.sample()?;
         let writing = config_maps.change(&host.admin, board, args.events_per_second, INTERRUPTION);
-        let (_, ready) = tokio::join!(writing, site.start_agent(args.ready_timeout));
+        let (_, ready) = tokio::join!(writing, site.start_agent(site.agents, args.ready_timeout));
         let after = processes.sample()?;
         let deadline = Instant::now() + args.grace;
         while board.ledger.totals().lost > totals.lost && Instant::now() < deadline {

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::frame::WatchFrame;
 use super::ledger::Ledger;
-use super::member::{JSON, Member};
+use crate::site::{JSON, Member};
 use crate::watch::stamp::Stamp;
 
 /// One informer.

@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use http::Method;
+
+use crate::site::Host;
+
 /// The sums of a gauge or a counter, by the values of some of its labels.
 pub(super) type Sums = BTreeMap<Vec<String>, f64>;
 
 /// The metric of requests that are watches, logs or sessions.
 const LONG_RUNNING: &str = "apiserver_longrunning_requests";
 
+/// The number of open watches of each resource at the host.
+pub(super) async fn watches_at(host: &Host) -> anyhow::Result<BTreeMap<String, u64>> {
+    let body = host.admin.succeed(Method::GET, "/metrics", String::new()).await?;
+    Ok(watches(&String::from_utf8_lossy(&body)))
+}
+
 /// The number of open watches of each resource (`RESOURCE.GROUP`, or `RESOURCE` of the core group).
-pub(super) fn watches(text: &str) -> BTreeMap<String, u64> {
+fn watches(text: &str) -> BTreeMap<String, u64> {
     let mut watches = BTreeMap::new();
     for (labels, count) in sums(text, LONG_RUNNING, &["verb", "resource", "group"]) {
         if labels[0] != "WATCH" || count < 1.0 {

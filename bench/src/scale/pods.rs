@@ -4,8 +4,8 @@ use http::Method;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::member::{JSON, Member};
 use crate::latencies::{Latencies, Summary};
+use crate::site::{JSON, Member};
 
 /// Creations before the measurement, to open the connection and fill caches.
 const WARM_UP: u32 = 50;

@@ -9,9 +9,9 @@ use http::Method;
 use serde_json::json;
 
 use super::informer::Board;
-use super::member::{MERGE_PATCH, Member, excerpt};
 use crate::load::pace::{self, Exchange, Failure, FailureKind, Outcome};
 use crate::load::{Limits, Pace};
+use crate::site::{MERGE_PATCH, Member, excerpt};
 use crate::watch::stamp::Stamp;
 
 /// The ConfigMaps of all writers.

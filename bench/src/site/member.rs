@@ -18,14 +18,14 @@ use crate::client::{self, Connection};
 use crate::target::{Target, Version};
 
 /// A server, and the connection to it.
-pub(super) struct Member {
+pub(crate) struct Member {
     target: Target,
     tasks: Tasks,
     open: Mutex<Option<Connection<Full<Bytes>>>>,
 }
 
-pub(super) const JSON: &str = "application/json";
-pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 /// The time limit of a request whose response is read to its end.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum size of such a response, in bytes. The metrics of kube-apiserver have a few MB.
@@ -37,13 +37,13 @@ const MAX_ERROR: usize = 300;
 
 impl Member {
     /// The current context of a kubeconfig with inline data.
-    pub(super) fn of_kubeconfig(file: &Path, tasks: &Tasks) -> anyhow::Result<Arc<Self>> {
+    pub(crate) fn of_kubeconfig(file: &Path, tasks: &Tasks) -> anyhow::Result<Arc<Self>> {
         let target = Target::of_kubeconfig(file, Version::Http2)?;
         Ok(Arc::new(Self { target, tasks: tasks.clone(), open: Mutex::new(None) }))
     }
 
     /// Sends a request, and waits for the head of the response.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -57,7 +57,7 @@ impl Member {
     }
 
     /// Sends a request, and reads the whole response.
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -73,14 +73,14 @@ impl Member {
     }
 
     /// Like [`Member::call`], but fails unless the response is a success.
-    pub(super) async fn succeed(&self, method: Method, path: &str, body: String) -> anyhow::Result<Bytes> {
+    pub(crate) async fn succeed(&self, method: Method, path: &str, body: String) -> anyhow::Result<Bytes> {
         let (status, body) = self.call(method.clone(), path, JSON, body).await?;
         ensure!(status.is_success(), "{method} {path}: {status}: {}", excerpt(&body));
         Ok(body)
     }
 
     /// Creates an object, unless it exists.
-    pub(super) async fn create(&self, path: &str, object: &serde_json::Value) -> anyhow::Result<()> {
+    pub(crate) async fn create(&self, path: &str, object: &serde_json::Value) -> anyhow::Result<()> {
         let (status, body) = self.call(Method::POST, path, JSON, object.to_string()).await?;
         ensure!(status.is_success() || status == StatusCode::CONFLICT, "POST {path}: {status}: {}", excerpt(&body));
         Ok(())
@@ -99,6 +99,6 @@ impl Member {
 }
 
 /// The beginning of a response, for an error message.
-pub(super) fn excerpt(body: &[u8]) -> String {
+pub(crate) fn excerpt(body: &[u8]) -> String {
     String::from_utf8_lossy(body).chars().take(MAX_ERROR).collect()
 }

@@ -17,24 +17,35 @@ use super::member::{JSON, Member};
 use crate::child::{self, Process};
 
 /// A proxy-server and an agent.
-pub(super) struct Site {
+pub(crate) struct Site {
     binaries: PathBuf,
     dir: PathBuf,
-    pub(super) clusters: Vec<String>,
+    pub(crate) clusters: Vec<String>,
     /// The clusters' endpoints, as their administrators see them.
-    pub(super) members: Vec<Arc<Member>>,
-    pub(super) server: Process,
+    pub(crate) members: Vec<Arc<Member>>,
+    pub(crate) server: Process,
+    /// The port for agents.
+    pub(crate) agents: u16,
+    /// The configuration of the agent, without the port that it dials.
+    agent_config: AgentConfig,
     /// `None` only before the first start and during a restart.
     agent: Option<Process>,
 }
 
+/// What the agent's configuration consists of.
+struct AgentConfig {
+    host_kubeconfig: PathBuf,
+    /// Additional keys.
+    keys: String,
+}
+
 /// How long the clusters took to become ready after the start of the agent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     /// The agent has provisioned all of them.
-    pub(super) provisioned: Duration,
+    pub(crate) provisioned: Duration,
     /// All of them respond to a request through the proxy-server.
-    pub(super) answering: Duration,
+    pub(crate) answering: Duration,
 }
 
 const AGENT: &str = "site";
@@ -50,7 +61,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Site {
     /// Creates all files, and starts the proxy-server. `config` is appended to the agent's configuration.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         binaries: &Path,
         dir: &Path,
         host_kubeconfig: &Path,
@@ -67,11 +78,10 @@ impl Site {
         }
         let [proxy, endpoint, agents] = free_ports()?;
         std::fs::write(dir.join("server.yaml"), server_yaml(proxy, endpoint, agents, &clusters))?;
-        std::fs::write(dir.join("agent.yaml"), agent_yaml(agents, host_kubeconfig, &clusters, config))?;
         let mut members = Vec::with_capacity(clusters.len());
         for cluster in &clusters {
             let file = format!("{cluster}.kubeconfig");
-            atoll(&["kubeconfig", cluster, "--server-config", "server.yaml", "--direct", "-o", &file])?;
+            atoll(&["kubeconfig", cluster, "--admin", "--server-config", "server.yaml", "--direct", "-o", &file])?;
             members.push(Member::of_kubeconfig(&dir.join(file), tasks)?);
         }
         let program = binaries.join("proxy-server");
@@ -83,12 +93,16 @@ impl Site {
             }
             sleep(POLL_INTERVAL).await;
         }
-        Ok(Self { binaries: binaries.to_owned(), dir: dir.to_owned(), clusters, members, server, agent: None })
+        let agent_config = AgentConfig { host_kubeconfig: host_kubeconfig.to_owned(), keys: config.to_owned() };
+        let (binaries, dir) = (binaries.to_owned(), dir.to_owned());
+        Ok(Self { binaries, dir, clusters, members, server, agents, agent_config, agent: None })
     }
 
-    /// Kills the agent if it runs, starts it, and waits until all clusters are ready.
-    pub(super) async fn start_agent(&mut self, limit: Duration) -> anyhow::Result<Ready> {
+    /// Kills the agent if it runs, starts it, and waits until all clusters are ready. The agent dials this port of loopback.
+    pub(crate) async fn start_agent(&mut self, port: u16, limit: Duration) -> anyhow::Result<Ready> {
         self.agent = None;
+        let AgentConfig { host_kubeconfig, keys } = &self.agent_config;
+        std::fs::write(self.dir.join("agent.yaml"), agent_yaml(port, host_kubeconfig, &self.clusters, keys))?;
         let (program, log) = (self.binaries.join("proxy-agent"), self.dir.join("agent.log"));
         let start = Instant::now();
         let mut agent = Process::start("proxy-agent", &program, &self.dir.join("agent.yaml"), log)?;
@@ -115,7 +129,7 @@ impl Site {
         Ok(Ready { provisioned, answering: start.elapsed() })
     }
 
-    pub(super) fn agent_id(&self) -> Option<u32> {
+    pub(crate) fn agent_id(&self) -> Option<u32> {
         self.agent.as_ref().map(Process::id)
     }
 }

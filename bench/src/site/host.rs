@@ -1,32 +1,25 @@
 //! The host cluster of a run, from `tests/kube/up`.
 
-use std::collections::BTreeMap;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use http::Method;
 use ops::drain::Tasks;
 use serde_json::json;
 
-use super::audit::Requests;
 use super::member::Member;
-use super::metrics;
 use crate::child;
 use crate::process::NamedProcess;
 
 /// A running host cluster. It ends with the handle, or with this process.
-pub(super) struct Host {
+pub(crate) struct Host {
     scripts: PathBuf,
     dir: PathBuf,
     /// The host as its administrator sees it.
-    pub(super) admin: Arc<Member>,
+    pub(crate) admin: Arc<Member>,
 }
 
-/// The user of the agent on the host.
-const AGENT: &str = "system:serviceaccount:atoll-system:proxy-agent";
 /// The processes of the host whose CPU time the report shows. It shows the sum of all others.
 const SHOWN: [(&str, &str); 2] = [("kube-apiserver-1", "kube-apiserver"), ("etcd", "etcd")];
 
@@ -34,7 +27,7 @@ const SHOWN: [(&str, &str); 2] = [("kube-apiserver-1", "kube-apiserver"), ("etcd
 
 impl Host {
     /// Starts a host in a folder that does not exist. `scripts` contains `up` and `down`, and `binaries` the components.
-    pub(super) fn start(scripts: &Path, binaries: &Path, dir: &Path, tasks: &Tasks) -> anyhow::Result<Self> {
+    pub(crate) fn start(scripts: &Path, binaries: &Path, dir: &Path, tasks: &Tasks) -> anyhow::Result<Self> {
         let mut up = Command::new(scripts.join("up"));
         up.arg(dir).args(["--owner", &std::process::id().to_string()]).env("ATOLL_KUBE_BIN", binaries);
         child::run(&mut up)?;
@@ -43,7 +36,7 @@ impl Host {
     }
 
     /// Its processes, by their names in the report.
-    pub(super) fn processes(&self) -> anyhow::Result<Vec<NamedProcess>> {
+    pub(crate) fn processes(&self) -> anyhow::Result<Vec<NamedProcess>> {
         let mut processes = Vec::new();
         for entry in std::fs::read_dir(self.dir.join("pids"))? {
             let entry = entry?;
@@ -59,12 +52,12 @@ impl Host {
         Ok(processes)
     }
 
-    pub(super) fn agent_kubeconfig(&self) -> PathBuf {
+    pub(crate) fn agent_kubeconfig(&self) -> PathBuf {
         self.dir.join("agent.kubeconfig")
     }
 
     /// Creates nodes with the label `location`. kwok makes them ready.
-    pub(super) async fn create_nodes(&self, location: &str, count: u32) -> anyhow::Result<()> {
+    pub(crate) async fn create_nodes(&self, location: &str, count: u32) -> anyhow::Result<()> {
         for number in 0..count {
             let name = format!("{location}-{number}");
             let labels = json!({"location": location, "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"});
@@ -74,27 +67,8 @@ impl Host {
         Ok(())
     }
 
-    /// The number of open watches of each resource.
-    pub(super) async fn watches(&self) -> anyhow::Result<BTreeMap<String, u64>> {
-        let body = self.admin.succeed(Method::GET, "/metrics", String::new()).await?;
-        Ok(metrics::watches(&String::from_utf8_lossy(&body)))
-    }
-
-    /// The end of the audit log so far, for [`Host::agent_requests`].
-    pub(super) fn audit_position(&self) -> anyhow::Result<u64> {
-        Ok(std::fs::metadata(self.audit_log())?.len())
-    }
-
-    /// The agent's own requests since this position of the audit log.
-    pub(super) fn agent_requests(&self, since: u64) -> anyhow::Result<Requests> {
-        let mut file = std::fs::File::open(self.audit_log())?;
-        file.seek(SeekFrom::Start(since))?;
-        let mut log = Vec::new();
-        file.read_to_end(&mut log)?;
-        Ok(Requests::of(AGENT, &String::from_utf8_lossy(&log)))
-    }
-
-    fn audit_log(&self) -> PathBuf {
+    /// The log of all requests to the host.
+    pub(crate) fn audit_log(&self) -> PathBuf {
         self.dir.join("audit.log")
     }
 }
