@@ -83,7 +83,7 @@ class Atoll:
                                        kubeconfig=host_kubeconfig, clusters=clusters))
         self.edge.start(self.agent(site), self.binaries / "proxy-agent", "--config", config)
         for cluster in clusters:
-            self.atoll("kubeconfig", cluster, "--server-config", self.folder / "server.yaml", "-o",
+            self.atoll("kubeconfig", cluster, "--admin", "--server-config", self.folder / "server.yaml", "-o",
                        self.kubeconfig(site, cluster))
         namespace = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         deadline = time.monotonic() + START_TIMEOUT

@@ -36,6 +36,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "wrote {}; apply it in Karmada: kubectl apply --server-side -f {0}", path.display())?;
     } else {
         writeln!(out, "wrote {}; try: kubectl --kubeconfig {0} version", path.display())?;
+        if let Some(user) = args.user.as_ref().filter(|_| !args.admin && args.groups.is_empty()) {
+            writeln!(
+                out,
+                "{user} has no rights unless an administrator of {} binds a role, for example: kubectl create \
+                 clusterrolebinding {user} --clusterrole=view --user={user}",
+                args.cluster
+            )?;
+        }
     }
     Ok(())
 }

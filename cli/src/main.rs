@@ -15,7 +15,10 @@ mod lifetime;
 mod man;
 mod namespaces;
 mod programs;
+mod revocation_list;
+mod revoke;
 mod status;
+mod token;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -47,6 +50,8 @@ struct Cli {
 enum Command {
     Certs(certs::Args),
     Kubeconfig(Box<kubeconfig::Args>),
+    Token(token::Args),
+    Revoke(revoke::Args),
     Check(check::Args),
     Status(status::Args),
     Explain(explain::Args),
@@ -64,6 +69,8 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Certs(args) => certs::run(&args, &mut out).map(done),
         Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out).map(done),
+        Command::Token(args) => token::run(&args, &mut out).map(done),
+        Command::Revoke(args) => revoke::run(&args, &mut out).map(done),
         Command::Check(args) => check::run(&args, &mut out),
         Command::Demo(args) => demo::run(&args, &mut out).map(done),
         Command::Status(args) => status::run(&args, &mut out),

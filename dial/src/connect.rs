@@ -9,6 +9,7 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::egress::Egress;
 use crate::error::DialError;
@@ -19,7 +20,7 @@ use crate::register::{Established, register};
 pub(super) enum Target {
     /// It was resolved here.
     Address(SocketAddr),
-    /// The HTTP proxy of the site resolves the name.
+    /// The HTTP proxy of the site resolves the name, or the system, if there is no proxy.
     Named,
 }
 
@@ -31,20 +32,33 @@ pub(super) async fn establish(
     target: &Target,
     registration: &Registration,
 ) -> Result<Established, DialError> {
+    register(stream(tls, egress, server, target).await?, server, registration).await
+}
+
+/// A TLS connection to a server.
+pub(super) async fn stream(
+    tls: &Arc<ClientConfig>,
+    egress: &Egress,
+    server: &Authority,
+    target: &Target,
+) -> Result<TlsStream<ReadAhead<TcpStream>>, DialError> {
     let socket = match target {
         Target::Address(address) => {
             let connected = TcpStream::connect(address).await;
             connected.map_err(|err| DialError::Connect(address.to_string(), err))?
         }
-        Target::Named => egress.connect(server).await?,
+        Target::Named if egress.for_server(server).is_some() => egress.connect(server).await?,
+        Target::Named => {
+            let connected = TcpStream::connect((server.host(), server.port())).await;
+            connected.map_err(|err| DialError::Connect(server.to_string(), err))?
+        }
     };
     // Frames are small, and their peer waits for them.
     socket.set_nodelay(true).map_err(|err| DialError::Connect(server.to_string(), err))?;
     let name = ServerName::try_from(server.host().to_owned())
         .map_err(|err| DialError::Connect(server.to_string(), std::io::Error::other(err)))?;
     let connector = TlsConnector::from(Arc::clone(tls));
-    let stream = connector.connect(name, ReadAhead::new(socket)).await.map_err(DialError::Tls)?;
-    register(stream, server, registration).await
+    connector.connect(name, ReadAhead::new(socket)).await.map_err(DialError::Tls)
 }
 
 // === impl Target ===

@@ -8,17 +8,19 @@
 //! streams of a tunnel. What is *not* here: how a stream is served.
 //!
 //! Reading order: [`Dial`], `address` (the tunnels to one address), `demand` (how many tunnels), `connect` and
-//! `register` (one attempt), [`routes`] (the state of all tunnels), [`streams`] (the streams of one tunnel), [`offers`]
+//! `register` (one attempt), [`enrol`] (the certificate), [`routes`] (the state of all tunnels), [`streams`] (the streams of one tunnel), [`offers`]
 //! (the clusters).
 
 mod address;
 mod connect;
 mod demand;
 mod egress;
+pub mod enrol;
 mod error;
 pub mod offers;
 mod register;
 pub mod routes;
+mod stop;
 pub mod streams;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -30,6 +32,8 @@ use std::time::Duration;
 
 use ops::backoff::Backoff;
 use ops::drain::Tasks;
+use ops::files::Watched;
+use ops::tls::Identity;
 use ops::workers::Workers;
 use protocol::{AgentId, Authority, Offer, ProtocolVersion, Refusal, RefusalReason, Registration, Verdict};
 use rustls::ClientConfig;
@@ -46,6 +50,7 @@ use error::CONNECT_TIMEOUT;
 pub use error::DialError;
 use register::Established;
 use routes::{Route, Tunnels, Verdicts};
+pub use stop::Stop;
 
 /// The interval of name resolution. A proxy-server that is added behind a name gets a tunnel within this time.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(30);
@@ -74,15 +79,10 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// What the process tells the proxy-server when it registers.
     fn registration(&self) -> Registration;
 
-    /// Serves a tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more
+    /// Serves a tunnel until it ends, and returns the reason. When `stop` requests it, the tunnel accepts no more
     /// streams, and ends when its last stream ends. `verdicts` gets the verdicts of the proxy-server about the clusters
     /// of this process.
-    fn serve<S>(
-        self,
-        io: S,
-        stop: &CancellationToken,
-        verdicts: Verdicts,
-    ) -> impl Future<Output = Result<String, h2::Error>> + Send
+    fn serve<S>(self, io: S, stop: &Stop, verdicts: Verdicts) -> impl Future<Output = Result<String, h2::Error>> + Send
     where
         S: AsyncRead + AsyncWrite + Send + Unpin;
 }
@@ -116,6 +116,8 @@ pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Re
 pub struct Dial<S> {
     /// The TLS settings, with the identity of this process. After a renewal, the next attempt uses the new certificate.
     pub tls: Arc<ClientConfig>,
+    /// Reports when the certificate in `tls` has been renewed.
+    pub identity: Watched<Identity>,
     /// The HTTP proxy of the site, if there is one.
     pub egress: Arc<Egress>,
     /// Serves the streams of tunnels.
@@ -195,13 +197,20 @@ impl<S: Service> Dial<S> {
     async fn keep_one(self, server: Authority, target: Target, stop: CancellationToken) {
         let mut backoff = self.backoff;
         let mut route = self.tunnels.route(&server, target.address());
+        let mut renewals = self.identity.changes();
+        // Ends the tunnel with the previous certificate when the one that replaces it is up.
+        let mut replaced: Option<Stop> = None;
         // A tunnel that ends while the process stops has been drained, and must not be replaced.
         while !stop.is_cancelled() && !self.tasks.is_cancelled() {
             let begun = Instant::now();
             let mut min_pause = Duration::ZERO;
             match self.establish(&server, &target).await {
                 Ok(established) => {
-                    let mut tunnel = self.serve(established, route, stop.clone());
+                    if let Some(previous) = replaced.take() {
+                        previous.replace();
+                    }
+                    let own = Stop::new(&stop);
+                    let mut tunnel = self.serve(established, route, own.clone());
                     tokio::select! {
                         ended = &mut tunnel.serving => route = ended,
                         _ = tunnel.verdict.wait_for(|verdict| verdict.draining) => {
@@ -209,6 +218,13 @@ impl<S: Service> Dial<S> {
                             self.tasks.spawn("tunnel", async move { drop(tunnel.serving.await) }.in_current_span());
                             route = self.tunnels.route(&server, target.address());
                             min_pause = MOVE_TIME.mul_f64(fastrand::f64());
+                        }
+                        true = renewals.changed() => {
+                            info!("the certificate was renewed: dialling again");
+                            self.tasks.spawn("tunnel", async move { drop(tunnel.serving.await) }.in_current_span());
+                            route = self.tunnels.route(&server, target.address());
+                            replaced = Some(own);
+                            continue;
                         }
                     }
                 }
@@ -251,7 +267,7 @@ impl<S: Service> Dial<S> {
     }
 
     /// Begins to serve a tunnel.
-    fn serve(&self, established: Established, route: Route, stop: CancellationToken) -> Running {
+    fn serve(&self, established: Established, route: Route, stop: Stop) -> Running {
         let Established { io, acceptance } = established;
         info!(proxy_server = acceptance.server, protocol = %acceptance.protocol, "tunnel established");
         let (up, service) = (route.up(acceptance), self.service.clone());

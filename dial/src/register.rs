@@ -75,7 +75,7 @@ where
 
 /// A TLS alert during the registration is about the certificate of the agent, because the rest of the handshake is
 /// complete.
-fn broken(error: hyper::Error) -> DialError {
+pub(super) fn broken(error: hyper::Error) -> DialError {
     let io = error.source().and_then(<dyn Error>::downcast_ref::<io::Error>);
     match io.and_then(io::Error::get_ref).and_then(<dyn Error + Send + Sync>::downcast_ref) {
         Some(alert @ rustls::Error::AlertReceived(_)) => DialError::Certificate(alert.clone()),

@@ -3,9 +3,9 @@
 //!
 //! All certificates are ECDSA P-256 with SHA-256, have a random serial number, and are valid from five minutes ago, so
 //! that a peer with a slow clock accepts them. What is *not* here: verifying peers and rustls configurations
-//! ([`crate::tls`]), writing files ([`crate::files`]), and revocation (lifetimes are short instead).
+//! ([`crate::tls`]), writing files ([`crate::files`]), and revocation.
 //!
-//! Reading order: [`Authority`], then `name` (subjects with several organisations), `der`, `pem`, `facts` (the content
+//! Reading order: [`Authority`], then `request` (keys that others have created), then `name` (subjects with several organisations), `der`, `pem`, `facts` (the content
 //! of certificates, for people).
 
 mod authority;
@@ -14,10 +14,13 @@ mod der;
 mod facts;
 mod name;
 mod pem;
+mod request;
 
 pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFETIME};
-pub use facts::{CertificateFacts, FactsError};
+pub use facts::{CertificateFacts, FactsError, key_digests, with_key_digest};
 pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem};
+pub use request::{NewKey, NewKeyError, RequestError, RequestedKey};
 
 pub(crate) use date::system_time;
+pub(crate) use facts::credential;
 pub(crate) use name::OID_UID;

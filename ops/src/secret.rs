@@ -1,9 +1,10 @@
 //! Secret text.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
+use sha2::{Digest as _, Sha256};
 
 /// A token, password or key. `Debug` and `Display` print `[redacted]`, and it cannot be serialized, so no log line,
 /// status page or error can leak it by accident. Clones share the text.
@@ -13,6 +14,26 @@ use serde::{Deserialize, Deserializer};
 pub struct Secret(Arc<str>);
 
 const SHOWN: &str = "[redacted]";
+
+/// The characters of [`random_text`].
+const CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// Random lower-case letters and digits, five bits each, from the cryptography provider. `None` if the system has no randomness.
+pub fn random_text(length: usize) -> Option<String> {
+    let mut bytes = vec![0; length];
+    rustls::crypto::aws_lc_rs::default_provider().secure_random.fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| char::from(CHARACTERS[usize::from(byte % 32)])).collect())
+}
+
+/// SHA-256, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
 
 // === impl Secret ===
 

@@ -23,7 +23,7 @@ use std::sync::{Arc, LazyLock};
 use rustls::SupportedCipherSuite;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-pub use client::{Identity, IdentityError, ServerCa, client_config};
+pub use client::{Identity, IdentityError, ServerCa, client_config, unverified_client_config};
 pub use client_ca::{CaError, ClientCa, ClientCertificateError};
 pub use endpoint::EndpointTls;
 pub use minted::{MintedCertificates, SERVER_LIFETIME};

@@ -17,6 +17,7 @@ pub mod blocks;
 pub mod destination;
 pub mod digest;
 pub mod encoding;
+pub mod enrolment;
 pub mod fault;
 pub mod identity;
 pub mod name;

@@ -97,6 +97,8 @@ pub enum RefusalReason {
     Unavailable,
     /// The proxy-server has dialled itself.
     Itself,
+    /// The operator of the proxy-server has revoked the certificate.
+    Revoked,
     /// A reason of a newer proxy-server.
     #[serde(other)]
     Unknown,
@@ -163,6 +165,7 @@ impl RefusalReason {
             Self::Incompatible => "Incompatible",
             Self::Unavailable => "Unavailable",
             Self::Itself => "Itself",
+            Self::Revoked => "Revoked",
             Self::Unknown => "Unknown",
         }
     }
@@ -187,7 +190,9 @@ impl Refusal {
     pub fn status(&self) -> http::StatusCode {
         match self.reason {
             RefusalReason::Malformed => http::StatusCode::BAD_REQUEST,
-            RefusalReason::IdentityMismatch | RefusalReason::NotGranted => http::StatusCode::FORBIDDEN,
+            RefusalReason::IdentityMismatch | RefusalReason::NotGranted | RefusalReason::Revoked => {
+                http::StatusCode::FORBIDDEN
+            }
             RefusalReason::Conflict | RefusalReason::Itself => http::StatusCode::CONFLICT,
             RefusalReason::Incompatible => http::StatusCode::UPGRADE_REQUIRED,
             RefusalReason::Unavailable | RefusalReason::Unknown => http::StatusCode::SERVICE_UNAVAILABLE,
@@ -252,7 +257,16 @@ mod tests {
     #[test]
     fn the_text_of_a_reason_is_the_word_on_the_wire() {
         use RefusalReason as R;
-        for reason in [R::Malformed, R::IdentityMismatch, R::NotGranted, R::Conflict, R::Incompatible, R::Unavailable] {
+        for reason in [
+            R::Malformed,
+            R::IdentityMismatch,
+            R::NotGranted,
+            R::Conflict,
+            R::Incompatible,
+            R::Unavailable,
+            R::Itself,
+            R::Revoked,
+        ] {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
     }

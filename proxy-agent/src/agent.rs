@@ -6,7 +6,6 @@ use dial::offers::Current;
 use dial::routes::Verdicts;
 use protocol::{AgentId, Registration};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::sync::CancellationToken;
 
 use crate::serve::Streams;
 
@@ -31,7 +30,7 @@ impl dial::Service for Agent {
     fn serve<S>(
         self,
         io: S,
-        stop: &CancellationToken,
+        stop: &dial::Stop,
         verdicts: Verdicts,
     ) -> impl Future<Output = Result<String, h2::Error>> + Send
     where

@@ -32,6 +32,7 @@ use crate::agent::Agent;
 use crate::app::exchange::ClusterServices;
 use crate::config::ProxyAgentConfiguration;
 use crate::layer4::Layer4;
+use crate::renew::Renewal;
 use crate::serve::Streams;
 
 /// The maximum number of connections to each listener. Probes and operators are few.
@@ -59,6 +60,8 @@ pub struct App {
     status: status::StatusSource,
     metrics: Registry,
     threads: Threads,
+    /// If a proxy-server issues the certificate.
+    renewal: Option<Renewal>,
     tasks: Tasks,
     drain: Duration,
 }
@@ -102,10 +105,10 @@ impl App {
             services: cluster_services.clone(),
             physical: config.physical_clusters.iter().map(|cluster| (**cluster).clone()).collect(),
             server_ca,
-            identity,
+            identity: identity.clone(),
         };
         let services = cluster_services.clone();
-        let reload = reload::Reload::new(config, file, reloader, cluster_services)?;
+        let reload = reload::Reload::new(config, file, reloader.clone(), cluster_services)?;
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
         let main = Handle::current();
@@ -124,6 +127,7 @@ impl App {
         let instance = format!("{:016x}", fastrand::u64(..)).into();
         let dial = Dial {
             tls: Arc::new(tls),
+            identity,
             egress: Arc::new(egress),
             service: Agent { id: agent.clone(), instance, offers, streams },
             backoff: dial::BACKOFF_OF_AGENTS,
@@ -131,6 +135,7 @@ impl App {
             tunnels,
             workers,
         };
+        let renewal = config.join.as_ref().map(|_| renewal(config, &dial, reloader));
         let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await.context("listeners.probes")?;
         let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await.context("listeners.admin")?;
         Ok(Self {
@@ -146,6 +151,7 @@ impl App {
             status,
             metrics,
             threads,
+            renewal,
             tasks,
             drain: config.drain.into(),
         })
@@ -155,6 +161,9 @@ impl App {
     /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { probes, admin, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
+        if let Some(renewal) = self.renewal {
+            tasks.spawn_until_cancelled("renewal", renewal.run());
+        }
         // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
         observe::serve((probes, admin), status, &metrics, &dial.workers, (&pages, &tasks));
@@ -180,6 +189,17 @@ impl App {
         pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
+    }
+}
+
+fn renewal(config: &ProxyAgentConfiguration, dial: &Dial<Agent>, reloader: Reloader) -> Renewal {
+    Renewal {
+        identity: dial.identity.clone(),
+        files: config.identity.clone(),
+        tls: Arc::clone(&dial.tls),
+        servers: config.servers.iter().map(|server| (**server).clone()).collect(),
+        egress: Arc::clone(&dial.egress),
+        reloader,
     }
 }
 

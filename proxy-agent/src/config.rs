@@ -27,6 +27,9 @@ pub struct ProxyAgentConfiguration {
     pub servers: Vec<Located<Authority>>,
     /// The identity of this agent.
     pub identity: Identity,
+    /// How this agent gets and renews its certificate, if a proxy-server issues it.
+    #[serde(default)]
+    pub join: Option<Join>,
     /// The API server of the host cluster. Virtual clusters need it.
     #[serde(default)]
     pub host: Option<Located<Host>>,
@@ -75,6 +78,15 @@ pub struct Identity {
     /// In PEM. The CA that has signed the certificates of the proxy-servers.
     #[serde(rename = "serverCA")]
     pub server_ca: Located<FilePath>,
+}
+
+/// The certificate comes from a proxy-server (`enrolment` in its configuration). This agent writes the files of its identity.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Join {
+    /// The file with the join token. The agent reads it only while it has no certificate.
+    #[serde(default)]
+    pub token_file: Option<Located<FilePath>>,
 }
 
 /// What to do with a Service whose node port belongs to another virtual cluster of the host.

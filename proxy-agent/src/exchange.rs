@@ -121,7 +121,9 @@ pub struct Exchange {
 pub(crate) struct ServedTunnel {
     /// The network to the proxy-server.
     pub(crate) link: Arc<Link>,
-    /// Cancelled when the tunnel is drained, for streams that do not end by themselves.
+    /// Cancelled when the tunnel accepts no more streams.
+    pub(crate) closing: CancellationToken,
+    /// Cancelled when streams that do not end by themselves must end.
     pub(crate) draining: CancellationToken,
     /// How long streams have then.
     pub(crate) drain: Duration,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use ops::log;
+use protocol::Authority;
 
 /// The edge half of Atoll: dials the proxy-servers, so that nothing has to dial into the site, and forwards their requests
 /// to the API server beside it.
@@ -16,6 +17,7 @@ use ops::log;
 #[command(name = "proxy-agent", version)]
 #[command(after_help = "Examples:\n  \
     atoll check /etc/atoll/proxy-agent.yaml && proxy-agent --config /etc/atoll/proxy-agent.yaml\n  \
+    proxy-agent --config proxy-agent.yaml --join TOKEN --server proxy.example.com:8091\n  \
     HTTPS_PROXY=http://proxy.site:3128 proxy-agent --config proxy-agent.yaml\n\n\
     `atoll status --admin http://127.0.0.1:8094` shows its status.")]
 pub struct Flags {
@@ -23,6 +25,15 @@ pub struct Flags {
     /// explains every key.
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+
+    /// A join token of the proxy-server (`atoll token create`). While the agent has no certificate, it gets one for this token,
+    /// and writes the files of `identity`. Afterwards, it renews the certificate. Overrides `join`.
+    #[arg(long, value_name = "TOKEN", env = "ATOLL_JOIN_TOKEN", hide_env_values = true)]
+    pub join: Option<String>,
+
+    /// The address of a proxy-server for agents: HOST:PORT. Can be given several times. Overrides `servers`.
+    #[arg(long = "server", value_name = "HOST:PORT")]
+    pub servers: Vec<Authority>,
 
     /// The format of log lines: `text` for people, `json` for machines.
     #[arg(long, value_name = "FORMAT", default_value = "text")]

@@ -1,6 +1,5 @@
 //! The `proxy-agent` binary: flags, logs, run until a signal.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -9,6 +8,7 @@ use dial::Egress;
 use ops::drain::Signals;
 use ops::log;
 use proxy_agent::flags::Flags;
+use proxy_agent::join::ensure_identity;
 use proxy_agent::{App, ProxyAgentConfiguration};
 use tracing::{error, info};
 
@@ -24,15 +24,21 @@ async fn main() -> ExitCode {
         Ok(logging) => logging,
         Err(error) => return refuse(&error),
     };
-    let config = match ops::config::load::<ProxyAgentConfiguration>(&flags.config) {
+    let mut config = match ops::config::load::<ProxyAgentConfiguration>(&flags.config) {
         Ok(config) => config,
         Err(errors) => return refuse(&errors),
     };
+    if !flags.servers.is_empty() {
+        config.servers = flags.servers.iter().cloned().map(Into::into).collect();
+    }
+    if flags.join.is_some() {
+        config.join.get_or_insert_default();
+    }
     let egress = match Egress::new(flags.https_proxy.as_deref(), flags.no_proxy.as_deref()) {
         Ok(egress) => egress,
         Err(error) => return refuse(&error),
     };
-    match serve(&config, &flags.config, egress).await {
+    match serve(&config, &flags, egress).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "the proxy-agent cannot run");
@@ -41,9 +47,15 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn serve(config: &ProxyAgentConfiguration, file: &Path, egress: Egress) -> anyhow::Result<()> {
+async fn serve(config: &ProxyAgentConfiguration, flags: &Flags, egress: Egress) -> anyhow::Result<()> {
     let mut signals = Signals::install().context("cannot listen for signals")?;
-    let app = App::bind(config, file, egress).await?;
+    if config.join.is_some() {
+        tokio::select! {
+            joined = ensure_identity(config, flags.join.as_deref(), &egress) => joined?,
+            _ = signals.recv() => return Ok(()),
+        }
+    }
+    let app = App::bind(config, &flags.config, egress).await?;
     let proxy_agent::app::Bound { probes, admin } = app.bound;
     info!(agent = %app.agent, %probes, %admin, "dialling");
     let signals = tokio::sync::Mutex::new(&mut signals);

@@ -6,6 +6,7 @@
 
 mod placement;
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use ::tunnel::{Budget, Compression, Inbound, Link};
 use bytes::Bytes;
 use dial::offers::{self, Current};
 use dial::routes::Verdicts;
-use dial::streams;
+use dial::{Stop, streams};
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{Method, Request, header};
@@ -64,14 +65,20 @@ struct Shared {
 // === impl Streams ===
 
 impl Streams {
-    /// Serves one tunnel until it ends, and returns the reason. When `stop` is cancelled, the tunnel accepts no more streams,
+    /// Serves one tunnel until it ends, and returns the reason. When `stop` requests it, the tunnel accepts no more streams,
     /// and ends with its last one. `verdicts` gets those of the proxy-server about the offers.
-    pub async fn serve<S>(self, io: S, stop: &CancellationToken, verdicts: Verdicts) -> Result<String, h2::Error>
+    pub async fn serve<S>(self, io: S, stop: &Stop, verdicts: Verdicts) -> Result<String, h2::Error>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let (link, draining) = (Arc::new(Link::new(self.compression)), CancellationToken::new());
-        let context = ServedTunnel { link: Arc::clone(&link), draining: draining.clone(), drain: self.drain };
+        let link = Arc::new(Link::new(self.compression));
+        let (closing, draining) = (CancellationToken::new(), CancellationToken::new());
+        let context = ServedTunnel {
+            link: Arc::clone(&link),
+            closing: closing.clone(),
+            draining: draining.clone(),
+            drain: self.drain,
+        };
         let tasks = self.tasks.clone();
         let (main, here) = (self.main.clone(), Handle::current());
         let shared = Arc::new(Shared { streams: self, verdicts, tunnel: context });
@@ -87,7 +94,14 @@ impl Streams {
             }
         };
         let measured = |round_trip| link.measured(round_trip);
-        streams::accept(io, stopping(&tasks, stop), || draining.cancel(), measured, serve).await
+        let stopping = async {
+            tokio::select! {
+                () = tasks.cancelled() => {}
+                () = stop.requested() => {}
+            }
+        };
+        let accepting = pin!(streams::accept(io, stopping, || closing.cancel(), measured, serve));
+        drain_streams(accepting, &draining, ends_streams(&tasks, stop)).await
     }
 }
 
@@ -104,11 +118,24 @@ fn refuse(request: &Request<Inbound>, why: String, mut respond: SendResponse<Byt
 }
 
 /// Completes when the process stops, or when this tunnel must end.
-async fn stopping(tasks: &Tasks, stop: &CancellationToken) {
+async fn ends_streams(tasks: &Tasks, stop: &Stop) {
     tokio::select! {
         () = tasks.cancelled() => {}
-        () = stop.cancelled() => {}
+        () = stop.ends_streams() => {}
     }
+}
+
+/// Drives a tunnel to its end, and cancels `draining` as soon as `ends` completes.
+async fn drain_streams<T>(
+    mut tunnel: Pin<&mut impl Future<Output = T>>,
+    draining: &CancellationToken,
+    ends: impl Future<Output = ()>,
+) -> T {
+    tokio::select! {
+        ended = &mut tunnel => return ended,
+        () = ends => draining.cancel(),
+    }
+    tunnel.await
 }
 
 // === impl Shared ===
@@ -133,7 +160,7 @@ impl Shared {
                 Box::pin(layer4.destination(&cluster, &address, request, respond)).await
             }
             (Ok(StreamKind::Offers), _) => {
-                offers::tell(offers.clone(), request.into_body(), respond, verdicts, tunnel.draining.clone()).await
+                offers::tell(offers.clone(), request.into_body(), respond, verdicts, tunnel.closing.clone()).await
             }
             // A proxy-server opens no such streams, because the agent has not offered the cluster.
             (Ok(StreamKind::Api(cluster) | StreamKind::Upgrade(cluster)), None) => {

@@ -3,12 +3,16 @@
 //!
 //! ```text
 //! accept -> TLS (the identity) -> POST /atoll/tunnel (the offers) -> 101 -> HTTP/2 with the proxy-server as the client
+//!                              -> POST /atoll/renew (or, without an identity, /atoll/enrol) -> a certificate
 //! ```
 //! An agent may change its offers later: see `offers`.
 
+mod enrol;
 mod handshakes;
 mod offers;
+mod refused;
 mod register;
+mod validity;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -18,6 +22,8 @@ use std::time::{Duration, SystemTime};
 use ::tunnel::keepalive::keepalive_quietly;
 use ::tunnel::metered::Meter;
 use ::tunnel::{Batched, Budget, Metered};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use ops::drain::Tasks;
 use ops::files::Watched;
@@ -33,11 +39,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
 
 pub use handshakes::HandshakeRate;
+pub use validity::Validity;
 
+use crate::enrolment::Enrolment;
 use crate::limits::{ConnectionPermit, Network};
 use crate::links::{Link, Links};
 use crate::peers::PeerAddresses;
 use crate::registry::Registry;
+use crate::revocations::{CertificateId, Revocations};
 use crate::tunnel::{Origin, Tunnel};
 use crate::workers::Workers;
 
@@ -61,6 +70,12 @@ pub struct Agents {
     pub links: Arc<Links>,
     /// The CA of the agents' certificates.
     pub agent_ca: Watched<ClientCa>,
+    /// What is refused although the CA has signed it.
+    pub revocations: Revocations,
+    /// Issues certificates, if configured.
+    pub enrolment: Option<Arc<Enrolment>>,
+    /// How long tunnels may last.
+    pub validity: Arc<Validity>,
     /// Limits the rate of TLS handshakes.
     pub handshakes: Arc<HandshakeRate>,
     /// The threads of tunnels.
@@ -69,6 +84,13 @@ pub struct Agents {
     pub stopping: CancellationToken,
     /// The tasks of tunnels.
     pub tasks: Tasks,
+}
+
+/// The certificate of an agent whose tunnel is up.
+#[derive(Debug)]
+struct Certificate {
+    id: CertificateId,
+    valid_until: SystemTime,
 }
 
 /// Why a connection of an agent failed.
@@ -167,28 +189,36 @@ impl Agents {
         let handshake = hello.into_stream(Arc::clone(acceptor.config()));
         let stream = timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| AgentError::Silent)?;
         let stream = stream.map_err(AgentError::Tls)?;
-        let agent = self.identity(&stream)?;
+        if let Some(enrolment) = &self.enrolment
+            && stream.get_ref().1.peer_certificates().is_none()
+        {
+            return enrol(stream, enrolment).await;
+        }
+        let (agent, certificate) = self.identity(&stream)?;
         self.handshakes.authenticated(network);
         permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
         let is_peer = self.is_peer(&agent);
         let server_id = Arc::clone(&self.server_id);
-        let registration = register::Registration::new(Arc::clone(&self.registry), server_id, agent, is_peer);
-        let connection = hyper::server::conn::http1::Builder::new()
-            .keep_alive(false)
-            .max_buf_size(16 * 1024)
-            .serve_connection(TokioIo::new(stream), registration.service())
-            .with_upgrades();
+        let is_revoked = self.revocations.revokes_agent(&agent, &certificate.id);
+        let registration = register::Registration::new(
+            Arc::clone(&self.registry),
+            server_id,
+            agent,
+            self.enrolment.clone(),
+            (is_peer, is_revoked),
+        );
+        let connection = http().serve_connection(TokioIo::new(stream), registration.service()).with_upgrades();
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
         let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };
         let io = upgrade.await.map_err(AgentError::Http)?;
         let addresses = self.peers.as_ref().filter(|_| is_peer).map(|(_, addresses)| addresses);
         let _address = addresses.zip(address).map(|(addresses, address)| addresses.enter(address));
-        self.run(TokioIo::new(io), accepted).await
+        self.run(TokioIo::new(io), accepted, &certificate).await
     }
 
     /// Drives the tunnel until either side ends it.
-    async fn run<S>(self, io: S, accepted: register::Accepted) -> Result<(), AgentError>
+    async fn run<S>(self, io: S, accepted: register::Accepted, certificate: &Certificate) -> Result<(), AgentError>
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
@@ -221,6 +251,7 @@ impl Agents {
             budget,
         };
         let tunnel = Tunnel::new(origin, requests);
+        self.validity.registered(&tunnel.agent, certificate.valid_until);
         let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();
@@ -237,6 +268,9 @@ impl Agents {
             () = offered.follow(announces(protocol::offers::CAPABILITY), self.stopping.cancelled()) =>
                 unreachable!("offers are followed for ever"),
             () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
+            () = self.revocations.until(|list| list.revokes_agent(&tunnel.agent, &certificate.id)) =>
+                "the certificate of the agent was revoked".to_owned(),
+            () = self.validity.ended(&tunnel.agent) => "the certificate of the agent has expired".to_owned(),
             () = self.drained(&tunnel) => "this proxy-server is stopping".to_owned(),
         };
         self.registry.remove(&tunnel);
@@ -257,10 +291,31 @@ impl Agents {
     }
 
     /// The identity in the client certificate, which the handshake has verified.
-    fn identity<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<AgentId, AgentError> {
+    fn identity<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<(AgentId, Certificate), AgentError> {
         let (_, session) = stream.get_ref();
         let chain = session.peer_certificates().unwrap_or_default();
         let peer = self.agent_ca.borrow().verify(chain, SystemTime::now()).map_err(AgentError::Certificate)?;
-        peer.common_name.parse().map_err(AgentError::Identity)
+        let agent = peer.common_name.parse().map_err(AgentError::Identity)?;
+        Ok((agent, Certificate { id: CertificateId::from(&peer), valid_until: peer.valid_until }))
     }
+}
+
+/// Serves a client without a certificate: it may get one.
+async fn enrol<S>(stream: S, enrolment: &Arc<Enrolment>) -> Result<(), AgentError>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| {
+        let enrolment = Arc::clone(enrolment);
+        async move { Ok::<_, std::convert::Infallible>(enrol::answer_stranger(request, &enrolment).await) }
+    });
+    let connection = http().serve_connection(TokioIo::new(stream), service);
+    timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)
+}
+
+/// A connection has one request.
+fn http() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.keep_alive(false).max_buf_size(16 * 1024);
+    builder
 }

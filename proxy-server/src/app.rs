@@ -21,9 +21,7 @@ use anyhow::Context;
 use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
-use ops::tls::{
-    ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, agent_listener_config, server_config,
-};
+use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, server_config};
 use ops::{machine, probes};
 use request_metrics::{Names, RequestMetrics};
 use tokio::net::TcpStream;
@@ -129,7 +127,7 @@ impl App {
         let files = files::open(config, &reloader)?;
         let certificates = Arc::new(files.certificates(config, &registry));
         let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
-        let agent_tls = agent_listener_config(certificates.clone(), files.agent_ca.clone(), &[protocol::upgrade::ALPN]);
+        let agent_tls = files.agent_tls(&certificates);
         // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
         let proxy_tls = config.proxy.tls.then(|| ProxyTls::new(&certificates));
 
@@ -184,6 +182,9 @@ impl App {
             links,
             peers: peers.as_ref().map(|peers| (peers.id.clone(), Arc::clone(&peers.callers))),
             agent_ca: files.agent_ca,
+            enrolment: files.enrolment,
+            revocations: files.client_cas.revocations().clone(),
+            validity: Arc::default(),
             workers: workers.clone(),
             stopping: stopping.clone(),
             tasks: tasks.child(),

@@ -10,10 +10,15 @@ use ops::tls::ClientCa;
 use protocol::ClusterName;
 
 use crate::config::ProxyServerConfiguration;
+use crate::revocations::Revocations;
 
 /// The authorities of the current configuration. Each is reloaded when its file changes.
 #[derive(Debug, Default)]
-pub struct ClientCas(ArcSwap<ByCluster>);
+pub struct ClientCas {
+    by_cluster: ArcSwap<ByCluster>,
+    /// What is refused although an authority has signed it.
+    revocations: Revocations,
+}
 
 /// The authorities of one configuration.
 pub(crate) type ByCluster = HashMap<ClusterName, (PathBuf, Watched<ClientCa>)>;
@@ -21,20 +26,30 @@ pub(crate) type ByCluster = HashMap<ClusterName, (PathBuf, Watched<ClientCa>)>;
 // === impl ClientCas ===
 
 impl ClientCas {
+    /// No authorities yet.
+    pub(crate) fn new(revocations: Revocations) -> Self {
+        Self { revocations, ..Self::default() }
+    }
+
+    /// The certificates that are refused.
+    pub(crate) fn revocations(&self) -> &Revocations {
+        &self.revocations
+    }
+
     /// The authority of a cluster. `None` if the configuration has none.
     pub(crate) fn get(&self, cluster: &ClusterName) -> Option<Watched<ClientCa>> {
-        self.0.load().get(cluster).map(|(_, ca)| ca.clone())
+        self.by_cluster.load().get(cluster).map(|(_, ca)| ca.clone())
     }
 
     /// All, in no order.
     pub(crate) fn all(&self) -> Vec<(ClusterName, Watched<ClientCa>)> {
-        self.0.load().iter().map(|(cluster, (_, ca))| (cluster.clone(), ca.clone())).collect()
+        self.by_cluster.load().iter().map(|(cluster, (_, ca))| (cluster.clone(), ca.clone())).collect()
     }
 
     /// Reads the authorities of a configuration that are not read yet. They take effect with
     /// [`exchange`](Self::exchange).
     pub(crate) fn read(&self, config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<ByCluster> {
-        let current = self.0.load();
+        let current = self.by_cluster.load();
         let mut read = HashMap::new();
         for cluster in &config.clusters {
             let Some(ca) = &cluster.client_ca else { continue };
@@ -49,7 +64,7 @@ impl ClientCas {
     }
 
     pub(crate) fn exchange(&self, read: ByCluster) {
-        self.0.store(read.into());
+        self.by_cluster.store(read.into());
     }
 }
 

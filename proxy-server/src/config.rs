@@ -3,18 +3,22 @@
 mod certificates;
 mod cluster;
 mod document;
+mod enrolment;
 mod karmada;
 mod limits;
 mod listeners;
 mod peers;
+mod revocations;
 
-pub use certificates::{Certificate, KeyPair};
+pub use certificates::{AgentCa, KeyPair};
 pub use cluster::{ClientCa, Cluster};
 pub use document::ProxyServerConfiguration;
+pub use enrolment::Enrolment;
 pub use karmada::{KEPT_BY, Karmada, LONGEST_NAME, MemberFacts, Through};
 pub use limits::{Connections, Limits, fitting};
 pub use listeners::{Listeners, ProxySecurity};
 pub use peers::Peers;
+pub use revocations::{Credential, InvalidCredential, Revocation, RevocationList};
 
 #[cfg(test)]
 mod tests;

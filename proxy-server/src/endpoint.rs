@@ -60,7 +60,7 @@ use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 use tunnel::{Batched, Turns};
 
 use crate::config::Cluster;
@@ -165,7 +165,11 @@ impl Endpoint {
                 Ok((stream, bound, peer)) => {
                     let (services, requests) = (Arc::clone(&self.shared.services), Requests::new());
                     let connection = Connection { services, bound, peer, permit: permit.clone(), requests };
-                    self.serve_http(stream, Arc::new(connection)).await;
+                    let connection = Arc::new(connection);
+                    tokio::select! {
+                        () = self.serve_http(stream, Arc::clone(&connection)) => {}
+                        () = connection.revoked() => info!("the client certificate was revoked: closing the connection"),
+                    }
                 }
                 Err(error) => debug!(%error, "TLS handshake failed"),
             }

@@ -3,7 +3,8 @@
 //! The path of a request, in reading order: [`connect`] (the HTTP proxy that `proxy-url` names) or the direct listener,
 //! then [`endpoint`] (TLS, cluster, caller), then a [`tunnel`] from the [`registry`]. [`limits`] counts connections and
 //! requests, and `request_metrics` measures them. Agents connect to [`agents`], and [`links`] measures the networks to
-//! them. [`peers`] forwards requests between proxy-servers. [`workers`] are the threads of all these. [`app`] assembles
+//! them. [`peers`] forwards requests between proxy-servers. [`revocations`] ends connections
+//! with revoked certificates. [`workers`] are the threads of all these. [`app`] assembles
 //! the parts, and [`status`] reports their state.
 //!
 //! If configured, [`karmada`] makes virtual clusters members of a control plane.
@@ -18,12 +19,14 @@ pub mod client_cas;
 pub mod config;
 pub mod connect;
 pub mod endpoint;
+pub mod enrolment;
 pub mod flags;
 pub mod karmada;
 pub mod limits;
 pub mod links;
 pub mod peers;
 pub mod registry;
+pub mod revocations;
 pub mod status;
 pub mod tunnel;
 pub mod workers;

@@ -96,7 +96,7 @@ impl dial::Service for Peer {
     fn serve<S>(
         self,
         io: S,
-        stop: &CancellationToken,
+        stop: &dial::Stop,
         verdicts: Verdicts,
     ) -> impl Future<Output = Result<String, h2::Error>> + Send
     where
@@ -113,7 +113,7 @@ impl dial::Service for Peer {
             let stopping = async {
                 tokio::select! {
                     () = tasks.cancelled() => {}
-                    () = stop.cancelled() => {}
+                    () = stop.requested() => {}
                 }
             };
             streams::accept(io, stopping, || draining.cancel(), |_| {}, serve).await

@@ -78,7 +78,7 @@ class Site:
     def kubeconfig(self, cluster, *options):
         """A file for the administrator of a virtual cluster."""
         path = self.dir / f"{cluster}.kubeconfig"
-        self.atoll("kubeconfig", cluster, "--server-config", "server.yaml", *options, "-o", path)
+        self.atoll("kubeconfig", cluster, "--admin", "--server-config", "server.yaml", *options, "-o", path)
         return path
 
     def down(self):

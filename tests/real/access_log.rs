@@ -27,7 +27,7 @@ fn logs_each_request(host: &HostCluster) -> anyhow::Result<()> {
     let mut agent = site.agent("site-l", &body)?;
     agent.printed("the virtual cluster is provisioned")?;
     agent.printed("tunnel established")?;
-    let admin = mint(&site, "admin", &[])?;
+    let admin = mint(&site, "admin", &["--admin"])?;
     eventually(CONDITION_TIMEOUT, || admin.ok(&["create", "configmap", "one", "-n", "default"]))?;
 
     let logged = |words: &[&str]| {

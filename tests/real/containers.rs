@@ -64,7 +64,7 @@ fn the_agent_works_in_its_image(host: &HostCluster) -> anyhow::Result<()> {
     let words =
         [config.to_str(), kubeconfig.to_str()].map(|path| path.context("temporary directories have UTF-8 names"));
     let [config, file] = words;
-    site::atoll(&["kubeconfig", "boxed", "--server-config", config?, "-o", file?])?;
+    site::atoll(&["kubeconfig", "boxed", "--admin", "--server-config", config?, "-o", file?])?;
     let kubectl = Kubectl::new(kubeconfig);
     let nodes = eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", "nodes", "-o", "name"]))?;
     ensure!(nodes == "node/beijing-1\nnode/beijing-2\n", "{nodes}");

@@ -62,7 +62,7 @@ fn weaknesses_are_reported() -> anyhow::Result<()> {
     agent.printed("the virtual cluster is provisioned")?;
     let kubeconfig = site.file("tidy.kubeconfig");
     let server = site.file("server.yaml");
-    site::atoll(&["kubeconfig", CLUSTER, "--server-config", text(&server)?, "-o", text(&kubeconfig)?])?;
+    site::atoll(&["kubeconfig", CLUSTER, "--admin", "--server-config", text(&server)?, "-o", text(&kubeconfig)?])?;
     let tenant = Kubectl::new(kubeconfig);
     eventually(CONDITION_TIMEOUT, || tenant.ok(&["get", "namespaces"]).map(drop))?;
     tenant.ok_with(&["apply", "-f", "-"], TENANTS)?;

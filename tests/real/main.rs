@@ -7,6 +7,7 @@ mod containers;
 mod demo;
 mod destinations;
 mod egress;
+mod enrolment;
 mod examples;
 mod faults;
 mod isolation;
@@ -58,6 +59,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(commands::trials());
     trials.push(access_log::trial(host));
     trials.extend(egress::trials(host));
+    trials.extend(enrolment::trials(host));
     trials.extend(link::trials(host));
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());

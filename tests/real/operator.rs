@@ -186,7 +186,7 @@ fn explain_equals_the_audit_log(host: &HostCluster) -> anyhow::Result<()> {
     agent.printed("the virtual cluster is provisioned")?;
     let kubeconfig = site.file("operated.kubeconfig");
     let (config, text) = (site.file("server.yaml"), path(&kubeconfig)?);
-    site::atoll(&["kubeconfig", CLUSTER, "--server-config", path(&config)?, "-o", text])?;
+    site::atoll(&["kubeconfig", CLUSTER, "--admin", "--server-config", path(&config)?, "-o", text])?;
     let kubectl = Kubectl::new(kubeconfig);
     eventually(CONDITION_TIMEOUT, || kubectl.ok(&["create", "namespace", "edge"]).map(drop))?;
 

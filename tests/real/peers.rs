@@ -103,7 +103,7 @@ impl Balanced {
     fn administrator(&self, site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
         let (config, file) = (site.file("server.yaml"), site.file("balanced.kubeconfig"));
         let (config, file) = (config.to_str().context("not UTF-8")?, file.to_str().context("not UTF-8")?);
-        site::atoll(&["kubeconfig", cluster, "--direct", "--server-config", config, "-o", file])?;
+        site::atoll(&["kubeconfig", cluster, "--admin", "--direct", "--server-config", config, "-o", file])?;
         let kubectl = Kubectl::new(file.into());
         let server = format!("--server=https://{}/clusters/{cluster}", self.clients.address());
         kubectl.ok(&["config", "set-cluster", cluster, &server])?;

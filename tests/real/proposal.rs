@@ -80,9 +80,9 @@ impl Slices {
 
 fn two_virtual_clusters(host: &HostCluster) -> anyhow::Result<()> {
     let slices = Slices::start(host)?;
-    let beijing = slices.kubectl("ke-beijing", &[])?;
-    let hangzhou = slices.kubectl("ke-hangzhou", &[])?;
-    let named = slices.kubectl("ke-beijing-cluster", &[])?;
+    let beijing = slices.kubectl("ke-beijing", &["--admin"])?;
+    let hangzhou = slices.kubectl("ke-hangzhou", &["--admin"])?;
+    let named = slices.kubectl("ke-beijing-cluster", &["--admin"])?;
     for cluster in [&beijing, &hangzhou, &named] {
         cluster.ok_with(&["apply", "-f", "-"], MANIFEST)?;
     }
@@ -90,7 +90,7 @@ fn two_virtual_clusters(host: &HostCluster) -> anyhow::Result<()> {
         cluster.ok(&["rollout", "status", "-n", "edge", "deployment/nginx", "--timeout=40s"])?;
     }
 
-    let direct = slices.kubectl("ke-hangzhou", &["--direct"])?;
+    let direct = slices.kubectl("ke-hangzhou", &["--admin", "--direct"])?;
     for (cluster, name, location) in [
         (&beijing, "ke-beijing", "beijing"),
         (&hangzhou, "ke-hangzhou", "hangzhou"),
@@ -190,7 +190,7 @@ fn guard_holds(host: &HostCluster, cluster: &Kubectl) -> anyhow::Result<()> {
 
 /// A certificate of another cluster is refused, and a user without rights gets 403.
 fn strangers_stay_out(slices: &Slices) -> anyhow::Result<()> {
-    let direct = slices.kubectl("ke-beijing", &["--direct"])?;
+    let direct = slices.kubectl("ke-beijing", &["--admin", "--direct"])?;
     let text = std::fs::read_to_string(direct.kubeconfig())?;
     let crossed = slices.site.file("crossed.kubeconfig");
     std::fs::write(&crossed, text.replace("/clusters/ke-beijing", "/clusters/ke-hangzhou"))?;

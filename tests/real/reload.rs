@@ -4,6 +4,7 @@ mod clusters;
 mod credentials;
 mod names;
 mod pod_security;
+mod revocations;
 mod watch;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
             names::that_were_shortened_otherwise_are_kept,
         ),
         case("reload::pod_security_is_enforced", host, pod_security::a_level_is_enforced),
+        case("reload::stolen_credentials_are_revoked", host, revocations::stop_stolen_credentials),
         case("reload::credentials_are_replaced_during_a_watch", host, credentials::are_replaced_under_a_watch),
     ]
 }

@@ -158,6 +158,6 @@ fn exceed_a_limit(curl: &Curl) -> anyhow::Result<()> {
 fn administrator(site: &Site) -> anyhow::Result<Kubectl> {
     let (config, file) = (site.file("server.yaml"), site.file("shown.kubeconfig"));
     let [config, kubeconfig] = [&config, &file].map(|path| path.display().to_string());
-    site::atoll(&["kubeconfig", SHOWN, "--server-config", &config, "--direct", "-o", &kubeconfig])?;
+    site::atoll(&["kubeconfig", SHOWN, "--admin", "--server-config", &config, "--direct", "-o", &kubeconfig])?;
     Ok(Kubectl::new(file))
 }

@@ -103,7 +103,8 @@ impl Site {
              kind: ProxyServerConfiguration\n\
              listeners: {}\n\
              servingCA: {{certificate: serving-ca.crt, key: serving-ca.key}}\n\
-             agentCA: {{certificate: agent-ca.crt}}\n\
+             agentCA: {{certificate: agent-ca.crt, key: agent-ca.key}}\n\
+             revocations: revocations.yaml\n\
              {drain}\n\
              {keys}\n\
              clusters:\n",
@@ -197,7 +198,7 @@ impl Site {
     pub fn administrator(&self, cluster: &str) -> anyhow::Result<Kubectl> {
         let kubeconfig = self.file(&format!("{cluster}.kubeconfig"));
         let config = self.file("server.yaml");
-        atoll(&["kubeconfig", cluster, "--server-config", path(&config), "-o", path(&kubeconfig)])?;
+        atoll(&["kubeconfig", cluster, "--admin", "--server-config", path(&config), "-o", path(&kubeconfig)])?;
         Ok(Kubectl::new(kubeconfig))
     }
 

@@ -184,7 +184,7 @@ impl VirtualSite {
 
     /// kubectl as `admin` of `system:masters`.
     pub fn administrator(&self, cluster: &str, route: Route) -> anyhow::Result<Kubectl> {
-        self.issue(cluster, route, &[])
+        self.issue(cluster, route, &["--admin"])
     }
 
     /// kubectl as a user with this name, without groups.
@@ -194,7 +194,7 @@ impl VirtualSite {
 
     /// curl with the certificate of `admin` of `system:masters`.
     pub fn curl(&self, cluster: &str, route: Route) -> anyhow::Result<Curl> {
-        self.curl_like(&self.issue(cluster, route, &[])?, cluster, route)
+        self.curl_like(&self.administrator(cluster, route)?, cluster, route)
     }
 
     /// curl with the client certificate of this kubectl.

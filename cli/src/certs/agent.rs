@@ -8,6 +8,7 @@ use protocol::AgentId;
 
 use super::directory::{Directory, write_pairs};
 use crate::lifetime::Lifetime;
+use crate::revocation_list;
 
 /// Issue the certificate of an agent.
 ///
@@ -24,7 +25,8 @@ pub(super) struct Args {
     #[arg(value_name = "ID")]
     id: AgentId,
 
-    /// The directory that `atoll certs init` created.
+    /// The directory that `atoll certs init` created. If it contains revocations.yaml, certificates of the agent that this
+    /// file revokes stay revoked, and the new one is accepted at once.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 
@@ -42,7 +44,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let dir = Directory::new(&args.dir)?;
     let authority = dir.agent_ca().read_authority()?;
     let no_groups: [&str; 0] = [];
-    let pair = authority.issue_client(id.as_str(), &no_groups, args.lifetime.get()).context("agent CA")?;
+    let not_before =
+        revocation_list::not_before(&dir.revocations(), |revocation| revocation.agent.as_ref() == Some(id))?;
+    let pair =
+        authority.issue_client_after(id.as_str(), &no_groups, args.lifetime.get(), not_before).context("agent CA")?;
     write_pairs(&[(dir.agent(id.as_str()), &pair)], args.force, out)?;
     writeln!(
         out,

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Context as _, ensure};
 use protocol::ClusterName;
 use protocol::destination::GROUP;
+use proxy_server::config::Revocation;
 
 use super::directory::{Directory, write_pairs};
 use crate::lifetime::Lifetime;
+use crate::revocation_list;
 
 /// Issue the certificate of a user who reaches destinations at the site of a cluster.
 ///
@@ -49,7 +51,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let ca = dir.client_ca(cluster.as_str());
     let missing = || format!("run `atoll certs cluster {cluster}` first");
     let authority = ca.read_authority().with_context(missing)?;
-    let pair = authority.issue_client(user, &[GROUP], args.lifetime.get()).context("client CA")?;
+    let is_of_user = |revocation: &Revocation| {
+        revocation.cluster.as_ref() == Some(cluster) && revocation.user.as_ref() == Some(user)
+    };
+    let not_before = revocation_list::not_before(&dir.revocations(), is_of_user)?;
+    let pair = authority.issue_client_after(user, &[GROUP], args.lifetime.get(), not_before).context("client CA")?;
     let files = dir.user(cluster.as_str(), user);
     write_pairs(&[(files.clone(), &pair)], args.force, out)?;
     writeln!(

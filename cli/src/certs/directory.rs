@@ -53,6 +53,11 @@ impl Directory {
         self.pair(&format!("clusters/{cluster}/users/{user}"))
     }
 
+    /// The list of revoked certificates (`atoll revoke`).
+    pub(crate) fn revocations(&self) -> PathBuf {
+        self.0.join("revocations.yaml")
+    }
+
     fn pair(&self, stem: &str) -> PairPath {
         PairPath { certificate: self.0.join(format!("{stem}.crt")), key: self.0.join(format!("{stem}.key")) }
     }

@@ -7,7 +7,7 @@ use ops::files::Reloader;
 use ops::log::chain;
 use protocol::{AgentId, Authority};
 use proxy_server::ProxyServerConfiguration;
-use proxy_server::config::{Cluster, Peers};
+use proxy_server::config::{Cluster, Peers, RevocationList};
 
 use super::certificate::{self, Anchors};
 use super::report::Report;
@@ -38,6 +38,11 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         }
     }
     distinct(&anchors, report);
+    if let Some(path) = &config.revocations
+        && let Err(errors) = ops::config::load::<RevocationList>(path)
+    {
+        report.mistake(path, format_args!("revocations: {}", chain(&errors)));
+    }
     warn_of_equal_addresses(config, report);
     if let Some(peers) = &config.peers {
         check_peers(config, peers, report);

@@ -9,9 +9,10 @@ use crate::lifetime::Lifetime;
 /// Create a kubeconfig for a cluster.
 ///
 /// For a virtual cluster, the command issues a client certificate, signed by the client CA of the cluster. The
-/// proxy-server's configuration must name the key of this CA. The default user `admin` is in the group
-/// `system:masters`: an administrator of the virtual cluster, without rights on the host cluster. With --token, the
-/// kubeconfig contains a token of the host instead of a certificate.
+/// proxy-server's configuration must name the key of this CA. Set --user to the name of the person or program that uses the
+/// kubeconfig, and bind roles to that user in the virtual cluster. With --admin, the user is an administrator of the virtual
+/// cluster, without rights on the host cluster. With --token, the kubeconfig contains a token of the host instead of a
+/// certificate.
 ///
 /// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it.
 /// Set
@@ -20,16 +21,17 @@ use crate::lifetime::Lifetime;
 /// Exits with 0 on success, and with 1 on failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    # Create a kubeconfig for the administrator of a virtual cluster\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml -o ke-beijing.kubeconfig\n\n  \
-    # Create a kubeconfig for the user jane in the group dev, valid for 12 hours\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user jane --group dev --lifetime 12h\n\n  \
+    # Create a kubeconfig for an administrator of a virtual cluster, valid for a day\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --admin --user jane -o jane.kubeconfig\n\n  \
+    # Create a kubeconfig for the user john in the group dev, valid for 12 hours\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user john --group dev --lifetime 12h\n\n  \
     # Create a kubeconfig for connections without the HTTP proxy\n  \
-    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --direct\n\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user john --direct\n\n  \
     # Print the manifests that make a virtual cluster a member of Karmada\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --karmada -o member.yaml\n\n  \
     # Add the proxy to a kubeconfig of a physical cluster\n  \
     atoll kubeconfig branch-7 --physical-from branch-7-admin.conf --proxy-url http://proxy.example.com:8090")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub(crate) struct Args {
     /// The name of the cluster. The context, the cluster and the user in the kubeconfig get the same name.
     #[arg(value_name = "CLUSTER")]
@@ -39,17 +41,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "physical_from")]
     pub(super) server_config: Option<PathBuf>,
 
-    /// The name of the user: the common name of the certificate. The default is admin.
-    #[arg(long, value_name = "USER", conflicts_with_all = ["token", "physical_from"])]
+    /// The name of the user: the common name of the certificate. The host's audit log shows it. With --admin, the default is
+    /// admin.
+    #[arg(long, value_name = "USER", required_unless_present_any = ["admin", "token", "physical_from", "karmada"],
+        conflicts_with_all = ["token", "physical_from"])]
     pub(super) user: Option<String>,
 
-    /// A group of the user: an organization of the certificate. Can be given several times. The default is
-    /// system:masters without --user, and none with --user.
+    /// Make the user an administrator of the virtual cluster: a member of system:masters.
+    #[arg(long, conflicts_with_all = ["token", "physical_from"])]
+    pub(super) admin: bool,
+
+    /// A group of the user: an organization of the certificate. Can be given several times.
     #[arg(long = "group", value_name = "GROUP", conflicts_with_all = ["token", "physical_from"])]
     pub(super) groups: Vec<String>,
 
-    /// How long the certificate is valid, for example 365d or 12h. It cannot be valid for longer than the client CA.
-    #[arg(long, value_name = "TIME", default_value = "365d", conflicts_with_all = ["token", "physical_from"])]
+    /// How long the certificate is valid, for example 12h or 30d. It cannot be valid for longer than the client CA.
+    #[arg(long, value_name = "TIME", default_value = "1d", conflicts_with_all = ["token", "physical_from"])]
     pub(super) lifetime: Lifetime,
 
     /// A bearer token of the host cluster, for example of a service account, instead of a certificate.
@@ -79,7 +86,7 @@ pub(crate) struct Args {
     /// and two Secrets. Apply them in Karmada. If the configuration has a section `karmada`, the Cluster has its
     /// settings. The command prepares the virtual cluster as `karmadactl join` does, and requests the tokens for the
     /// Secrets from it, through `listeners.endpoint` or --direct --server.
-    #[arg(long, conflicts_with_all = ["user", "groups", "token", "lifetime", "physical_from"])]
+    #[arg(long, conflicts_with_all = ["user", "admin", "groups", "token", "lifetime", "physical_from"])]
     pub(super) karmada: bool,
 
     /// The output file. Only its owner can read it. The default is standard output.

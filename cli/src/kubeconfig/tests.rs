@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Parser;
+use ops::date::Moment;
 use ops::pki::{Authority, certificates_from_pem};
 use ops::tls::{ClientCa, Identity, PeerIdentity};
 use serde_json::{Value, json};
@@ -85,11 +86,12 @@ fn decode(value: &Value) -> Vec<u8> {
 }
 
 const BEIJING: [&str; 3] = ["ke-beijing", "--server-config", "@server.yaml"];
+const ADMIN: [&str; 4] = ["ke-beijing", "--admin", "--server-config", "@server.yaml"];
 
 #[test]
 fn everything_is_named_after_the_cluster_and_inline() {
     let world = World::new();
-    let config = world.kubeconfig(&BEIJING);
+    let config = world.kubeconfig(&ADMIN);
     assert_eq!(config["apiVersion"], "v1");
     assert_eq!(config["kind"], "Config");
     assert_eq!(config["current-context"], "ke-beijing");
@@ -106,9 +108,12 @@ fn everything_is_named_after_the_cluster_and_inline() {
 }
 
 #[test]
-fn the_default_user_is_an_administrator_and_a_named_one_is_not() {
+fn an_administrator_is_one_only_on_request() {
     let world = World::new();
-    let admin = world.peer(&world.kubeconfig(&BEIJING));
+    assert!(world.atoll(&BEIJING).is_err(), "somebody must have a name");
+    let admin = world.peer(&world.kubeconfig(&ADMIN));
+    let left = admin.valid_until.duration_since(SystemTime::now()).unwrap();
+    assert!(left <= DAY && left + Duration::from_secs(60) > DAY, "{left:?}");
     assert_eq!((admin.common_name.as_str(), admin.organizations), ("admin", vec!["system:masters".to_owned()]));
 
     let words = [&BEIJING[..], &["--user", "jane"]].concat();
@@ -123,19 +128,38 @@ fn the_default_user_is_an_administrator_and_a_named_one_is_not() {
 }
 
 #[test]
+fn a_new_certificate_of_a_user_is_not_revoked_with_the_old_ones() {
+    let world = World::new();
+    let config = fs::read_to_string(world.path("server.yaml")).unwrap();
+    world.put("server.yaml", &config.replace("clusters:", "revocations: revoked.yaml\nclusters:"));
+    let before = SystemTime::now() - Duration::from_secs(60);
+    let revoked = Moment::from(before);
+    world.put(
+        "revoked.yaml",
+        &format!(
+            "apiVersion: atoll.dev/v1alpha1\nkind: Revocations\n\
+             revoked: [{{cluster: ke-beijing, user: jane, issuedBefore: {revoked}}}]\n"
+        ),
+    );
+    let issued = |user| world.peer(&world.kubeconfig(&[&BEIJING[..], &["--user", user]].concat())).issued;
+    assert_eq!(issued("jane"), revoked.time());
+    assert!(issued("john") < revoked.time());
+}
+
+#[test]
 fn a_direct_kubeconfig_has_no_proxy() {
     let world = World::new();
-    let direct = world.kubeconfig(&[&BEIJING[..], &["--direct"]].concat());
+    let direct = world.kubeconfig(&[&ADMIN[..], &["--direct"]].concat());
     let cluster = direct["clusters"][0]["cluster"].as_object().unwrap();
     assert_eq!(cluster["server"], "https://127.0.0.1:18443/clusters/ke-beijing");
     assert!(!cluster.contains_key("proxy-url"));
 
     let server = fs::read_to_string(world.path("server.yaml")).unwrap();
     world.put("named.yaml", &format!("{server}hostNames: [proxy.example]\n"));
-    let named = world.kubeconfig(&["ke-beijing", "--server-config", "@named.yaml", "--direct"]);
+    let named = world.kubeconfig(&["ke-beijing", "--admin", "--server-config", "@named.yaml", "--direct"]);
     assert_eq!(named["clusters"][0]["cluster"]["server"], "https://proxy.example:18443/clusters/ke-beijing");
 
-    let elsewhere = world.kubeconfig(&[&BEIJING[..], &["--direct", "--server", "https://proxy.example:8443"]].concat());
+    let elsewhere = world.kubeconfig(&[&ADMIN[..], &["--direct", "--server", "https://proxy.example:8443"]].concat());
     assert_eq!(elsewhere["clusters"][0]["cluster"]["server"], "https://proxy.example:8443");
 }
 

@@ -2,17 +2,20 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 use anyhow::{Context as _, bail, ensure};
+use ops::config::FilePath;
 use ops::pki::{Authority, certificates_from_pem};
 use protocol::ClusterName;
 use protocol::registration::Mode;
-use proxy_server::config::Cluster;
+use proxy_server::config::{Cluster, Revocation};
 use serde_json::{Map, Value};
 
 use super::addresses;
 use super::args::Args;
 use super::document::{Document, data};
+use crate::revocation_list;
 
 /// Issues the credentials and renders the kubeconfig.
 pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
@@ -37,7 +40,7 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
     }
     let user = match &args.token {
         Some(token) => bearer(token)?,
-        None => certificate(args, cluster)?,
+        None => certificate(args, cluster, config.revocations.as_deref())?,
     };
     Document { name: args.cluster.to_string(), cluster: entry, user, namespace: None }.to_yaml()
 }
@@ -51,15 +54,18 @@ fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {
     Ok(Map::from_iter([("token".to_owned(), token.into())]))
 }
 
-fn certificate(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Value>> {
+fn certificate(args: &Args, cluster: &Cluster, revocations: Option<&FilePath>) -> anyhow::Result<Map<String, Value>> {
     let authority = authority(&args.cluster, cluster)?;
-    let groups: &[String] = match &args.groups[..] {
-        [] if args.user.is_none() => &["system:masters".to_owned()],
-        groups => groups,
-    };
+    let administrators = args.admin.then_some("system:masters");
+    let groups: Vec<&str> = administrators.into_iter().chain(args.groups.iter().map(String::as_str)).collect();
     let user = args.user.as_deref().unwrap_or("admin");
     ensure!(!user.is_empty(), "--user is empty");
-    let pair = authority.issue_client(user, groups, args.lifetime.get())?;
+    let is_of_user = |revocation: &Revocation| {
+        revocation.cluster.as_ref() == Some(&args.cluster) && revocation.user.as_deref() == Some(user)
+    };
+    let not_before = revocations.map(|path| revocation_list::not_before(path, is_of_user)).transpose()?;
+    let not_before = not_before.unwrap_or(SystemTime::UNIX_EPOCH);
+    let pair = authority.issue_client_after(user, &groups, args.lifetime.get(), not_before)?;
     Ok(Map::from_iter([
         ("client-certificate-data".to_owned(), data(pair.certificate.as_bytes())),
         ("client-key-data".to_owned(), data(pair.key.expose().as_bytes())),

@@ -14,6 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::name::{self, COMMON_NAME, Name, ORGANIZATION};
 use super::pem::{self, PemError, PemPair};
+use super::request::RequestedKey;
 use crate::secret::Secret;
 
 /// How far in the past certificates begin to be valid, because machines at the edge have slow clocks.
@@ -199,11 +200,23 @@ impl Authority {
         organizations: &[impl AsRef<str>],
         lifetime: Duration,
     ) -> Result<PemPair, IssueError> {
+        self.issue_client_after(common_name, organizations, lifetime, SystemTime::UNIX_EPOCH)
+    }
+
+    /// The same, but the certificate is not valid before `not_before`: certificates of the same name that are older may be
+    /// revoked.
+    pub fn issue_client_after(
+        &self,
+        common_name: &str,
+        organizations: &[impl AsRef<str>],
+        lifetime: Duration,
+        not_before: SystemTime,
+    ) -> Result<PemPair, IssueError> {
         let name = organizations
             .iter()
             .fold(Name::default(), |name, organization| name.with(ORGANIZATION, organization.as_ref()))
             .with(COMMON_NAME, common_name);
-        self.issue_client_named(&name, lifetime, SystemTime::now())
+        self.issue_client_named(&name, lifetime, SystemTime::now(), not_before)
     }
 
     pub(super) fn issue_client_named(
@@ -211,28 +224,56 @@ impl Authority {
         name: &Name,
         lifetime: Duration,
         now: SystemTime,
+        not_before: SystemTime,
     ) -> Result<PemPair, IssueError> {
         let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
+        params.not_before = params.not_before.max(not_before.into());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let leaf = self.sign(params, name)?;
-        let chain = std::iter::once(&leaf.certificate).chain(&self.intermediates);
-        Ok(PemPair {
-            certificate: chain.map(|der| pem::certificate_to_pem(der)).collect(),
-            key: Secret::from(leaf.key.serialize_pem()),
-        })
+        Ok(PemPair { certificate: self.chain(&leaf.certificate), key: Secret::from(leaf.key.serialize_pem()) })
     }
 
-    fn sign(&self, mut params: CertificateParams, subject: &Name) -> Result<Leaf, IssueError> {
+    /// Issues a client certificate for a key that somebody else holds. Returns the certificate and its intermediates, in PEM.
+    pub fn certify_client(
+        &self,
+        key: &RequestedKey,
+        common_name: &str,
+        lifetime: Duration,
+        not_before: SystemTime,
+    ) -> Result<String, IssueError> {
+        let now = SystemTime::now();
+        let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
+        params.not_before = params.not_before.max(not_before.into());
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let name = Name::default().with(COMMON_NAME, common_name);
+        Ok(self.chain(&self.certify(params, &name, key.public())?))
+    }
+
+    /// A certificate and its intermediates, in PEM.
+    fn chain(&self, leaf: &CertificateDer<'_>) -> String {
+        std::iter::once(leaf).chain(&self.intermediates).map(|der| pem::certificate_to_pem(der)).collect()
+    }
+
+    fn sign(&self, params: CertificateParams, subject: &Name) -> Result<Leaf, IssueError> {
         let key = KeyPair::generate().map_err(IssueError::Signing)?;
+        Ok(Leaf { certificate: self.certify(params, subject, &key)?, key })
+    }
+
+    fn certify(
+        &self,
+        mut params: CertificateParams,
+        subject: &Name,
+        key: &impl PublicKeyData,
+    ) -> Result<CertificateDer<'static>, IssueError> {
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = self.has_key_identifier;
         // Tells rcgen that the subject is not empty. The real subject is set below.
         params.distinguished_name.push(DnType::CommonName, "atoll");
-        let certificate = params.signed_by(&key, &self.issuer).map_err(IssueError::Signing)?;
+        let certificate = params.signed_by(key, &self.issuer).map_err(IssueError::Signing)?;
         let renamed = name::rename_and_sign(certificate.der(), &self.subject, &subject.to_der(), self.issuer.key())
             .map_err(IssueError::Signing)?;
-        Ok(Leaf { certificate: renamed.into(), key })
+        Ok(renamed.into())
     }
 }
 

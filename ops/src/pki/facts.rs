@@ -2,9 +2,11 @@
 
 use std::time::SystemTime;
 
+use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::pem::{PemError, certificates_from_pem};
+use super::pem::{PemError, certificate_to_pem, certificates_from_pem};
+use crate::secret::sha256;
 
 /// One certificate of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct CertificateFacts {
     pub is_authority: bool,
     /// Whether it may authenticate clients: its extended key usage says so, or is absent (section 4.2.1.12).
     pub is_for_clients: bool,
+    /// `X509SHA256=` and its digest in hexadecimal: the credential id of KEP-4193.
+    pub credential: String,
     /// The public key, as encoded in the certificate. Two certificates with the same key are one authority.
     pub public_key: Vec<u8>,
 }
@@ -58,9 +62,26 @@ impl CertificateFacts {
             not_after: super::date::system_time(certificate.validity().not_after),
             is_authority: certificate.is_ca(),
             is_for_clients: usage.is_none_or(|usage| usage.value.client_auth || usage.value.any),
+            credential: credential(der),
             public_key: certificate.public_key().raw.to_vec(),
         })
     }
+}
+
+/// SHA-256 of the public keys (SubjectPublicKeyInfo, RFC 7469 section 2.4) of the certificates of a PEM file, in order.
+pub fn key_digests(pem: &[u8]) -> Result<Vec<[u8; 32]>, FactsError> {
+    Ok(CertificateFacts::read(pem)?.iter().map(|certificate| Sha256::digest(&certificate.public_key).into()).collect())
+}
+
+/// The certificate with this digest of its public key, in PEM.
+pub fn with_key_digest(pem: &[u8], digest: &[u8; 32]) -> Option<String> {
+    let at = key_digests(pem).ok()?.iter().position(|found| found == digest)?;
+    certificates_from_pem(pem).ok()?.get(at).map(|der| certificate_to_pem(der))
+}
+
+/// The credential id of KEP-4193: `X509SHA256=` and the digest of a certificate.
+pub(crate) fn credential(certificate: &[u8]) -> String {
+    format!("X509SHA256={}", sha256(certificate))
 }
 
 #[cfg(test)]

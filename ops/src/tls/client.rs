@@ -28,6 +28,7 @@ pub struct ServerCa {
 pub struct Identity {
     key: Arc<CertifiedKey>,
     common_name: Option<String>,
+    not_before: SystemTime,
     not_after: SystemTime,
 }
 
@@ -48,6 +49,12 @@ pub enum IdentityError {
 #[derive(Debug)]
 struct ReloadableServerCa {
     ca: Watched<ServerCa>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// Checks only that the server holds the key of its certificate.
+#[derive(Debug)]
+struct AcceptAnyServer {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -83,6 +90,22 @@ pub fn client_config(
     config
 }
 
+/// A client configuration that accepts every certificate of a server, for TLS 1.3. Send nothing secret over such a connection, and
+/// trust nothing in a response unless something else proves it.
+pub fn unverified_client_config(alpn: &[&[u8]]) -> ClientConfig {
+    let provider = super::provider();
+    let algorithms = provider.signature_verification_algorithms;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("aws-lc-rs has cipher suites for TLS 1.3")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyServer { algorithms }))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+    config.resumption = rustls::client::Resumption::disabled();
+    config
+}
+
 // === impl ServerCa ===
 
 impl ServerCa {
@@ -109,16 +132,22 @@ impl Identity {
         let chain = pki::certificates_from_pem(certificates)?;
         let key = pki::key_from_pem(key)?;
         let (_, leaf) = X509Certificate::from_der(&chain[0]).map_err(|_| IdentityError::Certificate)?;
+        let not_before = pki::system_time(leaf.validity().not_before);
         let not_after = pki::system_time(leaf.validity().not_after);
         let common_name = leaf.subject().iter_common_name().last();
         let common_name = common_name.and_then(|name| name.as_str().ok()).map(str::to_owned);
         let key = CertifiedKey::from_der(chain, key, &super::provider()).map_err(IdentityError::Key)?;
-        Ok(Self { key: Arc::new(key), common_name, not_after })
+        Ok(Self { key: Arc::new(key), common_name, not_before, not_after })
     }
 
     /// The common name in the certificate; `None` if its subject has no readable one.
     pub fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
+    }
+
+    /// When the certificate begins to be valid: [`crate::pki::CLOCK_SKEW`] before it was issued, if this software issued it.
+    pub fn not_before(&self) -> SystemTime {
+        self.not_before
     }
 
     /// When the certificate expires.
@@ -139,6 +168,43 @@ impl ServerCertVerifier for ReloadableServerCa {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         self.ca.borrow().verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+// === impl AcceptAnyServer ===
+
+impl ServerCertVerifier for AcceptAnyServer {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

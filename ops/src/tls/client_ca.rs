@@ -66,6 +66,7 @@ pub enum ClientCertificateError {
 pub(super) struct ReloadableClientCa {
     ca: Watched<ClientCa>,
     algorithms: WebPkiSupportedAlgorithms,
+    is_mandatory: bool,
 }
 
 // === impl ClientCa ===
@@ -139,12 +140,16 @@ pub(super) fn roots(certificates: &[u8]) -> Result<RootCertStore, CaError> {
 // === impl ReloadableClientCa ===
 
 impl ReloadableClientCa {
-    pub(super) fn new(ca: Watched<ClientCa>, provider: &CryptoProvider) -> Self {
-        Self { ca, algorithms: provider.signature_verification_algorithms }
+    pub(super) fn new(ca: Watched<ClientCa>, provider: &CryptoProvider, is_mandatory: bool) -> Self {
+        Self { ca, algorithms: provider.signature_verification_algorithms, is_mandatory }
     }
 }
 
 impl ClientCertVerifier for ReloadableClientCa {
+    fn client_auth_mandatory(&self) -> bool {
+        self.is_mandatory
+    }
+
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         // Hints are borrowed from the verifier, so they could not follow a reload. Agents have only one certificate
         // anyway.

@@ -1,14 +1,12 @@
 //! The identity in a verified certificate.
 
-use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use rustls::pki_types::CertificateDer;
-use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
-use crate::pki::OID_UID;
+use crate::pki::{OID_UID, credential};
 
 /// What Kubernetes reads from the subject of a client certificate (`CommonNameUserConversion` in
 /// `k8s.io/apiserver/pkg/authentication/request/x509/x509.go`). Only [`super::ClientCa::verify`] makes one, so the chain
@@ -23,6 +21,9 @@ pub struct PeerIdentity {
     pub uid: Option<String>,
     /// `X509SHA256=` and the digest of the leaf in hexadecimal: the credential id of KEP-4193.
     pub credential: String,
+    /// When the leaf begins to be valid. An authority may set this to a time before it has issued the certificate
+    /// ([`crate::pki::CLOCK_SKEW`]), but never to a later one.
+    pub issued: SystemTime,
     /// When the chain must be verified again: when the first certificate expires of those that were valid when the
     /// chain was verified. A connection may live longer, but requests on it should not.
     pub valid_until: SystemTime,
@@ -71,6 +72,7 @@ impl PeerIdentity {
             organizations,
             uid,
             credential: credential(leaf),
+            issued: crate::pki::system_time(certificate.validity().not_before),
             valid_until: first_end(chain, now)
                 .unwrap_or_else(|| crate::pki::system_time(certificate.validity().not_after)),
             chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
@@ -86,14 +88,6 @@ fn first_end(chain: &[CertificateDer<'_>], now: SystemTime) -> Option<SystemTime
         Some(crate::pki::system_time(certificate.validity().not_after))
     });
     ends.filter(|end| now < *end).min()
-}
-
-fn credential(leaf: &CertificateDer<'_>) -> String {
-    let mut id = String::from("X509SHA256=");
-    for byte in Sha256::digest(leaf) {
-        let _ = write!(id, "{byte:02x}");
-    }
-    id
 }
 
 fn text(attribute: &AttributeTypeAndValue<'_>) -> Result<String, UnreadableIdentity> {

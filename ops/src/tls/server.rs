@@ -33,6 +33,8 @@ pub enum ClientAuth {
     Requested,
     /// The listener requests a certificate, and the handshake fails unless it chains to this authority.
     Required(Watched<ClientCa>),
+    /// The same, but a client may also send no certificate.
+    Optional(Watched<ClientCa>),
 }
 
 /// A server configuration. Sessions cannot be resumed, unless the caller enables it where it is safe, as
@@ -48,7 +50,8 @@ pub fn server_config(
     let verifier: Arc<dyn ClientCertVerifier> = match client_auth {
         ClientAuth::None => WebPkiClientVerifier::no_client_auth(),
         ClientAuth::Requested => Arc::new(AcceptAnyChain::new(&provider)),
-        ClientAuth::Required(ca) => Arc::new(ReloadableClientCa::new(ca, &provider)),
+        ClientAuth::Required(ca) => Arc::new(ReloadableClientCa::new(ca, &provider, true)),
+        ClientAuth::Optional(ca) => Arc::new(ReloadableClientCa::new(ca, &provider, false)),
     };
     let versions: &[&rustls::SupportedProtocolVersion] = match versions {
         TlsVersions::Tls13 => &[&rustls::version::TLS13],
@@ -65,16 +68,18 @@ pub fn server_config(
     config
 }
 
-/// The agents' listener: TLS 1.3, a certificate of the agent CA is required. No resumption, because rustls does not
+/// The agents' listener: TLS 1.3, a certificate of the agent CA is required, unless clients may enrol to get one. No resumption, because rustls does not
 /// verify the certificate again when a session is resumed, and agents connect too rarely to gain from it.
 ///
 /// The agent's identity is then `ca.borrow().verify(peer_certificates, now)`.
 pub fn agent_listener_config(
     resolver: Arc<dyn ResolvesServerCert>,
     agent_ca: Watched<ClientCa>,
+    may_enrol: bool,
     alpn: &[&[u8]],
 ) -> ServerConfig {
-    server_config(resolver, ClientAuth::Required(agent_ca), alpn, TlsVersions::Tls13)
+    let client_auth = if may_enrol { ClientAuth::Optional(agent_ca) } else { ClientAuth::Required(agent_ca) };
+    server_config(resolver, client_auth, alpn, TlsVersions::Tls13)
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ async fn connect(streams: &Streams) -> SendRequest<Bytes> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let served = streams.clone();
     streams.tasks.spawn("agent", async move {
-        let _ = served.serve(theirs, &CancellationToken::new(), watch::Sender::default()).await;
+        let _ = served.serve(theirs, &dial::Stop::new(&CancellationToken::new()), watch::Sender::default()).await;
     });
     let (tunnel, connection) = ::tunnel::settings::client().handshake(ours).await.unwrap();
     streams.tasks.spawn("tunnel", async move {

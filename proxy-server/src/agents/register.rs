@@ -1,4 +1,4 @@
-//! The registration: the only HTTP/1.1 request of an agent.
+//! The registration: the HTTP/1.1 request with which an agent opens a tunnel.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,11 +8,15 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
+use protocol::enrolment::RENEW_PATH;
 use protocol::registration::MAX_REGISTRATION;
 use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
 use tracing::{debug, warn};
 
+use super::enrol::answer_agent;
+use super::refused::refused;
+use crate::enrolment::Enrolment;
 use crate::registry::Registry;
 
 /// Responds to the registration, and keeps it if it is accepted.
@@ -22,8 +26,11 @@ pub(super) struct Registration {
     /// The instance of this process.
     server_id: Arc<str>,
     agent: AgentId,
+    enrolment: Option<Arc<Enrolment>>,
     /// Whether the agent is another proxy-server.
     is_peer: bool,
+    /// Whether the operator has revoked the certificate of the agent.
+    is_revoked: bool,
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
 
@@ -36,8 +43,14 @@ pub(super) struct Accepted {
 // === impl Registration ===
 
 impl Registration {
-    pub(super) fn new(registry: Arc<Registry>, server_id: Arc<str>, agent: AgentId, is_peer: bool) -> Self {
-        Self { registry, server_id, agent, is_peer, outcome: Arc::default() }
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        server_id: Arc<str>,
+        agent: AgentId,
+        enrolment: Option<Arc<Enrolment>>,
+        (is_peer, is_revoked): (bool, bool),
+    ) -> Self {
+        Self { registry, server_id, agent, enrolment, is_peer, is_revoked, outcome: Arc::default() }
     }
 
     pub(super) fn service(
@@ -60,6 +73,9 @@ impl Registration {
     }
 
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.uri().path() == RENEW_PATH && !self.is_revoked {
+            return answer_agent(request, &self.agent, self.enrolment.as_deref()).await;
+        }
         let upgrade = hyper::upgrade::on(&mut request);
         match self.decide(request).await {
             Ok(registration) => {
@@ -81,6 +97,11 @@ impl Registration {
     async fn decide(&self, request: Request<Incoming>) -> Result<protocol::Registration, Refusal> {
         let malformed = |why: &str| Refusal::new(RefusalReason::Malformed, why);
         let upgrades = request.headers().get(header::UPGRADE).is_some_and(|token| token == PROTOCOL);
+        let is_ours = [PATH, RENEW_PATH].contains(&request.uri().path());
+        if self.is_revoked && is_ours {
+            let why = format!("the certificate of agent {} is revoked; install a new one at the site", self.agent);
+            return Err(Refusal::new(RefusalReason::Revoked, why));
+        }
         if request.method() != Method::POST || request.uri().path() != PATH || !upgrades {
             return Err(malformed("this is the agents' listener of an Atoll proxy-server; clients use another port"));
         }
@@ -116,15 +137,4 @@ impl Registration {
         headers.insert(ACCEPTANCE, value);
         response
     }
-}
-
-fn refused(refusal: &Refusal) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(refusal.encode()));
-    *response.status_mut() = refusal.status();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(seconds) = refusal.retry_after_seconds {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
 }

@@ -1,42 +1,67 @@
 //! The files that the configuration names. All of them are reloaded.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use ops::files::{Reloader, Watched};
+use ops::files::{LoadError, Reloader, Watched};
 use ops::pki::Authority;
-use ops::tls::{ClientCa, MintedCertificates};
+use ops::tls::{ClientCa, MintedCertificates, agent_listener_config};
 use protocol::registration::Mode;
+use rustls::ServerConfig;
 use rustls_pki_types::ServerName;
 
 use crate::client_cas::{ClientCas, client_ca};
 use crate::config::{KeyPair, ProxyServerConfiguration};
+use crate::enrolment::Enrolment;
+use crate::enrolment::tokens::Tokens;
 use crate::registry::Registry;
+use crate::revocations::Revocations;
 
 /// Everything that is read at the start.
 pub(super) struct Files {
     pub(super) serving_ca: Watched<Authority>,
     pub(super) agent_ca: Watched<ClientCa>,
     pub(super) client_cas: Arc<ClientCas>,
+    pub(super) enrolment: Option<Arc<Enrolment>>,
 }
 
 /// Reads all files.
 pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<Files> {
     let KeyPair { certificate, key } = &config.serving_ca;
-    let serving_ca = reloader
-        .watch([certificate.to_path_buf(), key.to_path_buf()], |[certificate, key]| {
-            Authority::from_pem(certificate, key)
-        })
-        .context("servingCA")?;
+    let serving_ca = authority(reloader, certificate, key).context("servingCA")?;
     let agent_ca = client_ca(reloader, &config.agent_ca.certificate).context("agentCA")?;
-    let client_cas = Arc::new(ClientCas::default());
+    let revocations = config.revocations.as_ref().map(|path| path.to_path_buf());
+    let revocations = Revocations::open(revocations.as_deref(), reloader).context("revocations")?;
+    let client_cas = Arc::new(ClientCas::new(revocations.clone()));
     client_cas.exchange(client_cas.read(config, reloader)?);
-    Ok(Files { serving_ca, agent_ca, client_cas })
+    let enrolment = match (&config.enrolment, &config.agent_ca.key) {
+        (Some(enrolment), Some(key)) => Some(Arc::new(Enrolment {
+            tokens: Tokens::new(enrolment.tokens.to_path_buf()),
+            agent_ca: authority(reloader, &config.agent_ca.certificate, key).context("agentCA")?,
+            serving_ca: serving_ca.clone(),
+            revocations,
+            lifetime: enrolment.certificate_lifetime.into(),
+        })),
+        _ => None,
+    };
+    Ok(Files { serving_ca, agent_ca, client_cas, enrolment })
+}
+
+fn authority(reloader: &Reloader, certificate: &Path, key: &Path) -> Result<Watched<Authority>, LoadError> {
+    let files = [certificate.to_path_buf(), key.to_path_buf()];
+    reloader.watch(files, |[certificate, key]| Authority::from_pem(certificate, key))
 }
 
 // === impl Files ===
 
 impl Files {
+    /// TLS of the listener for agents.
+    pub(super) fn agent_tls(&self, certificates: &Arc<MintedCertificates>) -> ServerConfig {
+        let may_enrol = self.enrolment.is_some();
+        agent_listener_config(certificates.clone(), self.agent_ca.clone(), may_enrol, &[protocol::upgrade::ALPN])
+    }
+
     /// The certificates of the listeners and endpoints.
     pub(super) fn certificates(
         &self,

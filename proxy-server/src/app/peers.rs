@@ -66,12 +66,13 @@ impl Peers {
         };
         let id: AgentId = name.parse().context("peers.identity: the common name is invalid")?;
         Self::check(&id, clusters)?;
-        let tls = client_config(server_ca, Some(identity), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
+        let tls = client_config(server_ca, Some(identity.clone()), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
         let offers = watch::Sender::new(Arc::from([]));
         let current = offers.subscribe();
         let service = Peer::new(Arc::clone(registry), id.clone(), Arc::clone(server_id), current, tasks.child());
         let dial = Dial {
             tls: Arc::new(tls),
+            identity,
             egress: Arc::new(Egress::default()),
             service,
             backoff: BACKOFF,

@@ -12,9 +12,12 @@ pub struct KeyPair {
     pub key: Located<FilePath>,
 }
 
-/// A certificate alone.
+/// The CA of the agents' certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Certificate {
+pub struct AgentCa {
     /// PEM.
     pub certificate: Located<FilePath>,
+    /// PEM, PKCS#8. Only for `enrolment`.
+    #[serde(default)]
+    pub key: Option<Located<FilePath>>,
 }

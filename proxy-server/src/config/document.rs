@@ -1,11 +1,12 @@
 //! The keys at the top of the file.
 
-use ops::config::{Document, Duration, Located, Problems, Unread};
+use ops::config::{Document, Duration, FilePath, Located, Problems, Unread};
 use rustls_pki_types::{DnsName, ServerName};
 use serde::Deserialize;
 
-use super::certificates::{Certificate, KeyPair};
+use super::certificates::{AgentCa, KeyPair};
 use super::cluster::{self, Cluster};
+use super::enrolment::{self, Enrolment};
 use super::karmada::{self, Karmada};
 use super::limits::{self, Limits};
 use super::listeners::{self, Listeners, ProxySecurity};
@@ -32,7 +33,13 @@ pub struct ProxyServerConfiguration {
     pub serving_ca: KeyPair,
     /// The CA of the agents' certificates.
     #[serde(rename = "agentCA")]
-    pub agent_ca: Certificate,
+    pub agent_ca: AgentCa,
+    /// How agents get certificates from this process.
+    #[serde(default)]
+    pub enrolment: Option<Located<Enrolment>>,
+    /// The [`RevocationList`](super::RevocationList): certificates that are refused although they are valid.
+    #[serde(default)]
+    pub revocations: Option<Located<FilePath>>,
     /// The clusters, and the agents that may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
@@ -79,6 +86,9 @@ impl Document for ProxyServerConfiguration {
         listeners::check(&self.listeners, self.proxy, problems);
         cluster::check(&self.clusters, self.proxy.tls, problems);
         limits::check(&self.limits, problems);
+        if let Some(enrolment) = &self.enrolment {
+            enrolment::check(enrolment, &self.agent_ca, problems);
+        }
         if let Some(peers) = &self.peers {
             peers::check(peers, &self.host_names, problems);
         }

@@ -23,6 +23,7 @@ use super::refusal::ConnectRefusal;
 use crate::client_cas::ClientCas;
 use crate::config::Cluster;
 use crate::registry::{Clusters, Registry};
+use crate::revocations::CertificateId;
 
 /// The groups whose members may reach the destinations of a cluster. The first one has its administrators, too.
 const GROUPS: [&str; 2] = ["system:masters", GROUP];
@@ -60,6 +61,10 @@ pub(super) fn authorize(
     let cluster = clusters.get(cluster).filter(|cluster| !cluster.destinations.is_empty()).ok_or_else(forbidden)?;
     let ca = client_cas.get(&cluster.name).ok_or_else(forbidden)?;
     let client = ca.borrow().verify(chain, SystemTime::now()).map_err(|_| forbidden())?;
+    if client_cas.revocations().revokes_user(&cluster.name, &CertificateId::from(&client)) {
+        info!(user = client.common_name, cluster = %cluster.name, "a revoked certificate was refused");
+        return Err(forbidden());
+    }
     let user = client.common_name;
     if !client.organizations.iter().any(|group| GROUPS.contains(&group.as_str())) {
         info!(user, cluster = %cluster.name, %address, "a user without the group for destinations was refused");
@@ -72,8 +77,8 @@ pub(super) fn authorize(
     Ok(Allowed { cluster: Arc::clone(cluster), address: address.clone(), user })
 }
 
-/// Completes when the client may no longer reach the destination: its certificate has expired, or the CA or the configuration has
-/// changed.
+/// Completes when the client may no longer reach the destination: its certificate has expired or is revoked, or the CA or the
+/// configuration has changed.
 pub(super) async fn revoked(
     allowed: Allowed,
     registry: Arc<Registry>,

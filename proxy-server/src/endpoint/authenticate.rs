@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tracing::info;
+
 use super::caller::Caller;
 use super::connection::Connection;
 use super::peer::ClientIdentity;
@@ -39,7 +41,14 @@ pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refu
 fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Arc<ClientIdentity>>, Refusal> {
     let ca = connection.services.client_cas.get(&cluster.name);
     let ca = ca.ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
-    Ok(connection.peer.identify(&ca.borrow(), SystemTime::now())?)
+    let Some(identity) = connection.peer.identify(&ca.borrow(), SystemTime::now())? else { return Ok(None) };
+    // Before the check: if the list changes in between, the connection ends.
+    connection.peer.accepted(&cluster.name, &identity);
+    if connection.services.client_cas.revocations().revokes_user(&cluster.name, identity.certificate()) {
+        info!(user = %identity.user, cluster = %cluster.name, "the client certificate is revoked");
+        return Err(Refusal::Revoked);
+    }
+    Ok(Some(identity))
 }
 
 #[cfg(test)]

@@ -121,6 +121,7 @@ mod tests {
 
     use super::*;
     use crate::config;
+    use crate::revocations::CertificateId;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         let pairs = pairs.iter().map(|(name, value)| ((*name).parse().unwrap(), HeaderValue::from_static(value)));
@@ -176,7 +177,7 @@ mod tests {
         let by_protocol = [("sec-websocket-protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.dA")];
         assert!(!Caller::of(&limits, &cluster, None, &headers(&by_protocol)).is_anonymous());
         let identity = protocol::Identity { user: "jane".into(), groups: Vec::new(), uid: None, credential: None };
-        let proven = ClientIdentity::new(&identity);
+        let proven = ClientIdentity::new(&identity, CertificateId::of_user("jane"));
         assert_eq!(
             Caller::of(&limits, &cluster, Some(&proven), &headers(&[])).user().map(|user| &**user),
             Some("jane")

@@ -40,3 +40,12 @@ pub(super) struct Connection {
     pub(super) permit: ConnectionPermit,
     pub(super) requests: Requests,
 }
+
+// === impl Connection ===
+
+impl Connection {
+    /// Completes when the operator revokes the client certificate.
+    pub(super) async fn revoked(&self) {
+        self.peer.revoked(self.services.client_cas.revocations()).await;
+    }
+}

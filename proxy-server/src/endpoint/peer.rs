@@ -5,10 +5,11 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
-use protocol::Identity;
+use protocol::{ClusterName, Identity};
 use rustls_pki_types::CertificateDer;
 
 use crate::limits::User;
+use crate::revocations::{CertificateId, Revocations, Revoked};
 
 /// The certificates that the client sent. They are not verified yet, because the CA depends on the request.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Peer {
     chain: Vec<CertificateDer<'static>>,
     /// The last result, and the CA that it is for. Nearly all connections are for one cluster.
     last: Mutex<Option<(Arc<ClientCa>, Verified)>>,
+    /// The clusters that have accepted the certificate on this connection.
+    clusters: Mutex<Vec<(ClusterName, CertificateId)>>,
 }
 
 /// The identity that a certificate proves, in the forms that each request of the connection needs.
@@ -24,6 +27,7 @@ pub(super) struct ClientIdentity {
     pub(super) user: User,
     /// The headers for the agent.
     headers: Vec<(HeaderName, HeaderValue)>,
+    certificate: CertificateId,
 }
 
 #[derive(Debug)]
@@ -37,7 +41,7 @@ struct Verified {
 
 impl Peer {
     pub(super) fn new(chain: Vec<CertificateDer<'static>>) -> Self {
-        Self { chain, last: Mutex::default() }
+        Self { chain, last: Mutex::default(), clusters: Mutex::default() }
     }
 
     /// Verifies the certificates against the current CA of a cluster. `None` if the client sent none.
@@ -59,20 +63,43 @@ impl Peer {
         {
             return Ok(Some(Arc::clone(&verified.identity)));
         }
-        let PeerIdentity { common_name, organizations, uid, credential, valid_until: until, .. } =
-            ca.verify(&self.chain, now)?;
+        let peer = ca.verify(&self.chain, now)?;
+        let certificate = CertificateId::from(&peer);
+        let PeerIdentity { common_name, organizations, uid, credential, valid_until: until, .. } = peer;
         let identity = Identity { user: common_name, groups: organizations, uid, credential: Some(credential) };
-        let identity = Arc::new(ClientIdentity::new(&identity));
+        let identity = Arc::new(ClientIdentity::new(&identity, certificate));
         *last = Some((Arc::clone(ca), Verified { identity: Arc::clone(&identity), until }));
         Ok(Some(identity))
+    }
+
+    /// Records that a cluster has accepted the certificate. From now on, [`Peer::revoked`] covers it.
+    pub(super) fn accepted(&self, cluster: &ClusterName, identity: &ClientIdentity) {
+        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        if !clusters.iter().any(|(known, _)| known == cluster) {
+            clusters.push((cluster.clone(), identity.certificate.clone()));
+        }
+    }
+
+    /// Completes when the certificate is revoked in a cluster that has accepted it.
+    pub(super) async fn revoked(&self, revocations: &Revocations) {
+        let is_revoked = |list: &Revoked| {
+            let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+            clusters.iter().any(|(cluster, certificate)| list.revokes_user(cluster, certificate))
+        };
+        revocations.until(is_revoked).await;
     }
 }
 
 // === impl ClientIdentity ===
 
 impl ClientIdentity {
-    pub(super) fn new(identity: &Identity) -> Self {
-        Self { user: identity.user.as_str().into(), headers: identity.headers() }
+    pub(super) fn new(identity: &Identity, certificate: CertificateId) -> Self {
+        Self { user: identity.user.as_str().into(), headers: identity.headers(), certificate }
+    }
+
+    /// The certificate, for [`Revocations`].
+    pub(super) fn certificate(&self) -> &CertificateId {
+        &self.certificate
     }
 
     /// Adds the headers for the agent. Remove those of the client first ([`super::head::request`]).

@@ -41,6 +41,9 @@ pub(super) enum Refusal {
     /// The client's.
     #[error("Unauthorized")]
     Certificate(#[from] ClientCertificateError),
+    /// The client's: see [`crate::revocations`].
+    #[error("Unauthorized")]
+    Revoked,
     /// The tunnel's: no agent is connected.
     #[error(transparent)]
     NoAgent(NoAgent),
@@ -78,6 +81,7 @@ impl Refusal {
     pub(super) fn operator_message(&self) -> Option<String> {
         match self {
             Self::TooMany(limit) => Some(limit.message()),
+            Self::Revoked => Some("the client certificate is revoked".to_owned()),
             _ => None,
         }
     }
@@ -92,6 +96,7 @@ impl Refusal {
             | Self::NoClusterNamed
             | Self::NoCluster(_)
             | Self::Certificate(_)
+            | Self::Revoked
             | Self::TooMany(_) => Fault::Client,
             Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) | Self::Encoding(_) => Fault::Tunnel,
             Self::Silent => Fault::Host,
@@ -106,7 +111,7 @@ impl Refusal {
             Self::MethodNotAllowed => Status::failure(405, Reason::MethodNotAllowed, message),
             Self::NoClusterNamed | Self::NoCluster(_) => Status::failure(404, Reason::NotFound, message),
             // kube-apiserver's message contains no more either. The log says why a certificate is refused.
-            Self::Certificate(_) => Status::unauthorized(message),
+            Self::Certificate(_) | Self::Revoked => Status::unauthorized(message),
             Self::NoAgent(_) => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
             // With a Retry-After, client-go repeats the request ten times, a second apart, before it reports the error,
             // and Karmada would notice late that a member is not ready. An API server that is not ready sends none

@@ -14,7 +14,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use protocol::stream::METHOD;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, info};
 use tunnel::Inbound;
 
 use super::access_log::Entry;
@@ -94,7 +94,7 @@ impl Upgrade {
             entry.answered(StatusCode::SWITCHING_PROTOCOLS);
         }
         let permit = connection.permit.clone();
-        connection.services.tasks.spawn("upgraded", async move {
+        connection.services.tasks.clone().spawn("upgraded", async move {
             // The connection and the request count until the bytes have ended.
             let _guards = (guard, permit);
             let io = match switched.await {
@@ -112,6 +112,10 @@ impl Upgrade {
                 },
                 () = end.cancelled() => {
                     debug!("the cluster was removed");
+                    false
+                }
+                () = connection.revoked() => {
+                    info!("the client certificate was revoked: closing the session");
                     false
                 }
             };

@@ -77,7 +77,7 @@ fn administrator(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
     let path = |path: std::path::PathBuf| path.display().to_string();
     let output = site.file(&format!("{cluster}.kubeconfig"));
     let config = path(site.file("server.yaml"));
-    atoll(&["kubeconfig", cluster, "--server-config", &config, "-o", &path(output.clone())])?;
+    atoll(&["kubeconfig", cluster, "--admin", "--server-config", &config, "-o", &path(output.clone())])?;
     Ok(Kubectl::new(output))
 }
 

@@ -34,7 +34,7 @@ fn another_api_server_is_used() -> anyhow::Result<()> {
     let kubeconfig = site.file("two-servers.kubeconfig");
     let config = site.file("server.yaml");
     let (config, output) = (config.to_str().context("path")?, kubeconfig.to_str().context("path")?);
-    site::atoll(&["kubeconfig", "two-servers", "--server-config", config, "-o", output])?;
+    site::atoll(&["kubeconfig", "two-servers", "--admin", "--server-config", config, "-o", output])?;
     let kubectl = Kubectl::new(kubeconfig);
     kubectl.ok(&["create", "namespace", "informer"])?;
     let informer = Informer::start(&kubectl)?;

@@ -137,7 +137,7 @@ fn replica(site: &Site, host: &HostCluster, file: &str) -> anyhow::Result<Proces
 fn client(site: &Site) -> anyhow::Result<Kubectl> {
     let kubeconfig = site.file("shared.kubeconfig");
     let (config, output) = (site.file("server.yaml").display().to_string(), kubeconfig.display().to_string());
-    site::atoll(&["kubeconfig", "shared", "--server-config", &config, "-o", &output])?;
+    site::atoll(&["kubeconfig", "shared", "--admin", "--server-config", &config, "-o", &output])?;
     let kubectl = Kubectl::new(kubeconfig);
     eventually(Duration::from_secs(5), || kubectl.ok(&["get", "secrets", "-n", "default"]).map(drop))?;
     Ok(kubectl)

@@ -174,7 +174,7 @@ impl<'a> World<'a> {
         // Use a configuration that names the cluster, because that of the proxy-server can be another one.
         let config = self.site.file("minting.yaml");
         std::fs::write(&config, &self.plain)?;
-        let words = ["kubeconfig", name, "--server-config", text(&config)?, "-o", text(&file)?, "--force"];
+        let words = ["kubeconfig", name, "--admin", "--server-config", text(&config)?, "-o", text(&file)?, "--force"];
         site::atoll(&words)?;
         Ok(Kubectl::new(file))
     }

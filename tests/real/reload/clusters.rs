@@ -135,7 +135,7 @@ impl World {
         let server = if server.contains(cluster) { server } else { format!("{server}- {}\n", entry(cluster)) };
         std::fs::write(&config, server)?;
         let (config, output) = (text(&config)?, text(&kubeconfig)?);
-        site::atoll(&["kubeconfig", cluster, "--server-config", config, "-o", output])?;
+        site::atoll(&["kubeconfig", cluster, "--admin", "--server-config", config, "-o", output])?;
         Ok(Kubectl::new(kubeconfig))
     }
 

@@ -106,7 +106,7 @@ fn with_token_file(kubeconfig: &str, token: &Path) -> String {
 fn mint(site: &Site, name: &str) -> anyhow::Result<Kubectl> {
     let kubeconfig: PathBuf = site.file(&format!("{name}.kubeconfig"));
     let config = site.file("server.yaml");
-    site::atoll(&["kubeconfig", CLUSTER, "--server-config", text(&config)?, "-o", text(&kubeconfig)?])?;
+    site::atoll(&["kubeconfig", CLUSTER, "--admin", "--server-config", text(&config)?, "-o", text(&kubeconfig)?])?;
     Ok(Kubectl::new(kubeconfig))
 }
 

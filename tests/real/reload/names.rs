@@ -128,7 +128,7 @@ fn entry(name: &str) -> String {
 
 fn kubectl(site: &Site, cluster: &str) -> anyhow::Result<Kubectl> {
     let (config, kubeconfig) = (site.file("server.yaml"), site.file(&format!("{cluster}.kubeconfig")));
-    site::atoll(&["kubeconfig", cluster, "--server-config", text(&config)?, "-o", text(&kubeconfig)?])?;
+    site::atoll(&["kubeconfig", cluster, "--admin", "--server-config", text(&config)?, "-o", text(&kubeconfig)?])?;
     Ok(Kubectl::new(kubeconfig))
 }
 

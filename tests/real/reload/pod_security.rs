@@ -211,7 +211,15 @@ impl<'h> World<'h> {
         agent.printed("tunnel established")?;
         let file = site.file(&format!("{CLUSTER}.kubeconfig"));
         let (config, output) = (site.file("server.yaml"), file.to_str().context("no path")?);
-        site::atoll(&["kubeconfig", CLUSTER, "--server-config", config.to_str().context("no path")?, "-o", output])?;
+        site::atoll(&[
+            "kubeconfig",
+            CLUSTER,
+            "--admin",
+            "--server-config",
+            config.to_str().context("no path")?,
+            "-o",
+            output,
+        ])?;
         let kubectl = Kubectl::new(file);
         let Credentials { authority, certificate, key } = Credentials::of(&kubectl)?;
         let curl = Curl::new(Route::Proxy, CLUSTER, site.ports, &authority).with_certificate(&certificate, &key);

@@ -46,6 +46,14 @@ impl Watch {
         Ok(())
     }
 
+    /// The watch must end by itself.
+    pub(super) fn has_ended(mut self) -> anyhow::Result<()> {
+        eventually(kubectl::CONDITION_TIMEOUT, || {
+            ensure!(self.child.try_wait()?.is_some(), "the watch goes on");
+            Ok(())
+        })
+    }
+
     /// Ends the watch. It must have continued until now.
     pub(super) fn end(self) -> anyhow::Result<()> {
         let kubectl = self.kubectl.clone();

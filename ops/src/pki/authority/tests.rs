@@ -167,7 +167,7 @@ fn subjects_without_a_name_or_with_several_uids_are_refused() {
     let authority = authority();
     let ca = client_ca(&authority);
     let verify = |name: Name| {
-        let pair = authority.issue_client_named(&name, DAY, SystemTime::now()).unwrap();
+        let pair = authority.issue_client_named(&name, DAY, SystemTime::now(), SystemTime::UNIX_EPOCH).unwrap();
         ca.verify(&chain(&pair), SystemTime::now())
     };
     let jane = || Name::default().with(COMMON_NAME, "jane");

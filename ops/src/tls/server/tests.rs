@@ -5,7 +5,7 @@ use crate::tls::{ALPN_HTTP1, Identity, MintedCertificates};
 
 fn listener(serving: Authority, agent_ca: Watched<ClientCa>) -> Arc<ServerConfig> {
     let minted = MintedCertificates::new(Watched::fixed(serving), "atoll.internal", Vec::new(), |_| false);
-    Arc::new(agent_listener_config(Arc::new(minted), agent_ca, &[ALPN_HTTP1]))
+    Arc::new(agent_listener_config(Arc::new(minted), agent_ca, false, &[ALPN_HTTP1]))
 }
 
 fn ca(authority: &Authority) -> ClientCa {

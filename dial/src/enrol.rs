@@ -1,0 +1,153 @@
+//! Certificates of this process: the first one for a join token, later ones for the previous certificate.
+//!
+//! See [`protocol::enrolment`] for the exchange. What is *not* here: files, and when to renew.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::rt::TokioIo;
+use ops::files::Watched;
+use ops::pki::{self, NewKey, NewKeyError};
+use ops::secret::Secret;
+use ops::tls::{CaError, ServerCa, TlsVersions, client_config, unverified_client_config};
+use protocol::enrolment::{
+    CA_PATH, CertificateRequest, ENROL_PATH, IssuedCertificate, JoinToken, MAX_BODY, RENEW_PATH,
+};
+use protocol::{Authority, Refusal};
+use rustls::ClientConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use crate::connect::{self, Target};
+use crate::egress::Egress;
+use crate::error::DialError;
+use crate::register::broken;
+
+/// A new key with its certificate.
+#[derive(Clone, Debug)]
+pub struct Enrolled {
+    /// In PEM, PKCS#8.
+    pub key: Secret,
+    /// What the proxy-server has issued.
+    pub issued: IssuedCertificate,
+}
+
+/// Why this process gets no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolError {
+    /// There is no connection.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The CA of the server is not the one of the token.
+    #[error("{0} is not the proxy-server that issued the join token: its CA has another digest")]
+    OtherCa(Authority),
+    /// The server has sent no CA, or one that cannot be used.
+    #[error("the CA of the proxy-server cannot be used")]
+    Ca(#[source] CaError),
+    /// The proxy-server refused the request.
+    #[error("the proxy-server issues no certificate ({reason:?}): {0}", reason = .0.reason)]
+    Refused(Refusal),
+    /// The response is something else.
+    #[error("{0} did not send a certificate: is it `listeners.agents` of a proxy-server?")]
+    NotAtoll(Authority),
+    /// There was no response in time.
+    #[error("no response within {} s", LIMIT.as_secs())]
+    Silent,
+    /// This process cannot create a key.
+    #[error("cannot create a key")]
+    Key(#[source] NewKeyError),
+}
+
+/// The time limit for a connection and one exchange.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Gets the first certificate of an agent.
+pub async fn join(token: &JoinToken, server: &Authority, egress: &Egress) -> Result<Enrolled, EnrolError> {
+    // Nothing secret is sent before the digest in the token has proven the CA.
+    let unverified = Arc::new(unverified_client_config(&[protocol::upgrade::ALPN]));
+    let request = Request::get(CA_PATH).header(header::HOST, server.to_string()).body(Full::default());
+    let (status, body) = exchange(&unverified, server, egress, request).await?;
+    if status != StatusCode::OK {
+        return Err(EnrolError::Refused(Refusal::decode(status, &body)));
+    }
+    // Only this certificate: whoever pretends to be the server may send others, too.
+    let authority = pki::with_key_digest(&body, &token.ca_digest).ok_or_else(|| EnrolError::OtherCa(server.clone()))?;
+    let authority = Watched::fixed(ServerCa::from_pem(authority.as_bytes()).map_err(EnrolError::Ca)?);
+    let verified = client_config(authority, None, &[protocol::upgrade::ALPN], TlsVersions::Tls13);
+    let bearer = format!("Bearer {}", token.credential.expose());
+    certify(&Arc::new(verified), server, egress, (ENROL_PATH, Some(&bearer))).await
+}
+
+/// Gets another certificate for the identity in `tls`.
+pub async fn renew(tls: &Arc<ClientConfig>, server: &Authority, egress: &Egress) -> Result<Enrolled, EnrolError> {
+    certify(tls, server, egress, (RENEW_PATH, None)).await
+}
+
+/// Requests a certificate for a new key.
+async fn certify(
+    tls: &Arc<ClientConfig>,
+    server: &Authority,
+    egress: &Egress,
+    (path, authorization): (&str, Option<&str>),
+) -> Result<Enrolled, EnrolError> {
+    let NewKey { key, request } = NewKey::create().map_err(EnrolError::Key)?;
+    let body = CertificateRequest { request }.encode();
+    let mut request =
+        Request::post(path).header(header::HOST, server.to_string()).header(header::CONTENT_TYPE, "application/json");
+    if let Some(authorization) = authorization {
+        request = request.header(header::AUTHORIZATION, authorization);
+    }
+    let (status, body) = exchange(tls, server, egress, request.body(Full::from(body))).await?;
+    if status != StatusCode::OK {
+        return Err(EnrolError::Refused(Refusal::decode(status, &body)));
+    }
+    let issued = IssuedCertificate::decode(&body).ok_or_else(|| EnrolError::NotAtoll(server.clone()))?;
+    Ok(Enrolled { key, issued })
+}
+
+/// Connects, and sends one request.
+async fn exchange(
+    tls: &Arc<ClientConfig>,
+    server: &Authority,
+    egress: &Egress,
+    request: http::Result<Request<Full<Bytes>>>,
+) -> Result<(StatusCode, Bytes), EnrolError> {
+    let request = request.expect("constant headers, a token of letters and a host:port are a request");
+    let exchange = async {
+        let stream = connect::stream(tls, egress, server, &Target::Named).await?;
+        send(stream, request, server).await
+    };
+    timeout(LIMIT, exchange).await.map_err(|_| EnrolError::Silent)?
+}
+
+async fn send<S>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+    server: &Authority,
+) -> Result<(StatusCode, Bytes), EnrolError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(broken)?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
+        let body = body.map_err(|_| EnrolError::NotAtoll(server.clone()))?.to_bytes();
+        Ok((status, body))
+    };
+    let mut connection = std::pin::pin!(connection);
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        biased;
+        done = &mut exchange => done,
+        ended = &mut connection => {
+            ended.map_err(broken)?;
+            exchange.await
+        }
+    }
+}

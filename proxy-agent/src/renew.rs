@@ -1,0 +1,118 @@
+//! Renews the certificate of this agent before it expires.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use dial::Egress;
+use dial::enrol::{EnrolError, Enrolled, renew};
+use ops::backoff::Backoff;
+use ops::files::{Reloader, Watched};
+use ops::pki::CLOCK_SKEW;
+use protocol::Authority;
+use rustls::ClientConfig;
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+use crate::config;
+use crate::join::write_pair;
+
+/// Replaces the files of the identity when their certificate is two thirds through its life.
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    pub(crate) identity: Watched<ops::tls::Identity>,
+    pub(crate) files: config::Identity,
+    /// With the identity.
+    pub(crate) tls: Arc<ClientConfig>,
+    pub(crate) servers: Vec<Authority>,
+    pub(crate) egress: Arc<Egress>,
+    pub(crate) reloader: Reloader,
+}
+
+/// The pauses between attempts. Two thirds through its life, a certificate of thirty days is valid for ten more.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600));
+
+/// The maximum time between two looks at the clock, because the system time can jump.
+const MAX_SLEEP: Duration = Duration::from_secs(60);
+
+// === impl Renewal ===
+
+impl Renewal {
+    /// Renews the certificate, for ever.
+    pub(crate) async fn run(self) {
+        let mut backoff = BACKOFF;
+        loop {
+            let identity = self.identity.borrow();
+            let at = due(identity.not_before(), identity.not_after());
+            while let Ok(rest) = at.duration_since(SystemTime::now())
+                && !rest.is_zero()
+            {
+                sleep(rest.min(MAX_SLEEP)).await;
+                if !Arc::ptr_eq(&identity, &self.identity.borrow()) {
+                    break;
+                }
+            }
+            // Somebody may have replaced the files.
+            if !Arc::ptr_eq(&identity, &self.identity.borrow()) {
+                continue;
+            }
+            if let Some(enrolled) = self.attempt().await
+                && self.install(&enrolled)
+            {
+                backoff.reset();
+            } else {
+                sleep(backoff.fail_with_full_jitter().max(Duration::from_secs(1))).await;
+            }
+        }
+    }
+
+    /// Asks one server after the other.
+    async fn attempt(&self) -> Option<Enrolled> {
+        let expires = ops::date::Moment::from(self.identity.borrow().not_after());
+        for server in &self.servers {
+            match renew(&self.tls, server, &self.egress).await {
+                Ok(enrolled) => return Some(enrolled),
+                Err(error) => {
+                    // A server without `enrolment` refuses. Another one may issue certificates.
+                    let is_refusal = matches!(error, EnrolError::Refused(_));
+                    let error = &error as &dyn std::error::Error;
+                    warn!(%server, error, %expires, is_refusal, "cannot renew the certificate");
+                }
+            }
+        }
+        None
+    }
+
+    fn install(&self, enrolled: &Enrolled) -> bool {
+        if let Err(error) = write_pair(&self.files, enrolled) {
+            warn!(error = format!("{error:#}"), "cannot store the renewed certificate");
+            return false;
+        }
+        self.reloader.reload();
+        let expires = ops::date::Moment::from(self.identity.borrow().not_after());
+        info!(%expires, "the certificate is renewed");
+        true
+    }
+}
+
+/// Two thirds through the life of a certificate, which was issued some minutes after it began to be valid.
+fn due(not_before: SystemTime, not_after: SystemTime) -> SystemTime {
+    let issued = (not_before + CLOCK_SKEW).min(not_after);
+    let life = not_after.duration_since(issued).unwrap_or_default();
+    issued + life * 2 / 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_renewed_at_two_thirds_of_its_life() {
+        let issued = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+        let of = |lifetime: u64| due(issued - CLOCK_SKEW, issued + Duration::from_secs(lifetime));
+        assert_eq!(of(120), issued + Duration::from_secs(80));
+        assert_eq!(of(2_592_000), issued + Duration::from_secs(1_728_000));
+        assert_eq!(of(0), issued);
+        // Of another authority, which does not backdate.
+        assert_eq!(due(issued, issued + Duration::from_secs(60)), issued + Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,201 @@
+//! A site joins with a token, and its certificate is renewed under load.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use atoll_tests::kubectl::CONDITION_TIMEOUT;
+use atoll_tests::process::Process;
+use atoll_tests::{Credentials, Curl, HostCluster, Nodes, Site, eventually, kubectl, paths, pause, site};
+use libtest_mimic::Trial;
+
+use crate::case;
+
+const AGENT: &str = "site-j";
+const CLUSTER: &str = "joined";
+const MAP: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+
+/// How long certificates are valid, in seconds. Each is renewed at two thirds of this time.
+const LIFETIME: &str = "ATOLL_TEST_CERTIFICATE_SECONDS";
+const DEFAULT_LIFETIME: u64 = 15;
+const RENEWALS: usize = 3;
+
+pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
+    vec![case("enrolment::a_site_joins_with_a_token_and_renews_under_load", host, joins_and_renews)]
+}
+
+/// A site that has nothing but a configuration.
+struct NewSite {
+    /// The port of the proxy-server for agents.
+    port: u16,
+    config: PathBuf,
+    identity: PathBuf,
+}
+
+fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
+    let lifetime = match std::env::var(LIFETIME) {
+        Ok(seconds) => seconds.parse().context(LIFETIME)?,
+        Err(_) => DEFAULT_LIFETIME,
+    };
+    let keys = format!("enrolment: {{tokens: tokens, certificateLifetime: {lifetime}s}}");
+    let mut site = Site::start_with(&[&site::entry(CLUSTER, AGENT)], &[CLUSTER], &keys)?;
+    let token = create(&site)?;
+
+    // A token of another installation: nothing secret is sent.
+    let other = NewSite::new(&site, host, "other")?;
+    let digest = token.rsplit_once('.').context("no digest")?.1;
+    let wrong = token.replace(digest, &"0".repeat(digest.len()));
+    let refused = other.fails_to_join(&wrong)?;
+    ensure!(refused.contains("is not the proxy-server that issued the join token"), "{refused}");
+    // A token that nobody has created.
+    let stranger = token.replacen(|letter: char| letter != '.', "z", 1);
+    let refused = other.fails_to_join(&stranger)?;
+    ensure!(refused.contains("the join token is not valid"), "{refused}");
+
+    let new = NewSite::new(&site, host, "new")?;
+    let mut agent = new.join(&token)?;
+    agent.printed("the virtual cluster is provisioned")?;
+    agent.printed("tunnel established")?;
+    let key = new.identity.join("agent.key");
+    let mode = std::fs::metadata(&key)?.permissions().mode() & 0o777;
+    ensure!(mode == 0o600, "the key has mode {mode:o}");
+    site.server.printed("issued a certificate for a join token")?;
+    for secret in [&token, token.split('.').nth(1).context("no secret")?] {
+        ensure!(!site.server.log().contains(secret) && !agent.log().contains(secret), "a log contains the token");
+    }
+    // A token is worth one certificate.
+    let refused = other.fails_to_join(&token)?;
+    ensure!(refused.contains("the join token is not valid"), "{refused}");
+
+    // Requests and a watch, while the certificate is renewed.
+    let kubectl = site.administrator(CLUSTER)?;
+    eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", "ns"]).map(drop))?;
+    let first = std::fs::read(&key)?;
+    let mut watch = kubectl.start(&["get", "configmaps", "-n", "default", "--watch-only", "-o", "name"])?;
+    let mut shown = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
+    let load = Load::start(&site, &kubectl)?;
+    let patience = Duration::from_secs(lifetime * RENEWALS as u64 + 30);
+    eventually(patience, || {
+        let renewed = agent.log().matches("the certificate is renewed").count();
+        ensure!(renewed >= RENEWALS, "{renewed} renewals");
+        Ok(())
+    })?;
+    // The last tunnel of the previous certificate has ended, or serves only the watch.
+    pause(Duration::from_secs(2));
+    let requests = load.end()?;
+    ensure!(requests > 100, "only {requests} requests");
+    ensure!(std::fs::read(&key)? != first, "the key is the first one");
+    kubectl.ok(&["create", "configmap", "after-renewal", "-n", "default"])?;
+    // The watch has never ended: kubectl does not begin a second one.
+    let seen = shown.next().context("the watch has ended")??;
+    ensure!(seen == "configmap/after-renewal", "the watch has shown {seen:?}");
+    kubectl::end(watch)?;
+    Ok(())
+}
+
+fn create(site: &Site) -> anyhow::Result<String> {
+    let config = site.file("server.yaml");
+    let printed = site::atoll(&["token", "create", AGENT, "--server-config", text(&config)?])?;
+    let command = printed.lines().find(|line| line.starts_with("proxy-agent ")).context("no command")?;
+    let address = format!("--server 127.0.0.1:{} ", site.ports.agents);
+    ensure!(command.contains(&address), "{command}");
+    let listed = site::atoll(&["token", "list", "--server-config", text(&config)?])?;
+    ensure!(listed.contains(AGENT), "{listed}");
+    Ok(command.rsplit_once(' ').context("no token")?.1.to_owned())
+}
+
+// === impl NewSite ===
+
+impl NewSite {
+    fn new(site: &Site, host: &HostCluster, name: &str) -> anyhow::Result<Self> {
+        let identity = site.file(name);
+        std::fs::create_dir(&identity)?;
+        let config = site.file(&format!("{name}.yaml"));
+        let yaml = format!(
+            "apiVersion: atoll.dev/v1alpha1\n\
+             kind: ProxyAgentConfiguration\n\
+             servers: [proxy.invalid:8091]\n\
+             identity: {{certificate: {name}/agent.crt, key: {name}/agent.key, serverCA: {name}/serving-ca.crt}}\n\
+             listeners: {{probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
+             drain: 2s\n\
+             host: {{kubeconfig: {}}}\n\
+             virtualClusters: [{}]\n",
+            paths::free_port(),
+            paths::free_port(),
+            host.agent_kubeconfig().display(),
+            Nodes::Location("beijing").entry(CLUSTER),
+        );
+        std::fs::write(&config, yaml)?;
+        Ok(Self { port: site.ports.agents, config, identity })
+    }
+
+    /// The command that `atoll token create` prints.
+    fn join(&self, token: &str) -> anyhow::Result<Process> {
+        let server = format!("127.0.0.1:{}", self.port);
+        let words = ["--config", text(&self.config)?, "--server", &server, "--join", token];
+        Process::start("joining", &paths::binary("proxy-agent"), &words, self.identity.join("agent.log"))
+    }
+
+    /// Returns the log.
+    fn fails_to_join(&self, token: &str) -> anyhow::Result<String> {
+        let mut agent = self.join(token)?;
+        let log = self.identity.join("agent.log");
+        agent.printed("the proxy-agent cannot run")?;
+        ensure!(!self.identity.join("agent.crt").exists(), "there is a certificate");
+        let text = agent.log();
+        // The next attempt appends to it.
+        std::fs::remove_file(log)?;
+        Ok(text)
+    }
+}
+
+/// Clients that read one object again and again. Each read must succeed.
+struct Load {
+    stop: Arc<AtomicBool>,
+    sent: Arc<AtomicUsize>,
+    clients: Vec<JoinHandle<anyhow::Result<()>>>,
+}
+
+// === impl Load ===
+
+impl Load {
+    fn start(site: &Site, kubectl: &atoll_tests::Kubectl) -> anyhow::Result<Self> {
+        let credentials = Credentials::of(kubectl)?;
+        let endpoint = format!("127.0.0.1:{}/clusters/{CLUSTER}", site.ports.endpoint);
+        let curl = Curl::directly(&endpoint, &credentials.authority)
+            .with_certificate(&credentials.certificate, &credentials.key)
+            .with(&["--max-time", "5"]);
+        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let client = || {
+            let (curl, stop, sent) = (curl.clone(), Arc::clone(&stop), Arc::clone(&sent));
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let response = curl.get(MAP)?;
+                    ensure!(response.code == 200, "{response:?}");
+                    sent.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            })
+        };
+        let clients = vec![client(), client()];
+        Ok(Self { stop, sent, clients })
+    }
+
+    /// Returns the number of requests.
+    fn end(self) -> anyhow::Result<usize> {
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().map_err(|_| anyhow::anyhow!("a client has panicked"))??;
+        }
+        Ok(self.sent.load(Ordering::Relaxed))
+    }
+}
+
+fn text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("no path")
+}
