@@ -225,7 +225,7 @@ mod tests {
             () = async {
                 write("{cluster: a, user: jane, issuedBefore: 2026-01-01T00:00:00Z}");
                 reloader.reload();
-                std::future::pending().await
+                std::future::pending::<()>().await;
             } => {}
         }
         assert!(revocations.revokes_user(&cluster, &old));

@@ -129,7 +129,7 @@ fn check_reports_mistakes(host: &HostCluster) -> anyhow::Result<()> {
         Command::new(paths::binary("proxy-server")).args(["--config", path(&site.file("bad.yaml"))?]).output()?;
     let refused = String::from_utf8_lossy(&refused.stderr);
     let mistake = refused.lines().next().context("the proxy-server printed nothing")?;
-    ensure!(text.contains("bad.yaml:6:") && text.contains(mistake), "{text}\n{refused}");
+    ensure!(text.contains("bad.yaml:7:") && text.contains(mistake), "{text}\n{refused}");
     Ok(())
 }
 

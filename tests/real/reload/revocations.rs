@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use atoll_tests::{HostCluster, Kubectl, Nodes, Site, eventually, kubectl, pause, site};
-
 use tokio::time::Instant;
 
 use super::watch::Watch;
