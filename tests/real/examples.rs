@@ -9,8 +9,8 @@ use libtest_mimic::Trial;
 
 use crate::trial::trial;
 
-/// The pages use fixed ports, so only one runs at a time.
-static PORTS: Mutex<()> = Mutex::new(());
+/// These pages and those in [`pages`](crate::pages) use fixed ports, so only one runs at a time.
+pub(crate) static PORTS: Mutex<()> = Mutex::new(());
 
 /// The time limit of a page, in seconds.
 const LIMIT: &str = "180";

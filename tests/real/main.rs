@@ -18,6 +18,7 @@ mod limits;
 mod link;
 mod manifests;
 mod operator;
+mod pages;
 mod peers;
 mod physical;
 mod proposal;
@@ -66,6 +67,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(destinations::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
+    trials.extend(pages::trials());
     trials.extend(peers::trials(host));
     trials.push(status_page::trial(host));
     trials.push(isolation::trial());

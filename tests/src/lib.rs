@@ -16,6 +16,7 @@ pub mod http2;
 pub mod image;
 pub mod karmada;
 pub mod kubectl;
+pub mod page;
 pub mod paths;
 pub mod process;
 pub mod route;

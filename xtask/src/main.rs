@@ -1,23 +1,43 @@
 //! Tasks of the workspace itself: `cargo run -p xtask -- TASK`.
 //!
 //! What is *not* here: anything that ships, and anything that rustc, clippy or rustfmt already checks.
+//!
+//! Reading order: [`tree`], [`finding`], [`text_file`], [`markdown`], [`target`] (files and pages, for all tasks),
+//! [`summary`], [`mod@reference`] (the pages of the book); [`tidy`], [`book`] (the tasks).
 
+mod book;
+mod finding;
+mod markdown;
+mod reference;
+mod summary;
+mod target;
+mod text_file;
 mod tidy;
+mod tree;
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Parser;
 
 /// Tasks of the workspace itself.
 #[derive(Parser)]
 #[command(name = "xtask")]
 enum Task {
-    /// Check what the compiler and clippy do not: layering, module cycles, sizes, forbidden words, licences.
+    /// Check what the compiler and clippy do not: layering, module cycles, sizes, forbidden words, links, generated pages.
     Tidy(tidy::Options),
+    /// Build the documentation as a book with mdBook, into target/book/html, and check all links in its pages.
+    Book,
+    /// Write the pages of the book that are generated from configs/*.yaml.
+    Reference,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     match Task::parse() {
-        Task::Tidy(options) => tidy::run(&options),
+        Task::Tidy(options) => tidy::run(root, &options),
+        Task::Book => book::run(root),
+        Task::Reference => reference::run(root),
     }
 }

@@ -3,20 +3,21 @@
 //! Every rule is a function from the files to [`Finding`]s. No rule uses the file system or runs a program, so a few
 //! lines of text can test it. What is *not* here: licences, sources and bans of dependencies, which cargo-deny checks.
 //!
-//! Reading order: [`finding`]; [`tree`], [`lexer`] and [`source`] (files, and what of them is code, comment or test),
-//! [`words`], [`shape`], [`clock`], [`frame`], [`walkthrough`], [`mapped_modules`], [`refusals`] (rules on text); [`graph`]
-//! (what depends on what), [`layers`] (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`],
+//! Reading order: [`lexer`] and [`source`] (what of a file is code, comment or test), [`words`], [`shape`], [`clock`],
+//! [`frame`], [`links`], [`contents`], [`walkthrough`], [`mapped_modules`], [`refusals`] (rules on text); [`graph`] (what
+//! depends on what), [`layers`] (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`],
 //! [`shares`] (rules on structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that
 //! together).
 
 mod clock;
+mod contents;
 mod cycles;
-mod finding;
 mod frame;
 mod graph;
 mod known;
 mod layers;
 mod lexer;
+mod links;
 mod mapped_modules;
 mod methods;
 mod modules;
@@ -25,7 +26,6 @@ mod shape;
 mod shares;
 mod source;
 mod structure;
-mod tree;
 mod walkthrough;
 mod words;
 
@@ -36,10 +36,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 
-use finding::Finding;
+use crate::finding::{Finding, report};
+use crate::reference;
+use crate::tree::Tree;
 use graph::Graph;
 use source::Source;
-use tree::Tree;
 
 /// The platforms that we ship for, as rustc names them.
 const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
@@ -55,9 +56,8 @@ pub(crate) struct Options {
     allow_growth: bool,
 }
 
-/// Checks the workspace in which this program was built, prints all findings, and fails if there are any.
-pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
+/// Checks the workspace with this root, prints all findings, and fails if there are any.
+pub(crate) fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
     let tree = Tree::read(root)?;
     let graph = Graph::load(root, TARGETS)?;
     let (findings, summary) = if options.write_known {
@@ -70,8 +70,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         };
         (findings, summary)
     };
-    report(&findings, &summary);
-    Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(report("tidy", &findings, &summary))
 }
 
 /// Writes the list of known violations, unless this would add to it. Then it returns what it would add.
@@ -101,6 +100,9 @@ fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
         findings.extend(layers::check_source(&source));
     }
     findings.extend(frame::check(tree, &graph.member_names()));
+    findings.extend(links::check(tree));
+    findings.extend(contents::check(tree));
+    findings.extend(reference::check(tree));
     findings.extend(walkthrough::check(tree));
     findings.extend(mapped_modules::check(tree, &graph.member_names()));
     findings.extend(refusals::check(tree));
@@ -108,12 +110,4 @@ fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
     findings.extend(structure::check(graph, tree));
     findings.sort();
     findings
-}
-
-#[expect(clippy::print_stdout, reason = "a task talks to the person who runs it")]
-fn report(findings: &[Finding], summary: &str) {
-    for finding in findings {
-        println!("{finding}");
-    }
-    println!("tidy: {summary}");
 }

@@ -2,9 +2,9 @@
 //!
 //! The rule does not apply to a paused clock (`#[tokio::test(start_paused = true)]`), which a sleep only advances.
 
-use super::finding::Finding;
 use super::lexer::in_name;
 use super::source::Source;
+use crate::finding::Finding;
 
 pub(crate) fn check(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -14,9 +14,9 @@ mod level;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::finding::Finding;
 use super::known::{Known, Violation};
 use super::modules::Unit;
+use crate::finding::Finding;
 use components::{components, shortest_cycle};
 use level::{Level, levels};
 

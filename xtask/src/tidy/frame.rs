@@ -1,9 +1,9 @@
-//! The files that a repository is expected to have, and the links between its texts.
+//! The files that a repository is expected to have.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
-use super::finding::Finding;
-use super::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 const CODE_MAP: &str = "ARCHITECTURE.md";
 /// Lines of the code map: more than this is not a map.
@@ -31,9 +31,6 @@ pub(crate) fn check(tree: &Tree, members: &[&str]) -> Vec<Finding> {
     if let Some(map) = text(CODE_MAP) {
         findings.extend(check_map(map, members));
     }
-    for (path, text) in tree.with_extension("md") {
-        findings.extend(check_links(path, text, tree));
-    }
     findings
 }
 
@@ -52,35 +49,6 @@ fn check_map(map: &str, members: &[&str]) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// Relative links in Markdown must lead to a file of the repository, or to a folder that contains one.
-fn check_links(path: &Path, text: &str, tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        for link in line.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap_or_default();
-            let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
-            if !target.is_empty() && !is_elsewhere && !leads_somewhere(path, target, tree) {
-                let problem = format!("the link to {target} leads nowhere");
-                findings.push(Finding::new(path, index + 1, problem, "correct it"));
-            }
-        }
-    }
-    findings
-}
-
-fn leads_somewhere(from: &Path, target: &str, tree: &Tree) -> bool {
-    let mut to = from.parent().unwrap_or(Path::new("")).to_owned();
-    for part in Path::new(target).components() {
-        match part {
-            Component::Normal(part) => to.push(part),
-            Component::CurDir => {}
-            Component::ParentDir if to.pop() => {}
-            _ => return false,
-        }
-    }
-    tree.has(&to)
 }
 
 #[cfg(test)]
@@ -115,17 +83,5 @@ mod tests {
         assert!(lines(&[("ARCHITECTURE.md", "proxy-server")])[0].contains("`proxy-server` is not on the map"));
         let long = "`proxy-server`\n".repeat(LONGEST_MAP + 1);
         assert!(lines(&[("ARCHITECTURE.md", &long)])[0].contains(&format!("{} lines", LONGEST_MAP + 1)));
-    }
-
-    #[test]
-    fn links_lead_somewhere() {
-        let texts = [
-            ("docs/a.md", "[up](../README.md), [part](#part), [web](https://example.com/x)\n[x](b.md)"),
-            ("docs/c/d.md", "[up](../a.md#part) [folder](../c) [out](../../../x)"),
-        ];
-        let found = lines(&texts);
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].starts_with("docs/a.md:2: the link to b.md leads nowhere"));
-        assert!(found[1].starts_with("docs/c/d.md:1: the link to ../../../x"));
     }
 }

@@ -11,7 +11,7 @@ mod violation;
 
 use std::path::Path;
 
-use super::finding::Finding;
+use crate::finding::Finding;
 pub(crate) use violation::Violation;
 
 /// Relative to the root of the workspace.

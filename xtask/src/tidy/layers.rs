@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::finding::Finding;
 use super::graph::{Graph, Use, arrows};
 use super::lexer::in_name;
 use super::source::Source;
-use super::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// Our crates, and those that each may depend on. A crate is below all crates that name it, so arrows only point down.
 const ARROWS: &[(&str, &[&str])] = &[

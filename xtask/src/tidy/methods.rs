@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::finding::Finding;
 use super::known::{Known, Violation};
 use super::modules::{Scopes, Unit, inherent_impls};
+use crate::finding::Finding;
 
 /// The maximum number of methods.
 const MOST: usize = 25;

@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::finding::Finding;
 use super::source::Source;
-use super::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// The page that explains them.
 const GUIDE: &str = "docs/troubleshooting.md";

@@ -1,7 +1,7 @@
 //! The shape of a file: its length, its name, its first line.
 
-use super::finding::Finding;
 use super::source::Source;
+use crate::finding::Finding;
 
 /// The maximum number of lines. A longer file has more than one idea.
 const LONGEST: usize = 700;

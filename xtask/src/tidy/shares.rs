@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::finding::Finding;
 use super::graph::Graph;
 use super::known::{Known, Violation};
 use super::source::is_generated;
-use super::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// Of the lines of all packages, in percent.
 const LARGEST: usize = 20;

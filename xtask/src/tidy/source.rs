@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::finding::line_at;
 use super::lexer::{self, Views};
+use crate::finding::line_at;
 
 /// A file, its text, and which parts of it are code, comments and tests.
 pub(crate) struct Source<'a> {

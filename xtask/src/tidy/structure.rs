@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::cycles::{self, Cycle};
-use super::finding::Finding;
 use super::graph::Graph;
 use super::known::{self, Known, Violation};
 use super::methods::{self, Crowded};
 use super::modules;
 use super::shares::{self, Share};
-use super::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// All violations in the workspace, known or not.
 pub(crate) struct Structure {

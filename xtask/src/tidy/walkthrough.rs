@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use super::finding::Finding;
-use super::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 const CODE_MAP: &str = "ARCHITECTURE.md";
 

@@ -1,8 +1,8 @@
 //! Forbidden words, and names without meaning.
 
-use super::finding::Finding;
 use super::lexer::in_name;
 use super::source::Source;
+use crate::finding::Finding;
 
 /// A word, and what to do instead. It does not match a part of a longer name.
 type Word = (&'static str, &'static str);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use proptest::prelude::*;
 
-use crate::tidy::tree::Tree;
+use crate::tree::Tree;
 
 #[track_caller]
 fn check(text: &str, code: &str, comments: &str) {

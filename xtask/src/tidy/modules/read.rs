@@ -6,8 +6,8 @@ use syn::{Item, ItemMod};
 
 use super::condition::is_test_only;
 use super::unit::{Module, ModuleId, Unit};
-use crate::tidy::finding::Finding;
-use crate::tidy::tree::Tree;
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// The name of modules with tests, even without `#[cfg(test)]`.
 const TESTS: &str = "tests";

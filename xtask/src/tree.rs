@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Every file by its path from the root, in order. It has its text if a rule reads files of its kind.
+/// Every file by its path from the root, in order. It has its text if a task reads files of its kind.
 #[derive(Debug)]
 pub(crate) struct Tree {
     files: Vec<(PathBuf, String)>,
@@ -78,7 +78,7 @@ impl FromIterator<(PathBuf, String)> for Tree {
 fn is_read(name: &str) -> bool {
     name == "LICENSE"
         || name == "known-violations.txt"
-        || [".md", ".rs", ".toml"].iter().any(|ending| name.ends_with(ending))
+        || [".md", ".rs", ".toml", ".yaml"].iter().any(|ending| name.ends_with(ending))
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
     fn this_file_is_in_this_repository() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let tree = Tree::read(root).unwrap();
-        assert!(tree.text(Path::new("xtask/src/tidy/tree.rs")).unwrap().starts_with("//! The files"));
+        assert!(tree.text(Path::new("xtask/src/tree.rs")).unwrap().starts_with("//! The files"));
         assert!(!tree.has(Path::new("target")));
         assert!(tree.has(Path::new("bench/src/target/dial.rs")));
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// One violation of one rule. Ordered by place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,4 +32,14 @@ impl fmt::Display for Finding {
 /// The line, from 1, of a byte of `text`.
 pub(crate) fn line_at(text: &str, byte: usize) -> usize {
     1 + text.bytes().take(byte).filter(|&byte| byte == b'\n').count()
+}
+
+/// Prints the findings of a task. The task fails if there are any.
+#[expect(clippy::print_stdout, reason = "a task talks to the person who runs it")]
+pub(crate) fn report(task: &str, findings: &[Finding], summary: &str) -> ExitCode {
+    for finding in findings {
+        println!("{finding}");
+    }
+    println!("{task}: {summary}");
+    if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
