@@ -168,7 +168,7 @@ fn a_token_replaces_the_certificate() {
     let world = World::new();
     let config = world.kubeconfig(&["keyless", "--server-config", "@server.yaml", "--token", "abc.def"]);
     assert_eq!(config["users"][0]["user"], json!({"token": "abc.def"}));
-    let error = world.atoll(&["keyless", "--server-config", "@server.yaml"]).unwrap_err();
+    let error = world.atoll(&["keyless", "--admin", "--server-config", "@server.yaml"]).unwrap_err();
     assert!(format!("{error:#}").contains("cluster keyless has no clientCA.key"), "{error:#}");
 }
 
@@ -177,7 +177,7 @@ fn an_output_file_is_secret_and_replaced_only_with_force() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let world = World::new();
-    let words = [&BEIJING[..], &["-o", "@out"]].concat();
+    let words = [&ADMIN[..], &["-o", "@out"]].concat();
     let printed = world.atoll(&words).unwrap();
     assert!(!printed.contains("client-key-data"), "{printed}");
     assert_eq!(fs::metadata(world.path("out")).unwrap().permissions().mode() & 0o777, 0o600);
@@ -292,10 +292,10 @@ fn a_kubeconfig_that_the_proxy_would_refuse_is_refused_here() {
 fn errors_name_the_remedy() {
     let world = World::new();
     let error = |words: &[&str]| format!("{:#}", world.atoll(words).unwrap_err());
-    assert!(error(&["nowhere", "--server-config", "@server.yaml"]).contains("has no cluster nowhere"));
-    assert!(error(&["branch-7", "--server-config", "@server.yaml"]).contains("--physical-from"));
+    assert!(error(&["nowhere", "--admin", "--server-config", "@server.yaml"]).contains("has no cluster nowhere"));
+    assert!(error(&["branch-7", "--admin", "--server-config", "@server.yaml"]).contains("--physical-from"));
     assert!(error(&["ke-beijing"]).contains("--server-config"));
     assert!(error(&[&BEIJING[..], &["--token", "a b"]].concat()).contains("--token"));
     assert!(error(&[&BEIJING[..], &["--token", "t", "--user", "u"]].concat()).contains("cannot be used with"));
-    assert!(error(&[&BEIJING[..], &["--proxy-url", "proxy:8090"]].concat()).contains("--proxy-url"));
+    assert!(error(&[&ADMIN[..], &["--proxy-url", "proxy:8090"]].concat()).contains("--proxy-url"));
 }
