@@ -10,6 +10,7 @@ mod egress;
 mod enrolment;
 mod examples;
 mod faults;
+mod helm;
 mod isolation;
 mod karmada;
 mod kubeedge;
@@ -75,6 +76,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(limits::trials(host));
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
+    trials.extend(helm::trials());
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());
     trials.extend(soak::trial());
