@@ -17,6 +17,7 @@ mod leaks;
 mod limits;
 mod link;
 mod manifests;
+mod observe;
 mod operator;
 mod peers;
 mod physical;
@@ -73,6 +74,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(limits::trials(host));
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
+    trials.push(observe::trial(host));
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());
     trials.extend(soak::trial());
