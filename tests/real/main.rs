@@ -19,6 +19,7 @@ mod manifests;
 mod operator;
 mod peers;
 mod physical;
+mod plugin;
 mod proposal;
 mod reload;
 mod soak;
@@ -65,6 +66,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.extend(peers::trials(host));
+    trials.push(plugin::trial_of_kubectl());
     trials.push(status_page::trial(host));
     trials.push(isolation::trial());
     trials.push(leaks::trial());
