@@ -6,6 +6,7 @@ mod commands;
 mod containers;
 mod demo;
 mod destinations;
+mod dist;
 mod egress;
 mod examples;
 mod faults;
@@ -63,6 +64,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(destinations::trials());
+    trials.extend(dist::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.extend(peers::trials(host));
