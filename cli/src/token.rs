@@ -4,8 +4,8 @@
 //! `protocol::enrolment` and `proxy_server::enrolment`.
 
 mod create;
+mod delete;
 mod list;
-mod remove;
 mod store_args;
 
 use std::io::Write;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 enum Command {
     Create(create::Args),
     List(list::Args),
-    Delete(remove::Args),
+    Delete(delete::Args),
 }
 
 /// Runs one of the subcommands.
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     match &args.command {
         Command::Create(args) => create::run(args, out),
         Command::List(args) => list::run(args, out),
-        Command::Delete(args) => remove::run(args, out),
+        Command::Delete(args) => delete::run(args, out),
     }
 }
 

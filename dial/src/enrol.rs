@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::connect::{self, Target};
 use crate::egress::Egress;
 use crate::error::DialError;
-use crate::register::broken;
+use crate::register::{broken, drive};
 
 /// A new key with its certificate.
 #[derive(Clone, Debug)]
@@ -41,6 +41,9 @@ pub enum EnrolError {
     /// There is no connection.
     #[error(transparent)]
     Dial(#[from] DialError),
+    /// The server requires a certificate, which this process does not have yet.
+    #[error("{0} issues no certificates: its configuration has no section `enrolment`")]
+    NoEnrolment(Authority),
     /// The CA of the server is not the one of the token.
     #[error("{0} is not the proxy-server that issued the join token: its CA has another digest")]
     OtherCa(Authority),
@@ -69,7 +72,10 @@ pub async fn join(token: &JoinToken, server: &Authority, egress: &Egress) -> Res
     // Nothing secret is sent before the digest in the token has proven the CA.
     let unverified = Arc::new(unverified_client_config(&[protocol::upgrade::ALPN]));
     let request = Request::get(CA_PATH).header(header::HOST, server.to_string()).body(Full::default());
-    let (status, body) = exchange(&unverified, server, egress, request).await?;
+    let (status, body) = exchange(&unverified, server, egress, request).await.map_err(|error| match error {
+        EnrolError::Dial(DialError::Certificate(_)) => EnrolError::NoEnrolment(server.clone()),
+        error => error,
+    })?;
     if status != StatusCode::OK {
         return Err(EnrolError::Refused(Refusal::decode(status, &body)));
     }
@@ -140,14 +146,5 @@ where
         let body = body.map_err(|_| EnrolError::NotAtoll(server.clone()))?.to_bytes();
         Ok((status, body))
     };
-    let mut connection = std::pin::pin!(connection);
-    let mut exchange = std::pin::pin!(exchange);
-    tokio::select! {
-        biased;
-        done = &mut exchange => done,
-        ended = &mut connection => {
-            ended.map_err(broken)?;
-            exchange.await
-        }
-    }
+    drive(connection, exchange).await
 }

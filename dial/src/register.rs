@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::pin::pin;
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
@@ -60,8 +61,15 @@ where
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Err(DialError::Refused { refusal: Refusal::decode(status, &body) })
     };
-    let mut connection = std::pin::pin!(connection.with_upgrades());
-    let mut exchange = std::pin::pin!(exchange);
+    drive(connection.with_upgrades(), exchange).await
+}
+
+/// Drives a connection until the exchange on it is done.
+pub(super) async fn drive<T, E: From<DialError>>(
+    connection: impl Future<Output = hyper::Result<()>>,
+    exchange: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let (mut connection, mut exchange) = (pin!(connection), pin!(exchange));
     tokio::select! {
         biased;
         done = &mut exchange => done,

@@ -36,7 +36,12 @@ pub async fn ensure_identity(
             match join(&token, server, egress).await {
                 Ok(enrolled) => return install(files, &enrolled, server),
                 // Only the operator can help.
-                Err(error @ (EnrolError::Refused(_) | EnrolError::OtherCa(_) | EnrolError::Key(_))) => {
+                Err(
+                    error @ (EnrolError::Refused(_)
+                    | EnrolError::NoEnrolment(_)
+                    | EnrolError::OtherCa(_)
+                    | EnrolError::Key(_)),
+                ) => {
                     return Err(error).context("cannot join");
                 }
                 Err(error) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dial::Egress;
-use dial::enrol::{EnrolError, Enrolled, renew};
+use dial::enrol::{Enrolled, renew};
 use ops::backoff::Backoff;
 use ops::files::{Reloader, Watched};
 use ops::pki::CLOCK_SKEW;
@@ -31,6 +31,9 @@ pub(crate) struct Renewal {
 /// The pauses between attempts. Two thirds through its life, a certificate of thirty days is valid for ten more.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600));
 
+/// The minimum pause after a failure: each attempt makes a proxy-server sign a certificate.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+
 /// The maximum time between two looks at the clock, because the system time can jump.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
@@ -55,12 +58,13 @@ impl Renewal {
             if !Arc::ptr_eq(&identity, &self.identity.borrow()) {
                 continue;
             }
-            if let Some(enrolled) = self.attempt().await
-                && self.install(&enrolled)
-            {
-                backoff.reset();
+            if let Some(enrolled) = self.attempt().await {
+                self.install(&enrolled);
+            }
+            if Arc::ptr_eq(&identity, &self.identity.borrow()) {
+                sleep(backoff.fail_with_full_jitter().max(MIN_PAUSE)).await;
             } else {
-                sleep(backoff.fail_with_full_jitter().max(Duration::from_secs(1))).await;
+                backoff.reset();
             }
         }
     }
@@ -71,26 +75,24 @@ impl Renewal {
         for server in &self.servers {
             match renew(&self.tls, server, &self.egress).await {
                 Ok(enrolled) => return Some(enrolled),
+                // A server without `enrolment` refuses. Another one may issue certificates.
                 Err(error) => {
-                    // A server without `enrolment` refuses. Another one may issue certificates.
-                    let is_refusal = matches!(error, EnrolError::Refused(_));
                     let error = &error as &dyn std::error::Error;
-                    warn!(%server, error, %expires, is_refusal, "cannot renew the certificate");
+                    warn!(%server, error, %expires, "cannot renew the certificate");
                 }
             }
         }
         None
     }
 
-    fn install(&self, enrolled: &Enrolled) -> bool {
+    /// Puts the certificate into force. If this fails, the previous one stays.
+    fn install(&self, enrolled: &Enrolled) {
         if let Err(error) = write_pair(&self.files, enrolled) {
-            warn!(error = format!("{error:#}"), "cannot store the renewed certificate");
-            return false;
+            return warn!(error = format!("{error:#}"), "cannot store the renewed certificate");
         }
         self.reloader.reload();
         let expires = ops::date::Moment::from(self.identity.borrow().not_after());
         info!(%expires, "the certificate is renewed");
-        true
     }
 }
 

@@ -8,7 +8,6 @@
 //! accepted.
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -75,8 +74,7 @@ impl Revocations {
         while !is_revoked(&list.borrow()) {
             if !changes.changed().await {
                 // The process stops reloading files.
-                let never: Infallible = std::future::pending().await;
-                match never {}
+                return std::future::pending().await;
             }
         }
     }

@@ -4,21 +4,18 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
-use atoll_tests::{Credentials, Curl, HostCluster, Nodes, Site, eventually, kubectl, paths, pause, site};
+use atoll_tests::{HostCluster, Nodes, Reads, Site, eventually, kubectl, paths, pause, site};
 use libtest_mimic::Trial;
 
 use crate::case;
 
 const AGENT: &str = "site-j";
 const CLUSTER: &str = "joined";
-const MAP: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
 
 /// How long certificates are valid, in seconds. Each is renewed at two thirds of this time.
 const LIFETIME: &str = "ATOLL_TEST_CERTIFICATE_SECONDS";
@@ -26,7 +23,10 @@ const DEFAULT_LIFETIME: u64 = 15;
 const RENEWALS: usize = 3;
 
 pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
-    vec![case("enrolment::a_site_joins_with_a_token_and_renews_under_load", host, joins_and_renews)]
+    vec![
+        case("enrolment::a_site_joins_with_a_token_and_renews_under_load", host, joins_and_renews),
+        case("enrolment::a_server_without_enrolment_says_so", host, is_refused_without_enrolment),
+    ]
 }
 
 /// A site that has nothing but a configuration.
@@ -53,7 +53,8 @@ fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
     let refused = other.fails_to_join(&wrong)?;
     ensure!(refused.contains("is not the proxy-server that issued the join token"), "{refused}");
     // A token that nobody has created.
-    let stranger = token.replacen(|letter: char| letter != '.', "z", 1);
+    let another = if token.starts_with('z') { "y" } else { "z" };
+    let stranger = format!("{another}{}", token.get(1..).context("no token")?);
     let refused = other.fails_to_join(&stranger)?;
     ensure!(refused.contains("the join token is not valid"), "{refused}");
 
@@ -61,6 +62,7 @@ fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
     let mut agent = new.join(&token)?;
     agent.printed("the virtual cluster is provisioned")?;
     agent.printed("tunnel established")?;
+    ensure!(!agent.log().contains("restart the agent"), "flags count as changes of the file");
     let key = new.identity.join("agent.key");
     let mode = std::fs::metadata(&key)?.permissions().mode() & 0o777;
     ensure!(mode == 0o600, "the key has mode {mode:o}");
@@ -78,7 +80,8 @@ fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
     let first = std::fs::read(&key)?;
     let mut watch = kubectl.start(&["get", "configmaps", "-n", "default", "--watch-only", "-o", "name"])?;
     let mut shown = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
-    let load = Load::start(&site, &kubectl)?;
+    let address = format!("127.0.0.1:{}", site.ports.endpoint);
+    let reads = Reads::start(&kubectl, &address, CLUSTER)?;
     let patience = Duration::from_secs(lifetime * RENEWALS as u64 + 30);
     eventually(patience, || {
         let renewed = agent.log().matches("the certificate is renewed").count();
@@ -87,14 +90,30 @@ fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
     })?;
     // The last tunnel of the previous certificate has ended, or serves only the watch.
     pause(Duration::from_secs(2));
-    let requests = load.end()?;
-    ensure!(requests > 100, "only {requests} requests");
+    reads.all_succeeded()?;
     ensure!(std::fs::read(&key)? != first, "the key is the first one");
     kubectl.ok(&["create", "configmap", "after-renewal", "-n", "default"])?;
     // The watch has never ended: kubectl does not begin a second one.
     let seen = shown.next().context("the watch has ended")??;
     ensure!(seen == "configmap/after-renewal", "the watch has shown {seen:?}");
     kubectl::end(watch)?;
+    Ok(())
+}
+
+/// The agent stops, and names the missing section.
+fn is_refused_without_enrolment(host: &HostCluster) -> anyhow::Result<()> {
+    let site = Site::start(&[&site::entry(CLUSTER, AGENT)], &[CLUSTER])?;
+    let new = NewSite::new(&site, host, "new")?;
+    let token = format!("{}.{}.{}", "a".repeat(10), "b".repeat(32), "c".repeat(64));
+    let refused = new.fails_to_join(&token)?;
+    ensure!(refused.contains("its configuration has no section `enrolment`"), "{refused}");
+    // `atoll check` accepts a site that has not joined yet only if it can join.
+    let config = new.config.display().to_string();
+    ensure!(site::atoll(&["check", &config]).is_err(), "a missing certificate is no mistake");
+    let joining = std::fs::read_to_string(&new.config)?.replace("drain: 2s", "drain: 2s\njoin: {tokenFile: token}");
+    std::fs::write(&new.config, joining)?;
+    let checked = site::atoll(&["check", &config])?;
+    ensure!(checked.contains("there is no certificate yet"), "{checked}");
     Ok(())
 }
 
@@ -151,48 +170,6 @@ impl NewSite {
         // The next attempt appends to it.
         std::fs::remove_file(log)?;
         Ok(text)
-    }
-}
-
-/// Clients that read one object again and again. Each read must succeed.
-struct Load {
-    stop: Arc<AtomicBool>,
-    sent: Arc<AtomicUsize>,
-    clients: Vec<JoinHandle<anyhow::Result<()>>>,
-}
-
-// === impl Load ===
-
-impl Load {
-    fn start(site: &Site, kubectl: &atoll_tests::Kubectl) -> anyhow::Result<Self> {
-        let credentials = Credentials::of(kubectl)?;
-        let endpoint = format!("127.0.0.1:{}/clusters/{CLUSTER}", site.ports.endpoint);
-        let curl = Curl::directly(&endpoint, &credentials.authority)
-            .with_certificate(&credentials.certificate, &credentials.key)
-            .with(&["--max-time", "5"]);
-        let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let client = || {
-            let (curl, stop, sent) = (curl.clone(), Arc::clone(&stop), Arc::clone(&sent));
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let response = curl.get(MAP)?;
-                    ensure!(response.code == 200, "{response:?}");
-                    sent.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            })
-        };
-        let clients = vec![client(), client()];
-        Ok(Self { stop, sent, clients })
-    }
-
-    /// Returns the number of requests.
-    fn end(self) -> anyhow::Result<usize> {
-        self.stop.store(true, Ordering::Relaxed);
-        for client in self.clients {
-            client.join().map_err(|_| anyhow::anyhow!("a client has panicked"))??;
-        }
-        Ok(self.sent.load(Ordering::Relaxed))
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 
 use anyhow::{Context, ensure};
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
 use atoll_tests::site::Ports;
-use atoll_tests::{Balancer, Credentials, Curl, HostCluster, Kubectl, Nodes, Site, eventually, kubectl, site};
+use atoll_tests::{Balancer, Curl, HostCluster, Kubectl, Nodes, Reads, Site, eventually, kubectl, site};
 use libtest_mimic::Trial;
 use tokio::time::Instant;
 
@@ -149,7 +147,6 @@ fn after_one_is_killed(host: &HostCluster) -> anyhow::Result<()> {
 /// succeeds, and watches end without an error.
 fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
     const CLUSTER: &str = "rolling";
-    const MAP: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
     // Half of it is for the agents, which move within a second.
     let mut site = Site::start_pair(&[&site::entry(CLUSTER, "site-p")], &[CLUSTER], "drain: 8s")?;
     let balanced = Balanced::start(&mut site)?;
@@ -158,26 +155,7 @@ fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
     let mut agents = [start(&site, "site-p-1")?, start(&site, "site-p-2")?];
     let kubectl = balanced.administrator(&site, CLUSTER)?;
     served(&kubectl)?;
-    let credentials = Credentials::of(&kubectl)?;
-    let endpoint = format!("{}/clusters/{CLUSTER}", balanced.clients.address());
-    let curl = Curl::directly(&endpoint, &credentials.authority)
-        .with_certificate(&credentials.certificate, &credentials.key)
-        .with(&["--max-time", "5"]);
-
-    let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let clients: Vec<JoinHandle<anyhow::Result<()>>> = (0..2)
-        .map(|_| {
-            let (curl, stop, sent) = (curl.clone(), Arc::clone(&stop), Arc::clone(&sent));
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let response = curl.get(MAP)?;
-                    ensure!(response.code == 200, "{response:?}");
-                    sent.fetch_add(1, Ordering::Relaxed);
-                }
-                Ok(())
-            })
-        })
-        .collect();
+    let reads = Reads::start(&kubectl, &balanced.clients.address(), CLUSTER)?;
     let watches: Vec<Child> = (0..4).map(|_| kubectl.start(&["get", "ns", "-w"])).collect::<anyhow::Result<_>>()?;
 
     site.server.terminate()?;
@@ -192,11 +170,7 @@ fn a_rolling_restart(host: &HostCluster) -> anyhow::Result<()> {
         agent.terminate()?;
         *agent = start(&site, file)?;
     }
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.join().map_err(|_| anyhow::anyhow!("a client has panicked"))??;
-    }
-    ensure!(sent.load(Ordering::Relaxed) > 100, "only {} requests", sent.load(Ordering::Relaxed));
+    reads.all_succeeded()?;
     for watch in watches {
         let shown = kubectl::end(watch)?;
         ensure!(shown.is_empty(), "{shown}");

@@ -9,6 +9,7 @@ use ops::files::Reloader;
 use ops::log::chain;
 use protocol::AgentId;
 use proxy_agent::ProxyAgentConfiguration;
+use proxy_agent::config::Identity;
 use virtual_cluster::clusters::VirtualClusters;
 use virtual_cluster::config::VirtualCluster;
 use virtual_cluster::namespaces::Namespaces;
@@ -20,18 +21,14 @@ use super::report::Report;
 /// credential for the host.
 pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: &mut Report) {
     let identity = &config.identity;
-    if let Some(name) = certificate::identity(report, "identity", &identity.certificate, &identity.key)
-        && let Err(error) = name.parse::<AgentId>()
-    {
-        let (path, error) = (identity.certificate.display(), chain(&error));
-        report.mistake(
+    if config.join.is_some() && !identity.certificate.exists() {
+        report.warn(
             &identity.certificate,
-            format_args!(
-                "identity: {path} has the common name {name:?}, which is not an agent ID ({error}); run `atoll certs agent ID`"
-            ),
+            "identity: there is no certificate yet; the agent gets one when it starts with a join token",
         );
+    } else {
+        check_identity(identity, report);
     }
-    certificate::server_anchors(report, "identity.serverCA", &identity.server_ca);
     let namespaces = Arc::new(Namespaces::new([]));
     for cluster in &config.virtual_clusters {
         if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.reserved()) {
@@ -59,6 +56,22 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
             );
         }
     }
+}
+
+/// Checks the certificate and the CA of the proxy-servers.
+fn check_identity(identity: &Identity, report: &mut Report) {
+    if let Some(name) = certificate::identity(report, "identity", &identity.certificate, &identity.key)
+        && let Err(error) = name.parse::<AgentId>()
+    {
+        let (path, error) = (identity.certificate.display(), chain(&error));
+        report.mistake(
+            &identity.certificate,
+            format_args!(
+                "identity: {path} has the common name {name:?}, which is not an agent ID ({error}); run `atoll certs agent ID`"
+            ),
+        );
+    }
+    certificate::server_anchors(report, "identity.serverCA", &identity.server_ca);
 }
 
 /// Warns if a node can move itself into the virtual cluster.

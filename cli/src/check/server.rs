@@ -17,6 +17,9 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     certificate::authority(report, "servingCA", &config.serving_ca.certificate, &config.serving_ca.key);
     let serving = certificate::server_anchors(report, "servingCA", &config.serving_ca.certificate);
     let agents = certificate::client_anchors(report, "agentCA", &config.agent_ca.certificate);
+    if let Some(key) = &config.agent_ca.key {
+        certificate::authority(report, "agentCA", &config.agent_ca.certificate, key);
+    }
     let mut anchors: Vec<Anchors<'_>> = serving.into_iter().chain(agents).collect();
     for cluster in &config.clusters {
         let Some(ca) = &cluster.client_ca else { continue };

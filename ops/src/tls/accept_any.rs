@@ -1,12 +1,13 @@
-//! Client certificates that are verified after the handshake: see [`super::ClientAuth::Requested`].
+//! Certificates that the handshake does not verify: those of clients, which are verified afterwards
+//! ([`super::ClientAuth::Requested`]), and those of servers from which nothing is trusted ([`super::unverified_client_config`]).
 
-use rustls::client::danger::HandshakeSignatureValid;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Checks only that the client holds the private key of its certificate (RFC 8446 section 4.4.3).
+/// Checks only that the peer holds the private key of its certificate (RFC 8446 section 4.4.3).
 #[derive(Debug)]
 pub(super) struct AcceptAnyChain {
     algorithms: WebPkiSupportedAlgorithms,
@@ -38,6 +39,41 @@ impl ClientCertVerifier for AcceptAnyChain {
         _now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+impl ServerCertVerifier for AcceptAnyChain {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -11,6 +11,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::accept_any::AcceptAnyChain;
 use super::client_ca::{CaError, roots};
 use super::server::TlsVersions;
 use crate::files::Watched;
@@ -52,12 +53,6 @@ struct ReloadableServerCa {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Checks only that the server holds the key of its certificate.
-#[derive(Debug)]
-struct AcceptAnyServer {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
 #[derive(Debug)]
 struct ReloadableIdentity(Watched<Identity>);
 
@@ -94,12 +89,12 @@ pub fn client_config(
 /// trust nothing in a response unless something else proves it.
 pub fn unverified_client_config(alpn: &[&[u8]]) -> ClientConfig {
     let provider = super::provider();
-    let algorithms = provider.signature_verification_algorithms;
+    let verifier = AcceptAnyChain::new(&provider);
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("aws-lc-rs has cipher suites for TLS 1.3")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AcceptAnyServer { algorithms }))
+        .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     config.resumption = rustls::client::Resumption::disabled();
@@ -168,43 +163,6 @@ impl ServerCertVerifier for ReloadableServerCa {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         self.ca.borrow().verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
-}
-
-// === impl AcceptAnyServer ===
-
-impl ServerCertVerifier for AcceptAnyServer {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

@@ -45,8 +45,14 @@ impl Reload {
         let parse = move |[text]: [&[u8]; 1]| ops::config::parse(&String::from_utf8_lossy(text), &origin);
         let file = reloader.watch([path.to_owned()], parse).context("the configuration")?;
         let offers = watch::Sender::new(config.offers().into());
-        let seen = Arc::new(config.clone());
-        Ok(Self { file, path: path.to_owned(), seen, running: config.clone(), reloader, services, offers })
+        // Flags override keys of the file. A key that they override has not changed.
+        let running = ProxyAgentConfiguration {
+            virtual_clusters: config.virtual_clusters.clone(),
+            shared_objects: config.shared_objects.clone(),
+            ..ProxyAgentConfiguration::clone(&file.borrow())
+        };
+        let seen = Arc::new(running.clone());
+        Ok(Self { file, path: path.to_owned(), seen, running, reloader, services, offers })
     }
 
     /// The clusters that the agent offers.
