@@ -24,6 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use crate::invocation::Invocation;
+
 /// The time limit for a connection to the proxy-server, and for the agent to reach the destination.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(40);
 
@@ -127,7 +129,7 @@ async fn listen(address: &ListenAddr, route: &Route, out: &mut dyn Write) -> any
 
 #[expect(clippy::print_stderr, reason = "standard error is for the user")]
 fn report(text: &str) {
-    eprintln!("atoll forward: {text}");
+    eprintln!("{} forward: {text}", Invocation::current().typed());
 }
 
 // === impl Route ===

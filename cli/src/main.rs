@@ -1,8 +1,8 @@
 //! The operator's command: certificates, kubeconfigs, checks, and a demo in one process.
 //!
 //! There is one module per subcommand. Each takes its parsed flags and a writer, so that tests can read the output.
-//! What is
-//! *not* here: anything that proxy-server and proxy-agent do while they run. `atoll demo` runs them unmodified.
+//! The same program is a plugin of kubectl ([`invocation`]). What is *not* here: anything that proxy-server and
+//! proxy-agent do while they run. `atoll demo` runs them unmodified.
 
 mod certs;
 mod check;
@@ -10,6 +10,7 @@ mod completions;
 mod demo;
 mod explain;
 mod forward;
+mod invocation;
 mod kubeconfig;
 mod lifetime;
 mod man;
@@ -23,7 +24,9 @@ mod token;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use invocation::Invocation;
 
 /// Create certificates and kubeconfigs for proxy-server and proxy-agent, check and explain their configurations, show
 /// their status, or try them in a demo.
@@ -63,7 +66,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let invocation = Invocation::current();
+    let matches = invocation.flags(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // Not locked: `atoll forward` writes from another thread.
     let mut out = io::stdout();
     let result = match cli.command {
@@ -84,7 +89,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         // `atoll ... | head`: the reader needs no more output.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
+        Err(error) => fail(&error, invocation),
     }
 }
 
@@ -98,8 +103,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 #[expect(clippy::print_stderr, reason = "standard error is for the user")]
-fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("atoll: {error:#}");
+fn fail(error: &anyhow::Error, invocation: Invocation) -> ExitCode {
+    eprintln!("{}: {}", invocation.typed(), invocation.text(&format!("{error:#}"), &Cli::command()));
     // Exit code 1 means that something is not ready.
     if error.is::<status::Unreachable>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

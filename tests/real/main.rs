@@ -21,6 +21,7 @@ mod operator;
 mod pages;
 mod peers;
 mod physical;
+mod plugin;
 mod proposal;
 mod reload;
 mod soak;
@@ -69,6 +70,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(operator::trials(host));
     trials.extend(pages::trials());
     trials.extend(peers::trials(host));
+    trials.push(plugin::trial_of_kubectl());
     trials.push(status_page::trial(host));
     trials.push(isolation::trial());
     trials.push(leaks::trial());

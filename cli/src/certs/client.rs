@@ -9,6 +9,7 @@ use protocol::destination::GROUP;
 use proxy_server::config::Revocation;
 
 use super::directory::{Directory, write_pairs};
+use crate::invocation::Invocation;
 use crate::lifetime::Lifetime;
 use crate::revocation_list;
 
@@ -61,8 +62,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(
         out,
         "\nGive both files and {} to the user, who reaches a destination with:\n\n\
-         atoll forward HOST:PORT --cluster {cluster} --proxy https://PROXY-SERVER:8090 --ca {} --certificate {} --key {}",
+         {} forward HOST:PORT --cluster {cluster} --proxy https://PROXY-SERVER:8090 --ca {} --certificate {} --key {}",
         dir.serving_ca().certificate.display(),
+        Invocation::current().typed(),
         dir.serving_ca().certificate.display(),
         files.certificate.display(),
         files.key.display(),

@@ -8,6 +8,7 @@ use virtual_cluster::provisioner::PRIORITY_LEVEL;
 use super::clusters::{CLUSTERS, DemoCluster};
 use super::files::{Files, Route};
 use super::host::Host;
+use crate::invocation::Invocation;
 
 /// Describes the host cluster.
 pub(super) fn host(host: &Host, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -124,7 +125,8 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
             )?;
             let host = files.host_kubeconfig().display().to_string();
             for cluster in &CLUSTERS {
-                writeln!(out, "  atoll namespaces remove --host-kubeconfig {host} --cluster {}", cluster.name)?;
+                let atoll = Invocation::current().typed();
+                writeln!(out, "  {atoll} namespaces remove --host-kubeconfig {host} --cluster {}", cluster.name)?;
             }
             // A host without one of these kinds refuses only its command.
             for kind in ["validatingadmissionpolic", "mutatingadmissionpolic"] {
