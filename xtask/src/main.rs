@@ -1,11 +1,12 @@
 //! Tasks of the workspace itself: `cargo run -p xtask -- TASK`.
 //!
-//! What is *not* here: anything that ships, and anything that rustc, clippy or rustfmt already checks.
+//! What is *not* here: code of the programs, and anything that rustc, clippy or rustfmt already checks.
 //!
 //! Reading order: [`tree`], [`finding`], [`text_file`], [`markdown`], [`target`] (files and pages, for all tasks),
-//! [`summary`], [`mod@reference`] (the pages of the book); [`tidy`], [`book`] (the tasks).
+//! [`summary`], [`mod@reference`] (the pages of the book); [`tidy`], [`book`], [`dist`] (the tasks).
 
 mod book;
+mod dist;
 mod finding;
 mod markdown;
 mod reference;
@@ -25,6 +26,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "xtask")]
 enum Task {
+    /// Build the files of a release: archives, Debian packages, images, checksums, and lists of what they contain.
+    Dist(dist::Options),
     /// Check what the compiler and clippy do not: layering, module cycles, sizes, forbidden words, links, generated pages.
     Tidy(tidy::Options),
     /// Build the documentation as a book with mdBook, into target/book/html, and check all links in its pages.
@@ -36,6 +39,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace")?;
     match Task::parse() {
+        Task::Dist(options) => dist::run(root, &options),
         Task::Tidy(options) => tidy::run(root, &options),
         Task::Book => book::run(root),
         Task::Reference => reference::run(root),
