@@ -6,6 +6,7 @@ mod commands;
 mod containers;
 mod demo;
 mod destinations;
+mod dist;
 mod egress;
 mod enrolment;
 mod examples;
@@ -66,6 +67,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(reload::trials(host));
     trials.extend(demo::trials());
     trials.extend(destinations::trials());
+    trials.extend(dist::trials());
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.extend(pages::trials());

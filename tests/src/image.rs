@@ -25,28 +25,44 @@ pub struct Image {
 // === impl Image ===
 
 impl Image {
-    /// Unpacks the image of this program.
+    /// Unpacks the image of this program, for this machine.
     pub fn unpack(program: &str) -> anyhow::Result<Self> {
         let user = fs::metadata("/proc/self")?.uid();
         ensure!(
             user == 0,
             "only root can start an image as another user in another root directory; this is user {user}"
         );
+        Self::of(&paths::image(program), None)
+    }
+
+    /// Unpacks the image for this architecture, or the only one of an archive.
+    pub fn of(archive: &Path, architecture: Option<&str>) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("atoll-image-").tempdir()?;
-        let archive = dir.path().join("archive");
-        fs::create_dir(&archive)?;
-        extract(&paths::image(program), &archive)?;
-        let index = json(&archive.join("index.json"))?;
+        let unpacked = dir.path().join("archive");
+        fs::create_dir(&unpacked)?;
+        extract(archive, &unpacked)?;
+        let index = json(&unpacked.join("index.json"))?;
         let [entry] = index["manifests"].as_array().context("the index has no manifests")?.as_slice() else {
             anyhow::bail!("the index does not have exactly one manifest: {index}");
         };
         let reference = entry["annotations"]["org.opencontainers.image.ref.name"].as_str().unwrap_or_default();
-        let manifest = json(&blob(&archive, entry)?)?;
-        let config = json(&blob(&archive, &manifest["config"])?)?;
+        let mut manifest = json(&blob(&unpacked, entry)?)?;
+        if let Some(architecture) = architecture {
+            // The entry is another index, with a manifest for each architecture.
+            let of_architecture = |entry: &&Value| {
+                entry["platform"]["architecture"] == architecture && entry["platform"]["os"] == "linux"
+            };
+            let mut entries = manifest["manifests"].as_array().context("the image has one architecture")?.iter();
+            let entry = entries.find(of_architecture).with_context(|| format!("no {architecture}: {manifest}"))?;
+            manifest = json(&blob(&unpacked, entry)?)?;
+        }
+        let config = json(&blob(&unpacked, &manifest["config"])?)?;
+        let is_expected = architecture.is_none_or(|architecture| config["architecture"] == architecture);
+        ensure!(is_expected, "the image is for {}", config["architecture"]);
         let image = Self { reference: reference.to_owned(), config: config["config"].clone(), dir };
         fs::create_dir(image.root())?;
         for layer in manifest["layers"].as_array().context("no layers")? {
-            extract(&blob(&archive, layer)?, &image.root())?;
+            extract(&blob(&unpacked, layer)?, &image.root())?;
         }
         Ok(image)
     }
