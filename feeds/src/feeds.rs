@@ -158,6 +158,11 @@ impl<P: Placement + 'static> Feeds<P> {
         feed.filter(|feed| feed.collection() == collection && feed.is_recent())
     }
 
+    /// The memory limit of all feeds, in bytes.
+    pub fn memory_limit(&self) -> usize {
+        self.budget.limit()
+    }
+
     /// Counts a watch that goes to the host because too few watches need a feed.
     pub fn hold_at_host(&self, collection: &Collection) -> Option<AtHost> {
         self.lock().get(&*collection.path).map(|resource| AtHost(Arc::clone(&resource.at_host)))

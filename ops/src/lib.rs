@@ -8,14 +8,15 @@
 //! starts logging, [`metrics`] creates the registry, [`listen`] binds, [`probes`] answers `/livez`, `/readyz` and
 //! `/metrics`, [`drain`] runs every task and ends them, and [`workers`] are the threads that serve requests, which
 //! [`heartbeat`] watches. Beside them: [`files`] reloads files that change, [`pki`] issues certificates, [`tls`] builds
-//! every rustls configuration, [`machine`] reports how much memory there is, [`backoff`] says how long to wait after a
-//! failure, and [`columns`], [`report`], [`html`], [`date`] and [`used`] format text for people.
+//! every rustls configuration, [`expiry`] has the metrics of certificates, [`machine`] reports how much memory there is,
+//! [`backoff`] says how long to wait after a failure, and [`columns`], [`report`], [`html`], [`date`] and [`used`] format text for people.
 
 pub mod backoff;
 pub mod columns;
 pub mod config;
 pub mod date;
 pub mod drain;
+pub mod expiry;
 pub mod files;
 pub mod heartbeat;
 pub mod html;

@@ -18,7 +18,7 @@ mod value;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::core::{Collector, Desc};
-use prometheus::{IntGauge, IntGaugeVec, Opts, TextEncoder};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec, Opts, TextEncoder};
 
 pub use family::{Family, Kind};
 pub use label::{LabelSet, LabelValue};
@@ -106,6 +106,18 @@ impl Registry {
         let gauges = IntGaugeVec::new(Opts::new(name, help), L::NAMES);
         let gauges = gauges.expect("metric and label names are literals in their form");
         self.register(ObservedFamily::new(gauges, read));
+    }
+
+    /// Like [`Registry::observe_each`], for counts that something else keeps. A count must never decrease.
+    pub fn observe_counts<L: LabelSet>(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> Vec<(L, u64)> + Send + Sync + 'static,
+    ) {
+        let counters = IntCounterVec::new(Opts::new(name, help), L::NAMES);
+        let counters = counters.expect("metric and label names are literals in their form");
+        self.register(ObservedFamily::new(counters, read));
     }
 
     /// One histogram. `buckets` are upper bounds, ascending, such as [`SECONDS`].

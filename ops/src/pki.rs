@@ -17,7 +17,7 @@ mod pem;
 mod request;
 
 pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFETIME};
-pub use facts::{CertificateFacts, FactsError, key_digests, with_key_digest};
+pub use facts::{CertificateFacts, FactsError, Validity, key_digests, with_key_digest};
 pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem};
 pub use request::{NewKey, NewKeyError, RequestError, RequestedKey};
 

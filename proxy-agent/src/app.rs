@@ -1,13 +1,13 @@
 //! Builds all parts of the proxy-agent, in order, and runs them until they must stop.
 
 pub(crate) mod exchange;
+mod metrics;
 mod observe;
 mod reload;
 mod status;
 
 use std::future::pending;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +35,6 @@ use crate::layer4::Layer4;
 use crate::renew::Renewal;
 use crate::serve::Streams;
 
-/// The maximum number of connections to each listener. Probes and operators are few.
-const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
-
 /// The time for the responses of probes and of the admin listener to end.
 const PAGES_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -50,14 +47,13 @@ pub struct App {
     pub bound: Bound,
     /// The identity of this agent.
     pub agent: AgentId,
-    probes: Listener,
-    admin: Listener,
+    listeners: observe::Listeners,
     dial: Dial<Agent>,
     unread: Arc<Budget>,
     servers: Vec<Authority>,
     services: Option<ClusterServices>,
     reload: reload::Reload,
-    status: status::StatusSource,
+    status: Arc<status::StatusSource>,
     metrics: Registry,
     threads: Threads,
     /// If a proxy-server issues the certificate.
@@ -73,6 +69,8 @@ pub struct Bound {
     pub probes: SocketAddr,
     /// The operator.
     pub admin: SocketAddr,
+    /// Prometheus. `None` if the configuration has no such listener.
+    pub metrics: Option<SocketAddr>,
 }
 
 // === impl App ===
@@ -94,19 +92,20 @@ impl App {
         let tls =
             client_config(server_ca.clone(), Some(identity.clone()), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
         let tunnels = Arc::new(Tunnels::default());
-        let metrics = observe::metrics(&tunnels);
+        let metrics = metrics::metrics(&tunnels);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
         let (exchange, cluster_services) = exchange::open(config, &reloader, &requests, &tasks)?.unzip();
-        observe::hub(&metrics, cluster_services.as_ref().and_then(|services| services.sharing.as_ref()));
-        observe::usage(&metrics, cluster_services.as_ref());
-        let status = status::StatusSource {
+        metrics::of_host(&metrics, cluster_services.as_ref());
+        let status = Arc::new(status::StatusSource {
             agent: agent.clone(),
             tunnels: Arc::clone(&tunnels),
             services: cluster_services.clone(),
             physical: config.physical_clusters.iter().map(|cluster| (**cluster).clone()).collect(),
             server_ca,
             identity: identity.clone(),
-        };
+        });
+        let certified = Arc::clone(&status);
+        ops::expiry::observe(&metrics, move || certified.certificates());
         let services = cluster_services.clone();
         let reload = reload::Reload::new(config, file, reloader.clone(), cluster_services)?;
         let offers = reload.offers();
@@ -136,13 +135,11 @@ impl App {
             workers,
         };
         let renewal = config.join.as_ref().map(|_| renewal(config, &dial, reloader));
-        let probes = Listener::bind(&config.listeners.probes, MAX_CONNECTIONS).await.context("listeners.probes")?;
-        let admin = Listener::bind(&config.listeners.admin, MAX_CONNECTIONS).await.context("listeners.admin")?;
+        let listeners = observe::Listeners::bind(&config.listeners).await?;
         Ok(Self {
-            bound: Bound { probes: probes.bound(), admin: admin.bound() },
+            bound: Bound::of(&listeners),
             agent,
-            probes,
-            admin,
+            listeners,
             dial,
             unread,
             services,
@@ -160,13 +157,13 @@ impl App {
     /// Serves until `stop` completes. Then waits until all streams have ended, for the time of the configuration's `drain` at
     /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
-        let Self { probes, admin, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
+        let Self { listeners, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
         if let Some(renewal) = self.renewal {
             tasks.spawn_until_cancelled("renewal", renewal.run());
         }
         // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
-        observe::serve((probes, admin), status, &metrics, &dial.workers, (&pages, &tasks));
+        observe::serve(listeners, status, &metrics, &dial.workers, (&pages, &tasks));
         tasks.spawn_until_cancelled("unread", limit_unread(unread));
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("start", {
@@ -189,6 +186,15 @@ impl App {
         pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    fn of(listeners: &observe::Listeners) -> Self {
+        let observe::Listeners { probes, admin, metrics } = listeners;
+        Self { probes: probes.bound(), admin: admin.bound(), metrics: metrics.as_ref().map(Listener::bound) }
     }
 }
 

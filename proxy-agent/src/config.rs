@@ -159,6 +159,8 @@ pub struct Listeners {
     pub probes: Located<ListenAddr>,
     /// The operator: metrics and status.
     pub admin: Located<ListenAddr>,
+    /// Prometheus: only metrics. `None`: there is no such listener.
+    pub metrics: Option<Located<ListenAddr>>,
 }
 
 fn default_protected_keys() -> Vec<Located<String>> {
@@ -224,6 +226,7 @@ impl Default for Listeners {
         Self {
             probes: ListenAddr::from(SocketAddr::from(([0, 0, 0, 0], 8093))).into(),
             admin: ListenAddr::from(SocketAddr::from(([127, 0, 0, 1], 8094))).into(),
+            metrics: None,
         }
     }
 }

@@ -56,8 +56,9 @@ async fn serve(config: &ProxyAgentConfiguration, flags: &Flags, egress: Egress) 
         }
     }
     let app = App::bind(config, &flags.config, egress).await?;
-    let proxy_agent::app::Bound { probes, admin } = app.bound;
-    info!(agent = %app.agent, %probes, %admin, "dialling");
+    let proxy_agent::app::Bound { probes, admin, metrics } = app.bound;
+    let metrics = metrics.map(tracing::field::display);
+    info!(agent = %app.agent, %probes, %admin, metrics, "dialling");
     let signals = tokio::sync::Mutex::new(&mut signals);
     let next = || async { signals.lock().await.recv().await };
     let drained = app.run(next(), next()).await;

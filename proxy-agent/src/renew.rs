@@ -7,7 +7,7 @@ use dial::Egress;
 use dial::enrol::{Enrolled, renew};
 use ops::backoff::Backoff;
 use ops::files::{Reloader, Watched};
-use ops::pki::CLOCK_SKEW;
+use ops::pki::{CLOCK_SKEW, Validity};
 use protocol::Authority;
 use rustls::ClientConfig;
 use tokio::time::sleep;
@@ -45,7 +45,8 @@ impl Renewal {
         let mut backoff = BACKOFF;
         loop {
             let identity = self.identity.borrow();
-            let at = due(identity.not_before(), identity.not_after());
+            let Validity { not_before, not_after } = identity.validity();
+            let at = due(not_before, not_after);
             while let Ok(rest) = at.duration_since(SystemTime::now())
                 && !rest.is_zero()
             {
@@ -71,7 +72,7 @@ impl Renewal {
 
     /// Asks one server after the other.
     async fn attempt(&self) -> Option<Enrolled> {
-        let expires = ops::date::Moment::from(self.identity.borrow().not_after());
+        let expires = ops::date::Moment::from(self.identity.borrow().validity().not_after);
         for server in &self.servers {
             match renew(&self.tls, server, &self.egress).await {
                 Ok(enrolled) => return Some(enrolled),
@@ -91,7 +92,7 @@ impl Renewal {
             return warn!(error = format!("{error:#}"), "cannot store the renewed certificate");
         }
         self.reloader.reload();
-        let expires = ops::date::Moment::from(self.identity.borrow().not_after());
+        let expires = ops::date::Moment::from(self.identity.borrow().validity().not_after);
         info!(%expires, "the certificate is renewed");
     }
 }

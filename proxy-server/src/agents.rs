@@ -34,6 +34,7 @@ use protocol::blocks::Histories;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info, info_span, warn};
@@ -91,6 +92,15 @@ pub struct Agents {
 struct Certificate {
     id: CertificateId,
     valid_until: SystemTime,
+}
+
+/// Who has completed a TLS handshake.
+#[derive(Debug)]
+enum Peer<'a> {
+    /// An agent, or another proxy-server.
+    Agent(AgentId, Certificate),
+    /// It has no certificate yet.
+    Stranger(&'a Arc<Enrolment>),
 }
 
 /// Why a connection of an agent failed.
@@ -179,23 +189,17 @@ impl Agents {
         acceptor: TlsAcceptor,
     ) -> Result<(), AgentError> {
         let address = socket.peer_addr().ok().map(|address| address.ip());
-        let network = address.map(Network::from).unwrap_or_default();
-        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(socket));
-        let hello = timeout(HANDSHAKE_TIMEOUT, hello).await.map_err(|_| AgentError::Silent)?;
-        let hello = hello.map_err(AgentError::Tls)?;
-        if !self.handshakes.wait(network).await {
-            return Err(AgentError::Busy);
-        }
-        let handshake = hello.into_stream(Arc::clone(acceptor.config()));
-        let stream = timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| AgentError::Silent)?;
-        let stream = stream.map_err(AgentError::Tls)?;
-        if let Some(enrolment) = &self.enrolment
-            && stream.get_ref().1.peer_certificates().is_none()
-        {
-            return enrol(stream, enrolment).await;
-        }
-        let (agent, certificate) = self.identity(&stream)?;
-        self.handshakes.authenticated(network);
+        let handshake = self.handshake(socket, address.map(Network::from).unwrap_or_default(), &acceptor).await;
+        self.handshakes.count(match &handshake {
+            Ok((_, Peer::Agent(..))) => "accepted",
+            Ok((_, Peer::Stranger(_))) => "enrolling",
+            Err(AgentError::Busy) => "busy",
+            Err(_) => "failed",
+        });
+        let (stream, agent, certificate) = match handshake? {
+            (stream, Peer::Agent(agent, certificate)) => (stream, agent, certificate),
+            (stream, Peer::Stranger(enrolment)) => return enrol(stream, enrolment).await,
+        };
         permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         debug!(%agent, "TLS established");
         let is_peer = self.is_peer(&agent);
@@ -215,6 +219,32 @@ impl Agents {
         let addresses = self.peers.as_ref().filter(|_| is_peer).map(|(_, addresses)| addresses);
         let _address = addresses.zip(address).map(|(addresses, address)| addresses.enter(address));
         self.run(TokioIo::new(io), accepted, &certificate).await
+    }
+
+    /// The TLS handshake, when it is its turn.
+    async fn handshake(
+        &self,
+        socket: TcpStream,
+        network: Network,
+        acceptor: &TlsAcceptor,
+    ) -> Result<(TlsStream<ReadAhead<TcpStream>>, Peer<'_>), AgentError> {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), ReadAhead::new(socket));
+        let hello = timeout(HANDSHAKE_TIMEOUT, hello).await.map_err(|_| AgentError::Silent)?;
+        let hello = hello.map_err(AgentError::Tls)?;
+        if !self.handshakes.wait(network).await {
+            return Err(AgentError::Busy);
+        }
+        let handshake = hello.into_stream(Arc::clone(acceptor.config()));
+        let stream = timeout(HANDSHAKE_TIMEOUT, handshake).await.map_err(|_| AgentError::Silent)?;
+        let stream = stream.map_err(AgentError::Tls)?;
+        if let Some(enrolment) = &self.enrolment
+            && stream.get_ref().1.peer_certificates().is_none()
+        {
+            return Ok((stream, Peer::Stranger(enrolment)));
+        }
+        let (agent, certificate) = self.identity(&stream)?;
+        self.handshakes.authenticated(network);
+        Ok((stream, Peer::Agent(agent, certificate)))
     }
 
     /// Drives the tunnel until either side ends it.
@@ -291,7 +321,7 @@ impl Agents {
     }
 
     /// The identity in the client certificate, which the handshake has verified.
-    fn identity<S>(&self, stream: &tokio_rustls::server::TlsStream<S>) -> Result<(AgentId, Certificate), AgentError> {
+    fn identity<S>(&self, stream: &TlsStream<S>) -> Result<(AgentId, Certificate), AgentError> {
         let (_, session) = stream.get_ref();
         let chain = session.peer_certificates().unwrap_or_default();
         let peer = self.agent_ca.borrow().verify(chain, SystemTime::now()).map_err(AgentError::Certificate)?;

@@ -4,6 +4,7 @@
 //! returns, clients can connect. `atoll demo` calls the same two functions.
 
 mod files;
+mod metrics;
 mod observe;
 mod peers;
 mod reload;
@@ -21,8 +22,8 @@ use anyhow::Context;
 use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
+use ops::machine;
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, server_config};
-use ops::{machine, probes};
 use request_metrics::{Names, RequestMetrics};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -96,6 +97,8 @@ pub struct Bound {
     pub probes: SocketAddr,
     /// The operator.
     pub admin: SocketAddr,
+    /// Prometheus. `None` if the configuration has no such listener.
+    pub metrics: Option<SocketAddr>,
 }
 
 #[derive(Debug)]
@@ -103,8 +106,7 @@ struct Listeners {
     proxy: Listener,
     endpoint: Listener,
     agents: Listener,
-    probes: Listener,
-    admin: Listener,
+    pages: observe::Listeners,
 }
 
 impl std::fmt::Debug for App {
@@ -131,9 +133,10 @@ impl App {
         // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
         let proxy_tls = config.proxy.tls.then(|| ProxyTls::new(&certificates));
 
-        let metrics = observe::metrics(&registry);
+        let metrics = metrics::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
         let limits = Limits::new(&config.limits, client_limits, &metrics);
+        metrics::of_clients(&metrics, &registry, &limits);
         let links = Arc::new(Links::new(&metrics));
         let (workers, threads) = Workers::start(ops::workers::cores()).context("cannot start threads")?;
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
@@ -176,7 +179,7 @@ impl App {
         };
         let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         let agents = Agents {
-            handshakes: Arc::new(HandshakeRate::of_machine()),
+            handshakes: Arc::new(HandshakeRate::of_machine(&metrics)),
             registry: Arc::clone(&registry),
             server_id,
             links,
@@ -235,7 +238,7 @@ impl App {
         let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());
         // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
-        observe.serve((listeners.probes, listeners.admin), &pages, stopping.clone(), knows_peers);
+        observe.serve(listeners.pages, &pages, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
             peers.run(&tasks);
         }
@@ -372,21 +375,19 @@ impl Listeners {
             proxy: bind(&addresses.proxy, clients).await.context("listeners.proxy")?,
             endpoint: bind(&addresses.endpoint, clients).await.context("listeners.endpoint")?,
             agents: bind(&addresses.agents, agents).await.context("listeners.agents")?,
-            probes: Listener::bind(&addresses.probes, probes::MAX_CONNECTIONS).await.context("listeners.probes")?,
-            admin: Listener::bind(&addresses.admin, probes::MAX_CONNECTIONS).await.context("listeners.admin")?,
+            pages: observe::Listeners::bind(addresses).await?,
         })
     }
 
-    /// Makes workers accept clients and agents. Probes and the operator stay on the runtime of the caller.
+    /// Makes workers accept clients and agents. The pages stay on the runtime of the caller.
     fn adopted_by(self, workers: &Workers) -> anyhow::Result<Self> {
-        let Self { proxy, endpoint, agents, probes, admin } = self;
+        let Self { proxy, endpoint, agents, pages } = self;
         let by = |number, listener: Listener| workers.at(number).adopt(|| listener.adopt());
         Ok(Self {
             proxy: by(PROXY_WORKER, proxy).context("listeners.proxy")?,
             endpoint: by(ENDPOINT_WORKER, endpoint).context("listeners.endpoint")?,
             agents: by(AGENTS_WORKER, agents).context("listeners.agents")?,
-            probes,
-            admin,
+            pages,
         })
     }
 
@@ -395,8 +396,9 @@ impl Listeners {
             proxy: self.proxy.bound(),
             endpoint: self.endpoint.bound(),
             agents: self.agents.bound(),
-            probes: self.probes.bound(),
-            admin: self.admin.bound(),
+            probes: self.pages.probes.bound(),
+            admin: self.pages.admin.bound(),
+            metrics: self.pages.metrics.as_ref().map(Listener::bound),
         }
     }
 }

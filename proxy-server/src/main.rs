@@ -45,8 +45,9 @@ async fn run() -> ExitCode {
 async fn serve(config: &ProxyServerConfiguration, file: &Path) -> anyhow::Result<()> {
     let mut signals = Signals::install()?;
     let app = App::bind(config, file).await?;
-    let proxy_server::app::Bound { proxy, endpoint, agents, probes, admin } = app.bound;
-    info!(%proxy, %endpoint, %agents, %probes, %admin, "ready");
+    let proxy_server::app::Bound { proxy, endpoint, agents, probes, admin, metrics } = app.bound;
+    let metrics = metrics.map(tracing::field::display);
+    info!(%proxy, %endpoint, %agents, %probes, %admin, metrics, "ready");
     let signals = tokio::sync::Mutex::new(&mut signals);
     let next = || async { signals.lock().await.recv().await };
     let drained = app.run(next(), next()).await;

@@ -83,7 +83,8 @@ fn furnish(image: &Image, site: &Site, host: &HostCluster) -> anyhow::Result<()>
     for (theirs, ours) in [
         ("proxy.example.com:8091", format!("localhost:{}", site.ports.agents)),
         ("name: ke-beijing", "name: boxed".to_owned()),
-        ("- {name: ke-hangzhou, nodeSelector: {location: hangzhou}}\n", listeners()),
+        ("- {name: ke-hangzhou, nodeSelector: {location: hangzhou}}\n", String::new()),
+        ("listeners: {metrics: 0.0.0.0:9094}\n", listeners()),
     ] {
         ensure!(config.contains(theirs), "{CONFIG} has no {theirs:?}");
         config = config.replace(theirs, &ours);

@@ -1,11 +1,11 @@
-//! Gauges whose values are read when metrics are encoded.
+//! Gauges and counters whose values are read when metrics are encoded.
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{IntGauge, IntGaugeVec};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::label::LabelSet;
 
@@ -18,13 +18,25 @@ pub(super) struct Observed<F> {
     read: F,
 }
 
-/// A gauge for each set of labels.
-pub(super) struct ObservedFamily<L, F> {
+/// A value for each set of labels. `V` is the library's type for the whole family.
+pub(super) struct ObservedFamily<L, V, F> {
     /// Locked, so that two encodings at the same time do not mix.
-    gauges: Mutex<IntGaugeVec>,
-    described: IntGaugeVec,
+    values: Mutex<V>,
+    described: V,
     read: F,
     labels: PhantomData<fn() -> L>,
+}
+
+/// A family whose series are replaced as a whole.
+pub(super) trait Values: Collector + Clone + 'static {
+    /// The type of its values.
+    type Value;
+
+    /// Removes all series.
+    fn clear(&self);
+
+    /// Adds a series.
+    fn add(&self, labels: &[&str], value: Self::Value);
 }
 
 // === impl Observed ===
@@ -46,25 +58,56 @@ impl<F: Fn() -> i64 + Send + Sync> Collector for Observed<F> {
     }
 }
 
-// === impl ObservedFamily ===
+// === impl Values ===
 
-impl<L: LabelSet, F> ObservedFamily<L, F> {
-    pub(super) fn new(gauges: IntGaugeVec, read: F) -> Self {
-        Self { gauges: Mutex::new(gauges.clone()), described: gauges, read, labels: PhantomData }
+impl Values for IntGaugeVec {
+    type Value = i64;
+
+    fn clear(&self) {
+        self.reset();
+    }
+
+    fn add(&self, labels: &[&str], value: i64) {
+        self.with_label_values(labels).set(value);
     }
 }
 
-impl<L: LabelSet, F: Fn() -> Vec<(L, i64)> + Send + Sync> Collector for ObservedFamily<L, F> {
+impl Values for IntCounterVec {
+    type Value = u64;
+
+    fn clear(&self) {
+        self.reset();
+    }
+
+    fn add(&self, labels: &[&str], value: u64) {
+        self.with_label_values(labels).inc_by(value);
+    }
+}
+
+// === impl ObservedFamily ===
+
+impl<L: LabelSet, V: Values, F> ObservedFamily<L, V, F> {
+    pub(super) fn new(values: V, read: F) -> Self {
+        Self { values: Mutex::new(values.clone()), described: values, read, labels: PhantomData }
+    }
+}
+
+impl<L, V, F> Collector for ObservedFamily<L, V, F>
+where
+    L: LabelSet,
+    V: Values,
+    F: Fn() -> Vec<(L, V::Value)> + Send + Sync,
+{
     fn desc(&self) -> Vec<&Desc> {
         self.described.desc()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let gauges = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
-        gauges.reset();
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.clear();
         for (labels, value) in (self.read)().into_iter().take(MAX_SERIES) {
-            gauges.with_label_values(&labels.values()).set(value);
+            values.add(&labels.values(), value);
         }
-        gauges.collect()
+        values.collect()
     }
 }

@@ -144,5 +144,13 @@ fn observed_series_disappear_with_their_value() {
     assert_eq!(lines(&registry, "atoll_school"), [line(0), line(1)]);
     seen.store(1, Ordering::Relaxed);
     assert_eq!(lines(&registry, "atoll_school"), [line(0)]);
+    registry.observe_counts::<Fish>("atoll_caught_total", "Caught.", move || {
+        vec![(fish("reef", false), seen.fetch_add(1, Ordering::Relaxed).unsigned_abs())]
+    });
+    for count in 1..3 {
+        let line = format!("atoll_caught_total{{reef=\"reef\",shy=\"false\"}} {count}");
+        assert_eq!(lines(&registry, "atoll_caught_total"), [line]);
+    }
+    assert!(registry.encode().contains("# TYPE atoll_caught_total counter\n"));
     assert!(registry.descriptions().iter().any(|one| one.name == "atoll_school" && one.labels == ["reef", "shy"]));
 }

@@ -12,6 +12,7 @@ use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::facts::Validity;
 use super::name::{self, COMMON_NAME, Name, ORGANIZATION};
 use super::pem::{self, PemError, PemPair};
 use super::request::RequestedKey;
@@ -32,7 +33,7 @@ pub struct Authority {
     has_key_identifier: bool,
     /// What a server sends after its own certificate: the CA certificates that are not self-signed.
     intermediates: Vec<CertificateDer<'static>>,
-    not_after: SystemTime,
+    validity: Validity,
     pem: PemPair,
 }
 
@@ -130,7 +131,7 @@ impl Authority {
         });
         let has_key_identifier = key_identifier.is_some();
         let subject = issuing.subject().as_raw().to_vec();
-        let not_after = super::date::system_time(issuing.validity().not_after);
+        let validity = Validity::of(issuing.validity());
         let intermediates = certificates
             .iter()
             .zip(&parsed)
@@ -141,7 +142,7 @@ impl Authority {
         // rcgen's own parser of CA certificates panics on some names. rcgen needs only the key identifier.
         let mut params = CertificateParams::default();
         params.key_identifier_method = key_identifier.map_or(KeyIdMethod::Sha256, KeyIdMethod::PreSpecified);
-        Ok(Self { issuer: Issuer::new(params, key), subject, has_key_identifier, intermediates, not_after, pem })
+        Ok(Self { issuer: Issuer::new(params, key), subject, has_key_identifier, intermediates, validity, pem })
     }
 
     /// The certificate file, for those who trust this authority.
@@ -156,15 +157,20 @@ impl Authority {
 
     /// When the authority's own certificate expires. No certificate that it issues is valid for longer.
     pub fn not_after(&self) -> SystemTime {
-        self.not_after
+        self.validity.not_after
+    }
+
+    /// The validity of the authority's own certificate.
+    pub fn validity(&self) -> Validity {
+        self.validity
     }
 
     /// When a certificate that is issued at `now` for `lifetime` will expire.
     pub fn leaf_not_after(&self, now: SystemTime, lifetime: Duration) -> Result<SystemTime, IssueError> {
-        if self.not_after <= now {
+        if self.validity.not_after <= now {
             return Err(IssueError::AuthorityExpired);
         }
-        Ok(expiry(now, lifetime)?.min(self.not_after))
+        Ok(expiry(now, lifetime)?.min(self.validity.not_after))
     }
 
     /// Issues a server certificate for these DNS names and IP addresses, with a new key, ready for rustls.
@@ -279,7 +285,7 @@ impl Authority {
 
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").field("not_after", &self.not_after).finish_non_exhaustive()
+        f.debug_struct("Authority").field("validity", &self.validity).finish_non_exhaustive()
     }
 }
 

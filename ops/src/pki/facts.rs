@@ -27,6 +27,15 @@ pub struct CertificateFacts {
     pub public_key: Vec<u8>,
 }
 
+/// The time in which a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// When it begins.
+    pub not_before: SystemTime,
+    /// When it ends.
+    pub not_after: SystemTime,
+}
+
 /// The file does not contain certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
@@ -47,24 +56,39 @@ impl CertificateFacts {
         certificates.iter().map(|der| Self::of(der).ok_or(FactsError::Certificate)).collect()
     }
 
-    /// When the last certificate of a PEM file expires.
-    pub(crate) fn end(pem: &[u8]) -> Option<SystemTime> {
-        Self::read(pem).ok()?.iter().map(|certificate| certificate.not_after).max()
+    /// The validity of that certificate of a PEM file that expires last.
+    pub(crate) fn last(pem: &[u8]) -> Option<Validity> {
+        let certificates = Self::read(pem).ok()?;
+        let last = certificates.iter().max_by_key(|certificate| certificate.not_after)?;
+        Some(Validity { not_before: last.not_before, not_after: last.not_after })
     }
 
     fn of(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let common_name = certificate.subject().iter_common_name().last();
         let usage = certificate.extended_key_usage().ok()?;
+        let Validity { not_before, not_after } = Validity::of(certificate.validity());
         Some(Self {
             common_name: common_name.and_then(|name| name.as_str().ok()).unwrap_or_default().to_owned(),
-            not_before: super::date::system_time(certificate.validity().not_before),
-            not_after: super::date::system_time(certificate.validity().not_after),
+            not_before,
+            not_after,
             is_authority: certificate.is_ca(),
             is_for_clients: usage.is_none_or(|usage| usage.value.client_auth || usage.value.any),
             credential: credential(der),
             public_key: certificate.public_key().raw.to_vec(),
         })
+    }
+}
+
+// === impl Validity ===
+
+impl Validity {
+    /// The dates of a certificate.
+    pub(crate) fn of(dates: &x509_parser::certificate::Validity) -> Self {
+        Self {
+            not_before: super::date::system_time(dates.not_before),
+            not_after: super::date::system_time(dates.not_after),
+        }
     }
 }
 

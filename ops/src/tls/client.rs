@@ -1,7 +1,6 @@
 //! Client configurations: for the agent's connections to the proxy-server and to its API server.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
@@ -15,13 +14,13 @@ use super::accept_any::AcceptAnyChain;
 use super::client_ca::{CaError, roots};
 use super::server::TlsVersions;
 use crate::files::Watched;
-use crate::pki::{self, CertificateFacts, PemError};
+use crate::pki::{self, CertificateFacts, PemError, Validity};
 
 /// The authorities that a server's certificate must chain to.
 #[derive(Clone, Debug)]
 pub struct ServerCa {
     verifier: Arc<WebPkiServerVerifier>,
-    not_after: Option<SystemTime>,
+    validity: Option<Validity>,
 }
 
 /// A client's own certificate and key.
@@ -29,8 +28,7 @@ pub struct ServerCa {
 pub struct Identity {
     key: Arc<CertifiedKey>,
     common_name: Option<String>,
-    not_before: SystemTime,
-    not_after: SystemTime,
+    validity: Validity,
 }
 
 /// The files are not those of a client identity.
@@ -110,12 +108,12 @@ impl ServerCa {
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, super::provider())
             .build()
             .map_err(|_| CaError::Empty)?;
-        Ok(Self { verifier, not_after: CertificateFacts::end(certificates) })
+        Ok(Self { verifier, validity: CertificateFacts::last(certificates) })
     }
 
-    /// When the last of the authorities' own certificates expires, if that can be read.
-    pub fn not_after(&self) -> Option<SystemTime> {
-        self.not_after
+    /// The validity of that authority whose own certificate expires last, if it can be read.
+    pub fn validity(&self) -> Option<Validity> {
+        self.validity
     }
 }
 
@@ -127,12 +125,11 @@ impl Identity {
         let chain = pki::certificates_from_pem(certificates)?;
         let key = pki::key_from_pem(key)?;
         let (_, leaf) = X509Certificate::from_der(&chain[0]).map_err(|_| IdentityError::Certificate)?;
-        let not_before = pki::system_time(leaf.validity().not_before);
-        let not_after = pki::system_time(leaf.validity().not_after);
+        let validity = Validity::of(leaf.validity());
         let common_name = leaf.subject().iter_common_name().last();
         let common_name = common_name.and_then(|name| name.as_str().ok()).map(str::to_owned);
         let key = CertifiedKey::from_der(chain, key, &super::provider()).map_err(IdentityError::Key)?;
-        Ok(Self { key: Arc::new(key), common_name, not_before, not_after })
+        Ok(Self { key: Arc::new(key), common_name, validity })
     }
 
     /// The common name in the certificate; `None` if its subject has no readable one.
@@ -140,14 +137,9 @@ impl Identity {
         self.common_name.as_deref()
     }
 
-    /// When the certificate begins to be valid: [`crate::pki::CLOCK_SKEW`] before it was issued, if this software issued it.
-    pub fn not_before(&self) -> SystemTime {
-        self.not_before
-    }
-
-    /// When the certificate expires.
-    pub fn not_after(&self) -> SystemTime {
-        self.not_after
+    /// The validity of the certificate.
+    pub fn validity(&self) -> Validity {
+        self.validity
     }
 }
 

@@ -13,7 +13,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use super::peer::{PeerIdentity, UnreadableIdentity};
 use super::verified::VerifiedChains;
 use crate::files::Watched;
-use crate::pki::{self, CertificateFacts, PemError};
+use crate::pki::{self, CertificateFacts, PemError, Validity};
 
 /// The maximum number of certificates of a client. Those of Kubernetes send one to three.
 const MAX_CHAIN: usize = 4;
@@ -26,7 +26,7 @@ const MAX_CHAIN_BYTES: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     verifier: Arc<dyn ClientCertVerifier>,
-    not_after: Option<SystemTime>,
+    validity: Option<Validity>,
     verified: Arc<VerifiedChains>,
 }
 
@@ -79,13 +79,13 @@ impl ClientCa {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), super::provider())
             .build()
             .map_err(|_| CaError::Empty)?;
-        Ok(Self { verifier, not_after: CertificateFacts::end(certificates), verified: Arc::new(VerifiedChains::new()) })
+        Ok(Self { verifier, validity: CertificateFacts::last(certificates), verified: Arc::new(VerifiedChains::new()) })
     }
 
-    /// When the last of the authorities' own certificates expires, if that can be read. Verifying a chain does not
+    /// The validity of that authority whose own certificate expires last, if it can be read. Verifying a chain does not
     /// check this (RFC 5280 section 6.1 leaves it to the trust anchor's owner), but operators want to know it.
-    pub fn not_after(&self) -> Option<SystemTime> {
-        self.not_after
+    pub fn validity(&self) -> Option<Validity> {
+        self.validity
     }
 
     /// Verifies a chain (leaf first, as the peer sent it) at the time `now`: signatures up to this authority, validity,

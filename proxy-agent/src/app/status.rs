@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ops::config::API_VERSION;
 use ops::date::Moment;
 use ops::files::Watched;
+use ops::pki::Validity;
 use ops::tls::{Identity, ServerCa};
 use ops::used::Used;
 use protocol::{AgentId, RefusedClusters};
@@ -60,10 +61,6 @@ impl StatusSource {
             })
             .collect();
         physical_clusters.sort_by(|one, other| one.name.cmp(&other.name));
-        let identity = Some(self.identity.borrow().not_after());
-        let ends = [("identity", identity), ("identity.serverCA", self.server_ca.borrow().not_after())];
-        let known = ends.into_iter().filter_map(|(name, end)| Some((name.to_owned(), end?)));
-        let certificates = known.map(|(name, end)| CertificateStatus { name, not_after: end.into() });
         let routes = self.tunnels.all();
         let mut status = AgentStatus {
             api_version: API_VERSION.to_owned(),
@@ -83,11 +80,22 @@ impl StatusSource {
                 .and_then(|services| services.sharing.as_deref())
                 .map(feeds)
                 .unwrap_or_default(),
-            certificates: certificates.collect(),
+            certificates: self.certificates().into_iter().map(certificate).collect(),
         };
         status.ready = status.is_all_ready();
         status
     }
+
+    /// The certificates of the configuration, by the keys that name them.
+    pub(super) fn certificates(&self) -> Vec<(String, Validity)> {
+        let identity = Some(self.identity.borrow().validity());
+        let all = [("identity", identity), ("identity.serverCA", self.server_ca.borrow().validity())];
+        all.into_iter().filter_map(|(name, validity)| Some((name.to_owned(), validity?))).collect()
+    }
+}
+
+fn certificate((name, validity): (String, Validity)) -> CertificateStatus {
+    CertificateStatus { name, not_after: validity.not_after.into() }
 }
 
 fn tunnel(route: RouteState) -> TunnelStatus {
@@ -147,19 +155,19 @@ fn virtual_clusters(services: &ClusterServices) -> Vec<VirtualClusterStatus> {
                 (ProvisionState::Provisioned, policies) => policies.admits().err().map(str::to_owned),
             };
             let held = services.usage.held(&cluster.name);
-            let namespaces = services.namespaces.members(&cluster.name).len();
+            let shares = shares(services, cluster);
             let reached = services.usage.reached(&cluster.name);
             VirtualClusterStatus {
                 name: cluster.name.to_string(),
-                ready: state == ProvisionState::Provisioned && policies.admits().is_ok(),
+                ready: is_ready(services, cluster),
                 node_selector: cluster.node_selector.text.to_string(),
                 nodes: cluster.count_nodes(),
                 node_names: node_names(cluster),
-                namespaces,
+                namespaces: usize::try_from(shares.namespaces.used).unwrap_or(usize::MAX),
                 objects: held.objects,
                 bytes: held.bytes,
                 reached_limits: reached.limits().map(|(name, limit)| format!("{name}={limit}")).collect(),
-                shares: Some(shares(cluster, namespaces, held.bytes)),
+                shares: Some(shares),
                 last_errors: last_errors(services, cluster),
                 message,
             }
@@ -167,6 +175,12 @@ fn virtual_clusters(services: &ClusterServices) -> Vec<VirtualClusterStatus> {
         .collect();
     clusters.sort_by(|one, other| one.name.cmp(&other.name));
     clusters
+}
+
+/// Whether the agent can serve a virtual cluster.
+pub(super) fn is_ready(services: &ClusterServices, cluster: &VirtualCluster) -> bool {
+    let state = services.provisioner.provision_state(&cluster.name);
+    state == Some(ProvisionState::Provisioned) && services.admission_policies.state().admits().is_ok()
 }
 
 /// The names of the first nodes.
@@ -184,8 +198,8 @@ fn last_errors(services: &ClusterServices, cluster: &VirtualCluster) -> Vec<Last
     name.map(|name| services.requests.last_errors(&name)).unwrap_or_default()
 }
 
-/// What a virtual cluster uses. `stored` is the size of its objects.
-fn shares(cluster: &VirtualCluster, namespaces: usize, stored: u64) -> SharesStatus {
+/// What a virtual cluster uses of what all virtual clusters share.
+pub(super) fn shares(services: &ClusterServices, cluster: &VirtualCluster) -> SharesStatus {
     let LastingState { in_flight, memory, send_queue, seats, .. } = &cluster.lasting;
     let used = |share: &Share| Used::new(share.held(), share.limit());
     SharesStatus {
@@ -198,8 +212,8 @@ fn shares(cluster: &VirtualCluster, namespaces: usize, stored: u64) -> SharesSta
         event_bytes: used(&memory.watches),
         head_bytes: used(&memory.heads),
         queued_bytes: used(send_queue),
-        namespaces: Used::new(namespaces, cluster.shares.namespaces),
-        stored_bytes: Used { used: stored, limit: cluster.shares.bytes() },
+        namespaces: Used::new(services.namespaces.members(&cluster.name).len(), cluster.shares.namespaces),
+        stored_bytes: Used { used: services.usage.held(&cluster.name).bytes, limit: cluster.shares.bytes() },
     }
 }
 
@@ -226,7 +240,7 @@ fn feeds(sharing: &Sharing) -> Vec<FeedStatus> {
 }
 
 /// The status of the host.
-fn host(services: &ClusterServices) -> HostStatus {
+pub(super) fn host(services: &ClusterServices) -> HostStatus {
     let statistics = services.host.statistics();
     let namespaces_synced = services.namespaces.is_synced();
     let servers = statistics.servers.iter().map(|server| HostServerStatus {

@@ -117,6 +117,11 @@ impl Sharing {
         self.feeds.memory()
     }
 
+    /// The limit for this memory.
+    pub(crate) fn memory_limit(&self) -> usize {
+        self.feeds.memory_limit()
+    }
+
     /// The names of virtual clusters, sorted.
     pub(crate) fn names(&self, clusters: Vec<ClusterId>) -> Vec<String> {
         let names = clusters.into_iter().filter_map(|cluster| self.clusters.name(cluster));

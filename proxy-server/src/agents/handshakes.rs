@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use ops::metrics::{Counter, Family, Registry};
 use tokio::time::{Instant, sleep_until};
 
 use crate::limits::Network;
@@ -38,6 +39,14 @@ pub struct HandshakeRate {
     /// How many handshakes of one network may wait: half of the queue, because nobody is authenticated yet.
     most: u32,
     state: Mutex<State>,
+    outcomes: Family<Outcome, Counter>,
+}
+
+ops::label_set! {
+    /// How a handshake ended.
+    struct Outcome {
+        outcome: &'static str,
+    }
 }
 
 #[derive(Debug)]
@@ -61,18 +70,19 @@ struct Waiting<'r> {
 // === impl HandshakeRate ===
 
 impl HandshakeRate {
-    /// The rate of this machine.
+    /// The rate of this machine. Registers the metric of outcomes.
     #[must_use]
-    pub fn of_machine() -> Self {
+    pub fn of_machine(metrics: &Registry) -> Self {
         let processors = available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
-        Self::new(PER_PROCESSOR * processors, BURST * processors)
+        Self::new(PER_PROCESSOR * processors, BURST * processors, metrics)
     }
 
-    fn new(per_second: u32, burst: u32) -> Self {
+    fn new(per_second: u32, burst: u32, metrics: &Registry) -> Self {
+        let outcomes = metrics.counters("atoll_handshakes_total", "TLS handshakes of agents, by outcome.");
         let interval = Duration::from_secs(1) / per_second;
         let most = per_second * u32::try_from(MAX_WAIT.as_secs()).unwrap_or(1) / 2;
         let state = State { next: [Instant::now(); 2], waiting: HashMap::new(), known: HashSet::new() };
-        Self { interval, tolerance: interval * burst, most, state: Mutex::new(state) }
+        Self { interval, tolerance: interval * burst, most, state: Mutex::new(state), outcomes }
     }
 
     /// Waits until a handshake of this network may begin. `false`: too many wait already.
@@ -89,6 +99,11 @@ impl HandshakeRate {
             state.known.clear();
         }
         state.known.insert(network);
+    }
+
+    /// Counts a connection of an agent by the outcome of its handshake.
+    pub(super) fn count(&self, outcome: &'static str) {
+        self.outcomes.with(&Outcome { outcome }).inc();
     }
 
     fn reserve(&self, now: Instant, network: Network) -> Option<Waiting<'_>> {
@@ -127,7 +142,13 @@ impl Drop for Waiting<'_> {
 mod tests {
     use std::net::IpAddr;
 
+    use ops::metrics::Build;
+
     use super::*;
+
+    fn rate() -> HandshakeRate {
+        HandshakeRate::new(100, 10, &Registry::new(Build { component: "test", version: "0" }))
+    }
 
     fn network(text: &str) -> Network {
         text.parse::<IpAddr>().unwrap().into()
@@ -135,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_burst_begins_at_once_and_the_rest_evenly() {
-        let rate = HandshakeRate::new(100, 10);
+        let rate = rate();
         let now = Instant::now() + Duration::from_secs(1);
         // Each has its own network.
         let waiting: Vec<Waiting<'_>> = (0..1_000)
@@ -153,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_network_cannot_keep_the_others_out() {
-        let rate = HandshakeRate::new(100, 10);
+        let rate = rate();
         let now = Instant::now();
         let flood: Vec<Waiting<'_>> = (0..1_000).map_while(|_| rate.reserve(now, network("192.0.2.1"))).collect();
         assert_eq!(flood.len(), 250);

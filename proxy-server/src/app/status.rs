@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ops::config::API_VERSION;
 use ops::date::Moment;
 use ops::files::Watched;
-use ops::pki::Authority;
+use ops::pki::{Authority, Validity};
 use ops::tls::{ClientCa, Identity};
 use protocol::AgentId;
 use request_metrics::RequestMetrics;
@@ -135,7 +135,7 @@ impl StatusSource {
             refused_offers,
             other_refused_offers,
             memberships: self.memberships.all(),
-            certificates: self.certificates(),
+            certificates: self.certificates().into_iter().map(certificate).collect(),
         }
     }
 
@@ -169,17 +169,21 @@ impl StatusSource {
         (refused.collect(), others)
     }
 
-    fn certificates(&self) -> Vec<CertificateStatus> {
-        let mut certificates = vec![("servingCA".to_owned(), Some(self.serving_ca.borrow().not_after()))];
-        certificates.push(("agentCA".to_owned(), self.agent_ca.borrow().not_after()));
+    /// The certificates of the configuration, by the keys that name them.
+    pub(super) fn certificates(&self) -> Vec<(String, Validity)> {
+        let mut certificates = vec![("servingCA".to_owned(), Some(self.serving_ca.borrow().validity()))];
+        certificates.push(("agentCA".to_owned(), self.agent_ca.borrow().validity()));
         if let Some(identity) = &self.peer_identity {
-            certificates.push(("peers.identity".to_owned(), Some(identity.borrow().not_after())));
+            certificates.push(("peers.identity".to_owned(), Some(identity.borrow().validity())));
         }
         let mut clients = self.client_cas.all();
         clients.sort_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
-        let clients = clients.iter().map(|(cluster, ca)| (format!("clientCA of {cluster}"), ca.borrow().not_after()));
+        let clients = clients.iter().map(|(cluster, ca)| (format!("clientCA of {cluster}"), ca.borrow().validity()));
         certificates.extend(clients);
-        let known = certificates.into_iter().filter_map(|(name, end)| Some((name, end?)));
-        known.map(|(name, end)| CertificateStatus { name, not_after: end.into() }).collect()
+        certificates.into_iter().filter_map(|(name, validity)| Some((name, validity?))).collect()
     }
+}
+
+fn certificate((name, validity): (String, Validity)) -> CertificateStatus {
+    CertificateStatus { name, not_after: validity.not_after.into() }
 }

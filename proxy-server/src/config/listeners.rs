@@ -20,6 +20,8 @@ pub struct Listeners {
     pub probes: Located<ListenAddr>,
     /// The operator: metrics and status.
     pub admin: Located<ListenAddr>,
+    /// Prometheus: only metrics. `None`: there is no such listener.
+    pub metrics: Option<Located<ListenAddr>>,
 }
 
 /// Beyond loopback, the proxy listener needs one of these.
@@ -44,6 +46,7 @@ impl Default for Listeners {
             agents: anywhere(8091),
             probes: anywhere(8092),
             admin: loopback(8095),
+            metrics: None,
         }
     }
 }
