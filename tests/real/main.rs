@@ -18,6 +18,7 @@ mod leaks;
 mod limits;
 mod link;
 mod manifests;
+mod observe;
 mod operator;
 mod pages;
 mod peers;
@@ -79,6 +80,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(limits::trials(host));
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
+    trials.push(observe::trial(host));
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());
     trials.extend(soak::trial());

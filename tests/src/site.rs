@@ -54,6 +54,8 @@ pub struct Ports {
     pub probes: u16,
     /// The metrics and the status.
     pub admin: u16,
+    /// The metrics for Prometheus, if it scrapes this site.
+    pub metrics: Option<u16>,
 }
 
 // === impl Site ===
@@ -75,7 +77,20 @@ impl Site {
 
     /// Two proxy-servers that forward requests to each other: one for clients, and one for agents.
     pub fn start_pair(clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
-        let (ports, others) = (Ports::free(), Ports::free());
+        Self::start_pair_on([Ports::free(), Ports::free()], clusters, virtuals, keys)
+    }
+
+    /// Like [`Site::start_pair`]. All processes have listeners for Prometheus.
+    pub fn start_scraped(clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
+        Self::start_pair_on([Ports::scraped(), Ports::scraped()], clusters, virtuals, keys)
+    }
+
+    fn start_pair_on(
+        [ports, others]: [Ports; 2],
+        clusters: &[&str],
+        virtuals: &[&str],
+        keys: &str,
+    ) -> anyhow::Result<Self> {
         let keys = format!(
             "{keys}\npeers: {{servers: [\"127.0.0.1:{}\", \"127.0.0.1:{}\"], identity: {{certificate: {PEER}.crt, key: {PEER}.key}}}}",
             ports.agents, others.agents
@@ -174,13 +189,15 @@ impl Site {
             atoll(&["certs", "agent", id, "--dir", path(dir)])?;
         }
         let drain = if body.contains("drain:") { "" } else { "drain: 2s" };
+        let metrics = self.ports.metrics.map(|_| format!("metrics: 127.0.0.1:{}, ", paths::free_port()));
+        let metrics = metrics.unwrap_or_default();
         let hub = if shares_watches() || body.contains("hub:") { "" } else { "hub: {memoryMiB: 0}" };
         let yaml = format!(
             "apiVersion: atoll.dev/v1alpha1\n\
              kind: ProxyAgentConfiguration\n\
              servers: [{}]\n\
              identity: {{certificate: agents/{id}.crt, key: agents/{id}.key, serverCA: serving-ca.crt}}\n\
-             listeners: {{probes: 127.0.0.1:{}, admin: 127.0.0.1:{}}}\n\
+             listeners: {{probes: 127.0.0.1:{}, {metrics}admin: 127.0.0.1:{}}}\n\
              {drain}\n\
              {hub}\n\
              {body}\n",
@@ -207,6 +224,13 @@ impl Site {
         let text = std::fs::read_to_string(self.file(&format!("{file}.yaml")))?;
         let (_, after) = text.split_once("admin: ").context("no admin listener")?;
         Ok(format!("http://{}", after.split_once('}').context("no admin listener")?.0))
+    }
+
+    /// The address of the listener of an agent for Prometheus. `file` is the name of its files.
+    pub fn metrics(&self, file: &str) -> anyhow::Result<String> {
+        let text = std::fs::read_to_string(self.file(&format!("{file}.yaml")))?;
+        let (_, after) = text.split_once("metrics: ").context("no listener for Prometheus")?;
+        Ok(after.split_once(',').context("no listener for Prometheus")?.0.to_owned())
     }
 
     /// The directory with all files.
@@ -256,14 +280,19 @@ impl Replica {
 impl Ports {
     fn free() -> Self {
         let port = paths::free_port;
-        Self { proxy: port(), endpoint: port(), agents: port(), probes: port(), admin: port() }
+        Self { proxy: port(), endpoint: port(), agents: port(), probes: port(), admin: port(), metrics: None }
+    }
+
+    fn scraped() -> Self {
+        Self { metrics: Some(paths::free_port()), ..Self::free() }
     }
 
     fn listeners(self) -> String {
-        let Self { proxy, endpoint, agents, probes, admin } = self;
+        let Self { proxy, endpoint, agents, probes, admin, metrics } = self;
+        let metrics = metrics.map(|port| format!(", metrics: 127.0.0.1:{port}")).unwrap_or_default();
         format!(
             "{{proxy: 127.0.0.1:{proxy}, endpoint: 127.0.0.1:{endpoint}, agents: 127.0.0.1:{agents}, \
-             probes: 127.0.0.1:{probes}, admin: 127.0.0.1:{admin}}}"
+             probes: 127.0.0.1:{probes}, admin: 127.0.0.1:{admin}{metrics}}}"
         )
     }
 }
