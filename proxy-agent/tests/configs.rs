@@ -2,6 +2,8 @@
 //! counterpart.
 
 // One description of what an example must be, for both halves.
+#[path = "../../proxy-server/tests/configs/chart.rs"]
+mod chart;
 #[path = "../../proxy-server/tests/configs/keys.rs"]
 mod keys;
 
@@ -38,6 +40,12 @@ fn read(text: &str) -> ProxyAgentConfiguration {
 fn every_key_is_there_and_explained() {
     read(EXAMPLE);
     assert_eq!(keys::gaps::<ProxyAgentConfiguration>(EXAMPLE), Vec::<String>::new());
+}
+
+#[test]
+fn the_chart_has_the_same_keys() {
+    let differences = chart::differences::<ProxyAgentConfiguration>(EXAMPLE, "proxyAgentConfig");
+    assert_eq!(differences, Vec::<String>::new());
 }
 
 #[test]

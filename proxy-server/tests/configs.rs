@@ -1,5 +1,7 @@
 //! `configs/proxy-server.yaml`, which operators copy, says all and only what the proxy-server reads.
 
+#[path = "configs/chart.rs"]
+mod chart;
 #[path = "configs/keys.rs"]
 mod keys;
 
@@ -42,6 +44,17 @@ fn a_key_that_is_left_out_or_unexplained_is_found() {
         let gaps = gaps(&without(words));
         assert!(gaps.len() == 1 && gaps[0].starts_with(path), "{gaps:?}");
     }
+}
+
+#[test]
+fn the_chart_has_the_same_keys() {
+    let differences = chart::differences::<ProxyServerConfiguration>;
+    assert_eq!(differences(EXAMPLE, "proxyServerConfig"), Vec::<String>::new());
+    // The other half has other keys.
+    let others = differences(EXAMPLE, "proxyAgentConfig");
+    assert!(others.contains(&"hostNames is missing in values.schema.json".to_owned()), "{others:?}");
+    assert!(others.contains(&"virtualClusters is only in values.schema.json".to_owned()), "{others:?}");
+    assert!(others.contains(&"values.schema.json does not describe clusters".to_owned()), "{others:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod egress;
 mod enrolment;
 mod examples;
 mod faults;
+mod helm;
 mod isolation;
 mod karmada;
 mod kubeedge;
@@ -81,6 +82,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
     trials.push(observe::trial(host));
+    trials.extend(helm::trials());
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());
     trials.extend(soak::trial());

@@ -9,18 +9,19 @@ use atoll_tests::host::everywhere_kubeedge;
 use atoll_tests::{HostCluster, Kubectl, paths, site};
 use libtest_mimic::Trial;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// A directory, the program that it deploys, and the Secret that the operator creates: its name, and its keys with the
 /// files of `atoll certs`.
-struct Manifests {
+pub(crate) struct Manifests {
     folder: &'static str,
-    program: &'static str,
+    pub(crate) program: &'static str,
     objects: &'static [&'static str],
     secret: &'static str,
     files: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Manifests; 2] = [
+pub(crate) const ALL: [Manifests; 2] = [
     Manifests {
         folder: "configs/kubernetes",
         program: "proxy-agent",
@@ -70,7 +71,7 @@ const ALL: [Manifests; 2] = [
 ];
 
 /// A setting that only works in a pod.
-const IN_POD: &str = "{inCluster: true}";
+const IN_POD: &str = "inCluster: true";
 
 pub(crate) fn trial() -> Trial {
     crate::trial::trial("manifests::are_consistent", are_consistent)
@@ -90,6 +91,17 @@ fn are_consistent() -> anyhow::Result<()> {
         kubectl.ok(&["taint", "nodes", "--all", "node-role.kubernetes.io/edge-"])?;
     }
 
+    let certificates = certificates()?;
+    for manifests in &ALL {
+        manifests.create_secret(&kubectl, certificates.path())?;
+        manifests.apply(&kubectl).with_context(|| manifests.folder)?;
+        manifests.check(&kubectl, &host.agent_kubeconfig()).with_context(|| manifests.folder)?;
+    }
+    Ok(())
+}
+
+/// A directory with the certificates of both programs.
+pub(crate) fn certificates() -> anyhow::Result<TempDir> {
     let certificates = tempfile::Builder::new().prefix("atoll-manifests-").tempdir()?;
     let dir = text(certificates.path())?;
     site::atoll(&["certs", "init", dir])?;
@@ -97,25 +109,25 @@ fn are_consistent() -> anyhow::Result<()> {
     {
         site::atoll(&["certs", args[0], args[1], "--dir", dir])?;
     }
-    for manifests in &ALL {
-        manifests.apply(&kubectl, certificates.path()).with_context(|| manifests.folder)?;
-        manifests.check(&host).with_context(|| manifests.folder)?;
-    }
-    Ok(())
+    Ok(certificates)
 }
 
 // === impl Manifests ===
 
 impl Manifests {
-    /// Applies the manifests. Warnings are failures.
-    fn apply(&self, kubectl: &Kubectl, certificates: &Path) -> anyhow::Result<()> {
+    /// Creates the Secret out of certificates.
+    pub(crate) fn create_secret(&self, kubectl: &Kubectl, certificates: &Path) -> anyhow::Result<()> {
         let from =
             |(key, file): &(&str, &str)| anyhow::Ok(format!("--from-file={key}={}", text(&certificates.join(file))?));
         let files = self.files.iter().map(from).collect::<Result<Vec<_>, _>>()?;
         let mut create = vec!["-n", "atoll-system", "create", "secret", "generic", self.secret];
         create.extend(files.iter().map(String::as_str));
         kubectl.ok(&create)?;
+        Ok(())
+    }
 
+    /// Applies the manifests. Warnings are failures.
+    pub(crate) fn apply(&self, kubectl: &Kubectl) -> anyhow::Result<()> {
         let folder = paths::workspace().join(self.folder);
         let strictly = ["--server-side", "--validate=strict", "--warnings-as-errors", "-o", "name"];
         let applied = kubectl.ok(&[&["apply", "-k", text(&folder)?][..], &strictly].concat())?;
@@ -129,9 +141,8 @@ impl Manifests {
     }
 
     /// The stored objects are consistent: the image is the one of the build, the configuration has the path in the
-    /// arguments, and all files that it names exist.
-    fn check(&self, host: &HostCluster) -> anyhow::Result<()> {
-        let kubectl = host.kubectl();
+    /// arguments, and all files that it names exist. The kubeconfig is that of the agent's service account.
+    pub(crate) fn check(&self, kubectl: &Kubectl, agent: &Path) -> anyhow::Result<()> {
         let get = |kind: &str, name: &str| -> anyhow::Result<Value> {
             Ok(serde_json::from_str(&kubectl.ok(&["-n", "atoll-system", "get", kind, name, "-o", "json"])?)?)
         };
@@ -175,8 +186,7 @@ impl Manifests {
         if config.contains(IN_POD) {
             // Use a kubeconfig of the same service account, because this is not a pod. So the check includes its
             // rights.
-            let kubeconfig = format!("{{kubeconfig: {}}}", text(&host.agent_kubeconfig())?);
-            fs::write(&file, config.replace(IN_POD, &kubeconfig))?;
+            fs::write(&file, config.replace(IN_POD, &format!("kubeconfig: {}", text(agent)?)))?;
             check.extend(["--host", "--accept", "node-label"]);
         } else {
             ensure!(

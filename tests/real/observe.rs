@@ -82,9 +82,6 @@ fn an_outage_shows_in_all_panels_and_alerts(host: &HostCluster) -> anyhow::Resul
     let tests = std::thread::spawn(rules_pass_their_tests);
     let mut world = World::start(host)?;
     world.is_quiet()?;
-    if std::env::var("FAR").is_ok() {
-        world.restart_far()?;
-    }
     world.shows(&["ShareExhausted", "StoredLimitReached"], World::use_up_shares)?;
     world.shows(&["HubMemoryFull"], World::fill_the_hub)?;
     world.shows(&["HubFallsBack"], World::overfill_the_hub)?;

@@ -44,6 +44,11 @@ impl Kubectl {
         Self { program: "karmadactl", kubeconfig, settings: Vec::new() }
     }
 
+    /// Helm with this kubeconfig. It takes arguments and ends like kubectl.
+    pub fn helm(kubeconfig: PathBuf) -> Self {
+        Self { program: "helm", kubeconfig, settings: Vec::new() }
+    }
+
     /// Sets an environment variable of kubectl.
     #[must_use]
     pub fn set(mut self, name: &'static str, value: &'static str) -> Self {

@@ -4,13 +4,14 @@
 //! lines of text can test it. What is *not* here: licences, sources and bans of dependencies, which cargo-deny checks.
 //!
 //! Reading order: [`lexer`] and [`source`] (what of a file is code, comment or test), [`words`], [`shape`], [`clock`],
-//! [`frame`], [`links`], [`contents`], [`walkthrough`], [`mapped_modules`], [`refusals`] (rules on text); [`graph`] (what
-//! depends on what), [`layers`] (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`],
+//! [`frame`], [`links`], [`contents`], [`copies`], [`walkthrough`], [`mapped_modules`], [`refusals`] (rules on text);
+//! [`graph`] (what depends on what), [`layers`] (a rule on crates); [`modules`] (which module names which), [`cycles`], [`methods`],
 //! [`shares`] (rules on structure), [`known`] (what of them the code is known to violate), [`structure`] (all of that
 //! together).
 
 mod clock;
 mod contents;
+mod copies;
 mod cycles;
 mod frame;
 mod graph;
@@ -106,6 +107,7 @@ fn check(tree: &Tree, graph: &Graph) -> Vec<Finding> {
     findings.extend(walkthrough::check(tree));
     findings.extend(mapped_modules::check(tree, &graph.member_names()));
     findings.extend(refusals::check(tree));
+    findings.extend(copies::check(tree));
     findings.extend(layers::check(graph, tree));
     findings.extend(structure::check(graph, tree));
     findings.sort();

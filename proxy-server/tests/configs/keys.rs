@@ -72,6 +72,13 @@ pub(crate) fn gaps<T: Document>(text: &str) -> Vec<String> {
     gaps
 }
 
+/// The keys that the type has in each mapping of the example, by the path of the mapping.
+pub(crate) fn known<T: Document>(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let document = plain::<T>(text);
+    let keys = |pointer: String| Some((path_of(&pointer), known_keys::<T>(&document, &pointer)?));
+    mappings(&document, String::new()).into_iter().filter_map(keys).collect()
+}
+
 /// JSON pointers to all mappings.
 fn mappings(value: &Value, at: String) -> Vec<String> {
     let children: Vec<_> = match value {
@@ -90,7 +97,8 @@ fn path_of(pointer: &str) -> String {
     names.collect::<Vec<_>>().join(".")
 }
 
-fn join(parent: &str, key: &str) -> String {
+/// The path of a key in a mapping.
+pub(crate) fn join(parent: &str, key: &str) -> String {
     if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
 }
 
