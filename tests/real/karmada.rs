@@ -1,7 +1,8 @@
 //! Members of a real Karmada control plane in push mode, joined by `karmadactl join`.
 //!
-//! The checks of a member also run on a plain cluster, for comparison. All tests share one control plane, and one host
-//! with a proxy-server, an agent and two virtual clusters.
+//! The checks of a member also run on a plain cluster, for comparison. All tests share two control planes, each with one
+//! host, a proxy-server, an agent and two virtual clusters: one for members that karmadactl joins, and one for members that
+//! join by themselves.
 
 mod auto;
 mod away;
@@ -42,29 +43,29 @@ struct World {
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let world = Arc::new(World::default());
-    let case = |name: &str, run: fn(&VirtualSite) -> anyhow::Result<()>| {
-        let world = Arc::clone(&world);
+    let case = |world: &Arc<World>, name: &str, run: fn(&VirtualSite) -> anyhow::Result<()>| {
+        let world = Arc::clone(world);
         trial(format!("karmada::{name}"), move || world.run(run))
     };
+    let (joined, auto) = (Arc::<World>::default(), Arc::<World>::default());
     let many = auto::many::members().map(|members| {
         trial("karmada::many_members_out_of_one_host", move || auto::many::many_members_out_of_one_host(members))
     });
     let mut trials = vec![
-        // The longest test begins first.
+        // The longest tests begin first, and those of the two worlds alternate, so that few wait for each other.
         trial("karmada::two_members_stay_ready_and_quiet", idle::two_members_stay_ready_and_quiet),
-        case("a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
-        case("a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
-        case("a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),
-        case("a_virtual_cluster_is_a_member_without_a_proxy", a_virtual_cluster_is_a_member_without_a_proxy),
-        case("what_is_shared_reaches_both", shared::what_is_shared_reaches_both),
-        case("two_members_out_of_one_host", twins::two_members_out_of_one_host),
-        case("every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
-        case("a_site_is_away_for_long", away::a_site_is_away_for_long),
-        case("commands_work_on_members", commands::commands_work_on_members),
-        case("members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
-        case("one_of_two_proxy_servers_is_enough", auto::replicas::one_of_two_proxy_servers_is_enough),
-        case("what_karmadactl_joined_is_taken_over", auto::what_karmadactl_joined_is_taken_over_and_left_to_it),
+        case(&joined, "a_site_is_away_for_long", away::a_site_is_away_for_long),
+        case(&auto, "members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
+        case(&joined, "a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
+        case(&joined, "a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
+        case(&joined, "a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),
+        case(&auto, "one_of_two_proxy_servers_is_enough", auto::replicas::one_of_two_proxy_servers_is_enough),
+        case(&joined, "a_virtual_cluster_is_a_member_without_a_proxy", a_virtual_cluster_is_a_member_without_a_proxy),
+        case(&joined, "what_is_shared_reaches_both", shared::what_is_shared_reaches_both),
+        case(&joined, "two_members_out_of_one_host", twins::two_members_out_of_one_host),
+        case(&auto, "what_karmadactl_joined_is_taken_over", auto::what_karmadactl_joined_is_taken_over_and_left_to_it),
+        case(&joined, "every_kind_of_work_arrives", kinds::every_kind_of_work_arrives),
+        case(&joined, "commands_work_on_members", commands::commands_work_on_members),
     ];
     trials.extend(many);
     trials
