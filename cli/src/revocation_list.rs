@@ -1,11 +1,12 @@
 //! The file that lists revoked certificates: `revocations` in the configuration of the proxy-server.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use ops::files::{Existing, Secrecy, write};
 use proxy_server::config::{Revocation, RevocationList};
 
@@ -13,6 +14,8 @@ use proxy_server::config::{Revocation, RevocationList};
 pub(crate) struct List {
     path: PathBuf,
     content: RevocationList,
+    /// Released when it is closed.
+    _lock: File,
 }
 
 /// The beginning of the file.
@@ -60,21 +63,30 @@ fn text(list: &RevocationList) -> String {
 // === impl List ===
 
 impl List {
-    /// Reads the file. A missing one has no revocations.
+    /// Reads the file. A missing one has no revocations. Another process waits until this list is written or dropped.
     pub(crate) fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // The directory, because the file is replaced.
+        let lock = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+        let lock = lock.with_context(|| format!("cannot lock {}", folder.display()))?;
         let content = if path.exists() { ops::config::load(&path)? } else { RevocationList::default() };
-        Ok(Self { path, content })
+        Ok(Self { path, content, _lock: lock })
     }
 
     /// Adds a revocation, and prints what it means.
     pub(crate) fn add(mut self, revocation: Revocation, meaning: &str, out: &mut dyn Write) -> anyhow::Result<()> {
         self.content.revoked.push(revocation.into());
-        write(&self.path, text(&self.content).as_bytes(), Secrecy::Public, Existing::Replace)
+        let text = text(&self.content);
+        let read: RevocationList =
+            ops::config::parse(&text, &self.path).context("the proxy-server could not read the new list")?;
+        ensure!(read == self.content, "the proxy-server would read another list than {text}");
+        write(&self.path, text.as_bytes(), Secrecy::Public, Existing::Replace)
             .with_context(|| format!("cannot write {}", self.path.display()))?;
         writeln!(out, "revoked: {meaning}")?;
         writeln!(
             out,
-            "wrote {}; the proxy-server applies it within ten seconds. If you have several, copy the file to each of them.",
+            "wrote {}; the proxy-server applies it within ten seconds. If you have several, copy the file to each of them \
+             under a temporary name, and rename it there.",
             self.path.display()
         )?;
         Ok(())

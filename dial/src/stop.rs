@@ -1,8 +1,8 @@
-//! How a tunnel is told to end.
+//! Signals that end a tunnel.
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells a tunnel to accept no more streams, and to end with its last one. Clones tell the same.
+/// Signals that a tunnel must accept no more streams, and must end with its last one. Clones share the signals.
 #[derive(Clone, Debug)]
 pub struct Stop {
     end: CancellationToken,
@@ -17,7 +17,7 @@ impl Stop {
         Self { end: end.child_token(), replaced: CancellationToken::new() }
     }
 
-    /// Another tunnel takes its place. Its streams are not told to end.
+    /// Signals that another tunnel replaces this one. Its streams may run to completion.
     pub(crate) fn replace(&self) {
         self.replaced.cancel();
     }

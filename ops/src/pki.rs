@@ -5,22 +5,26 @@
 //! that a peer with a slow clock accepts them. What is *not* here: verifying peers and rustls configurations
 //! ([`crate::tls`]), writing files ([`crate::files`]), and revocation.
 //!
-//! Reading order: [`Authority`], then `request` (keys that others have created), then `name` (subjects with several organisations), `der`, `pem`, `facts` (the content
-//! of certificates, for people).
+//! Reading order: [`Authority`], then `request` (keys that others have created), then `name` (subjects with several organisations), `der`, `twin` (other
+//! encodings of a certificate), `pem`, `facts` (the content of certificates, for people).
 
 mod authority;
 mod date;
 mod der;
+mod enrolment;
 mod facts;
 mod name;
 mod pem;
 mod request;
+mod twin;
 
 pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFETIME};
-pub use facts::{CertificateFacts, FactsError, Validity, key_digests, with_key_digest};
-pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem};
+pub use facts::{CertificateFacts, FactsError, Validity, with_key_digest};
+pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem, only_certificates};
 pub use request::{NewKey, NewKeyError, RequestError, RequestedKey};
 
 pub(crate) use date::system_time;
+pub(crate) use enrolment::time_of_enrolment;
 pub(crate) use facts::credential;
 pub(crate) use name::OID_UID;
+pub(crate) use twin::twins;

@@ -17,7 +17,7 @@ use protocol::Authority;
 #[command(name = "proxy-agent", version)]
 #[command(after_help = "Examples:\n  \
     atoll check /etc/atoll/proxy-agent.yaml && proxy-agent --config /etc/atoll/proxy-agent.yaml\n  \
-    proxy-agent --config proxy-agent.yaml --join TOKEN --server proxy.example.com:8091\n  \
+    ATOLL_JOIN_TOKEN=TOKEN proxy-agent --config proxy-agent.yaml --server proxy.example.com:8091\n  \
     HTTPS_PROXY=http://proxy.site:3128 proxy-agent --config proxy-agent.yaml\n\n\
     `atoll status --admin http://127.0.0.1:8094` shows its status.")]
 pub struct Flags {
@@ -27,7 +27,8 @@ pub struct Flags {
     pub config: PathBuf,
 
     /// A join token of the proxy-server (`atoll token create`). While the agent has no certificate, it gets one for this token,
-    /// and writes the files of `identity`. Afterwards, it renews the certificate. Overrides `join`.
+    /// and writes the files of `identity`. Afterwards, it renews the certificate. Overrides `join`. Every user of the machine can
+    /// read the flags of its processes, so use the variable.
     #[arg(long, value_name = "TOKEN", env = "ATOLL_JOIN_TOKEN", hide_env_values = true)]
     pub join: Option<String>,
 

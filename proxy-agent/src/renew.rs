@@ -28,7 +28,7 @@ pub(crate) struct Renewal {
     pub(crate) reloader: Reloader,
 }
 
-/// The pauses between attempts. Two thirds through its life, a certificate of thirty days is valid for ten more.
+/// The pauses between attempts. After two thirds of its lifetime, a certificate of thirty days is valid for ten more days.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(600));
 
 /// The minimum pause after a failure: each attempt makes a proxy-server sign a certificate.
@@ -40,7 +40,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(60);
 // === impl Renewal ===
 
 impl Renewal {
-    /// Renews the certificate, for ever.
+    /// Renews the certificate whenever it is due. Never returns.
     pub(crate) async fn run(self) {
         let mut backoff = BACKOFF;
         loop {
@@ -86,7 +86,7 @@ impl Renewal {
         None
     }
 
-    /// Puts the certificate into force. If this fails, the previous one stays.
+    /// Stores and loads the new certificate. If this fails, the previous one stays in use.
     fn install(&self, enrolled: &Enrolled) {
         if let Err(error) = write_pair(&self.files, enrolled) {
             return warn!(error = format!("{error:#}"), "cannot store the renewed certificate");

@@ -200,17 +200,20 @@ impl Agents {
             (stream, Peer::Agent(agent, certificate)) => (stream, agent, certificate),
             (stream, Peer::Stranger(enrolment)) => return enrol(stream, enrolment).await,
         };
-        permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
+        // A stolen certificate takes no connection of the agent. It gets a refusal, though.
+        if !self.revocations.revokes_agent(&agent, &certificate.id) {
+            permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
+        }
         debug!(%agent, "TLS established");
         let is_peer = self.is_peer(&agent);
         let server_id = Arc::clone(&self.server_id);
-        let is_revoked = self.revocations.revokes_agent(&agent, &certificate.id);
         let registration = register::Registration::new(
             Arc::clone(&self.registry),
             server_id,
             agent,
             self.enrolment.clone(),
-            (is_peer, is_revoked),
+            is_peer,
+            (certificate.id.clone(), self.revocations.clone()),
         );
         let connection = http().serve_connection(TokioIo::new(stream), registration.service()).with_upgrades();
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
@@ -243,7 +246,9 @@ impl Agents {
             return Ok((stream, Peer::Stranger(enrolment)));
         }
         let (agent, certificate) = self.identity(&stream)?;
-        self.handshakes.authenticated(network);
+        if !self.revocations.revokes_agent(&agent, &certificate.id) {
+            self.handshakes.authenticated(network);
+        }
         Ok((stream, Peer::Agent(agent, certificate)))
     }
 
@@ -300,7 +305,7 @@ impl Agents {
             () = tunnel.end.cancelled() => "ended by this proxy-server".to_owned(),
             () = self.revocations.until(|list| list.revokes_agent(&tunnel.agent, &certificate.id)) =>
                 "the certificate of the agent was revoked".to_owned(),
-            () = self.validity.ended(&tunnel.agent) => "the certificate of the agent has expired".to_owned(),
+            () = self.expired(&tunnel, certificate) => "the certificate of the agent has expired".to_owned(),
             () = self.drained(&tunnel) => "this proxy-server is stopping".to_owned(),
         };
         self.registry.remove(&tunnel);
@@ -314,6 +319,13 @@ impl Agents {
         while tunnel.streams() > 0 {
             sleep(DRAIN_INTERVAL).await;
         }
+    }
+
+    /// Completes when a tunnel must end because of the time. It gets no new streams when its own certificate has expired.
+    async fn expired(&self, tunnel: &Arc<Tunnel>, certificate: &Certificate) {
+        validity::reached(certificate.valid_until).await;
+        self.registry.remove(tunnel);
+        let _ = timeout(validity::MAX_OVERTIME, self.validity.ended(&tunnel.agent)).await;
     }
 
     fn is_peer(&self, agent: &AgentId) -> bool {

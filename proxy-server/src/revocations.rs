@@ -24,7 +24,7 @@ pub struct Revocations(Option<Watched<Revoked>>);
 /// The list, for look-ups.
 #[derive(Debug, Default)]
 pub(crate) struct Revoked {
-    /// Certificates that begin to be valid before this time are refused.
+    /// Certificates of these agents are refused if the agent enrolled before this time.
     agents: HashMap<AgentId, SystemTime>,
     users: HashMap<ClusterName, HashMap<String, SystemTime>>,
     credentials: HashSet<String>,
@@ -34,8 +34,10 @@ pub(crate) struct Revoked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateId {
     common_name: String,
-    issued: SystemTime,
-    credential: String,
+    /// [`PeerIdentity::proven`].
+    proven: SystemTime,
+    /// The credential ids of the certificate and of its twins.
+    credentials: Vec<String>,
 }
 
 // === impl Revocations ===
@@ -51,12 +53,12 @@ impl Revocations {
         reloader.watch([path.to_owned()], parse).map(|list| Self(Some(list)))
     }
 
-    /// Whether a user of this cluster may not use the certificate.
+    /// Whether this certificate of a user of the cluster is revoked.
     pub(crate) fn revokes_user(&self, cluster: &ClusterName, certificate: &CertificateId) -> bool {
         self.0.as_ref().is_some_and(|list| list.borrow().revokes_user(cluster, certificate))
     }
 
-    /// Whether an agent, or another proxy-server, may not use the certificate.
+    /// Whether this certificate of an agent, or of another proxy-server, is revoked.
     pub(crate) fn revokes_agent(&self, agent: &AgentId, certificate: &CertificateId) -> bool {
         self.0.as_ref().is_some_and(|list| list.borrow().revokes_agent(agent, certificate))
     }
@@ -91,11 +93,15 @@ impl Revoked {
     pub(crate) fn revokes_user(&self, cluster: &ClusterName, certificate: &CertificateId) -> bool {
         let users = self.users.get(cluster);
         let before = users.and_then(|users| users.get(&certificate.common_name));
-        certificate.is_from_before(before) || self.credentials.contains(&certificate.credential)
+        certificate.is_from_before(before) || self.revokes_credential(certificate)
     }
 
     pub(crate) fn revokes_agent(&self, agent: &AgentId, certificate: &CertificateId) -> bool {
-        certificate.is_from_before(self.agents.get(agent)) || self.credentials.contains(&certificate.credential)
+        certificate.is_from_before(self.agents.get(agent)) || self.revokes_credential(certificate)
+    }
+
+    fn revokes_credential(&self, certificate: &CertificateId) -> bool {
+        certificate.credentials.iter().any(|credential| self.credentials.contains(credential))
     }
 }
 
@@ -127,18 +133,29 @@ fn latest(time: &mut SystemTime, other: SystemTime) {
 impl CertificateId {
     #[cfg(test)]
     pub(crate) fn of_user(common_name: &str) -> Self {
-        Self { common_name: common_name.to_owned(), issued: SystemTime::now(), credential: String::new() }
+        Self { common_name: common_name.to_owned(), proven: SystemTime::now(), credentials: Vec::new() }
+    }
+
+    /// When its owner has proven who it is without a certificate.
+    pub(crate) fn proven(&self) -> SystemTime {
+        self.proven
+    }
+
+    /// Its credential id (KEP-4193).
+    pub(crate) fn credential(&self) -> &str {
+        self.credentials.first().map_or("", String::as_str)
     }
 
     fn is_from_before(&self, time: Option<&SystemTime>) -> bool {
-        time.is_some_and(|time| self.issued < *time)
+        time.is_some_and(|time| self.proven < *time)
     }
 }
 
 impl From<&PeerIdentity> for CertificateId {
     fn from(identity: &PeerIdentity) -> Self {
-        let PeerIdentity { common_name, issued, credential, .. } = identity;
-        Self { common_name: common_name.clone(), issued: *issued, credential: credential.clone() }
+        let PeerIdentity { common_name, proven, credential, twins, .. } = identity;
+        let credentials = std::iter::once(credential).chain(twins).cloned().collect();
+        Self { common_name: common_name.clone(), proven: *proven, credentials }
     }
 }
 
@@ -159,7 +176,7 @@ mod tests {
 
     fn certificate(common_name: &str, issued: u64, digit: &str) -> CertificateId {
         let credential = format!("X509SHA256={}", digit.repeat(64));
-        CertificateId { common_name: common_name.to_owned(), issued: at(issued), credential }
+        CertificateId { common_name: common_name.to_owned(), proven: at(issued), credentials: vec![credential] }
     }
 
     fn list(revoked: Vec<Revocation>) -> RevocationList {

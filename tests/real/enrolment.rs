@@ -120,12 +120,13 @@ fn is_refused_without_enrolment(host: &HostCluster) -> anyhow::Result<()> {
 fn create(site: &Site) -> anyhow::Result<String> {
     let config = site.file("server.yaml");
     let printed = site::atoll(&["token", "create", AGENT, "--server-config", text(&config)?])?;
-    let command = printed.lines().find(|line| line.starts_with("proxy-agent ")).context("no command")?;
-    let address = format!("--server 127.0.0.1:{} ", site.ports.agents);
-    ensure!(command.contains(&address), "{command}");
+    let command = printed.lines().find_map(|line| line.strip_prefix("ATOLL_JOIN_TOKEN=")).context("no command")?;
+    let (token, command) = command.split_once(' ').context("no program")?;
+    let expected = format!("proxy-agent --config proxy-agent.yaml --server 127.0.0.1:{}", site.ports.agents);
+    ensure!(command == expected, "{command}");
     let listed = site::atoll(&["token", "list", "--server-config", text(&config)?])?;
     ensure!(listed.contains(AGENT), "{listed}");
-    Ok(command.rsplit_once(' ').context("no token")?.1.to_owned())
+    Ok(token.to_owned())
 }
 
 // === impl NewSite ===
@@ -156,8 +157,9 @@ impl NewSite {
     /// The command that `atoll token create` prints.
     fn join(&self, token: &str) -> anyhow::Result<Process> {
         let server = format!("127.0.0.1:{}", self.port);
-        let words = ["--config", text(&self.config)?, "--server", &server, "--join", token];
-        Process::start("joining", &paths::binary("proxy-agent"), &words, self.identity.join("agent.log"))
+        let words = ["--config", text(&self.config)?, "--server", &server];
+        let log = self.identity.join("agent.log");
+        Process::start_with("joining", &paths::binary("proxy-agent"), &words, log, &[("ATOLL_JOIN_TOKEN", token)])
     }
 
     /// Returns the log.

@@ -11,7 +11,7 @@ use ::kubeconfig::{ClientConfig, Material};
 use anyhow::{Context as _, ensure};
 use ops::drain::Tasks;
 use ops::files::{Reloader, Watched};
-use ops::pki::{Authority, certificates_from_pem};
+use ops::pki::{Authority, only_certificates};
 use ops::secret::Secret;
 use protocol::registration::Mode;
 use proxy_server::ProxyServerConfiguration;
@@ -40,8 +40,7 @@ pub(super) fn manifests(args: &Args) -> anyhow::Result<String> {
         args.cluster
     );
     let member = describe(args, &config)?;
-    let serving_ca = String::from_utf8(read(&config.serving_ca.certificate)?).context("servingCA")?;
-    certificates_from_pem(serving_ca.as_bytes()).context("servingCA")?;
+    let serving_ca = only_certificates(&read(&config.serving_ca.certificate)?).context("servingCA")?;
     let client_config = administrator(args, &config, cluster, &serving_ca)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let prepared = runtime.block_on(async {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, bail, ensure};
 use ops::config::FilePath;
-use ops::pki::{Authority, certificates_from_pem};
+use ops::pki::{Authority, only_certificates};
 use protocol::ClusterName;
 use protocol::registration::Mode;
 use proxy_server::config::{Cluster, Revocation};
@@ -29,12 +29,11 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
             args.cluster
         );
     }
-    let serving_ca = read(&config.serving_ca.certificate)?;
-    certificates_from_pem(&serving_ca).context("servingCA")?;
+    let serving_ca = only_certificates(&read(&config.serving_ca.certificate)?).context("servingCA")?;
 
     let mut entry = Map::new();
     entry.insert("server".to_owned(), addresses::server(args, &config)?.into());
-    entry.insert("certificate-authority-data".to_owned(), data(&serving_ca));
+    entry.insert("certificate-authority-data".to_owned(), data(serving_ca.as_bytes()));
     if !args.direct {
         entry.insert("proxy-url".to_owned(), addresses::proxy_url(args, Some(&config))?.into());
     }

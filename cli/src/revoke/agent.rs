@@ -10,8 +10,8 @@ use super::list_args::ListArgs;
 
 /// Revoke all certificates of an agent that were issued until now.
 ///
-/// Its tunnels end, and it cannot register again until it gets a new certificate. The clusters of the agent are away for that
-/// time. The certificate of the proxy-servers themselves (`peers`) can be revoked in the same way.
+/// Its tunnels end, and it cannot register again until it gets a new certificate. Its join tokens are not valid any more. The clusters of the agent are
+/// unavailable for that time. The certificate of the proxy-servers themselves (`peers`) can be revoked in the same way.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     # The machine of the agent site-a was stolen\n  \

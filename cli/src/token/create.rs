@@ -4,12 +4,14 @@ use std::fs;
 use std::io::Write;
 use std::time::SystemTime;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use ops::config::FilePath;
 use ops::date::Moment;
-use ops::pki::key_digests;
+use ops::pki::Authority;
 use protocol::AgentId;
 use protocol::enrolment::JoinToken;
 use proxy_server::ProxyServerConfiguration;
+use proxy_server::config::KeyPair;
 
 use super::store_args::StoreArgs;
 use crate::lifetime::Lifetime;
@@ -60,7 +62,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let (expires, uses) = (Moment::from(now + lifetime), args.uses);
     let times = if uses == 1 { "once".to_owned() } else { format!("{uses} times") };
     writeln!(out, "# The token can be used {times}, until {expires}. Run this command at the site:")?;
-    writeln!(out, "proxy-agent --config proxy-agent.yaml --server {} --join {}", server(&config), token.expose())?;
+    // In a variable, because every user of a machine can read the arguments of its processes (proc(5)).
+    let (server, token) = (server(&config), token.expose());
+    writeln!(out, "ATOLL_JOIN_TOKEN={token} proxy-agent --config proxy-agent.yaml --server {server}")?;
     if names.is_empty() {
         writeln!(
             out,
@@ -71,13 +75,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The digest of the CA that agents will see.
+/// The digest of the CA that signs the certificate of the proxy-server. Its file may also contain former and later ones.
 fn ca_digest(config: &ProxyServerConfiguration) -> anyhow::Result<[u8; 32]> {
-    let path = &config.serving_ca.certificate;
-    let pem = fs::read(path.as_path()).with_context(|| format!("cannot read {}", path.display()))?;
-    let digests = key_digests(&pem).with_context(|| format!("servingCA: {}", path.display()))?;
-    ensure!(!digests.is_empty(), "servingCA: {} contains no certificate", path.display());
-    Ok(digests[0])
+    let KeyPair { certificate, key } = &config.serving_ca;
+    let read = |path: &FilePath| fs::read(path.as_path()).with_context(|| format!("cannot read {}", path.display()));
+    let authority = Authority::from_pem(&read(certificate)?, &read(key)?).context("servingCA")?;
+    Ok(authority.key_digest())
 }
 
 /// An address that agents can probably reach.

@@ -9,9 +9,11 @@ use rcgen::{
 };
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName};
+use sha2::{Digest as _, Sha256};
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::enrolment;
 use super::facts::Validity;
 use super::name::{self, COMMON_NAME, Name, ORGANIZATION};
 use super::pem::{self, PemError, PemPair};
@@ -108,8 +110,10 @@ impl Authority {
         Self::from_pair(PemPair { certificate: text(certificates), key: Secret::from(text(key)) })
     }
 
-    fn from_pair(pem: PemPair) -> Result<Self, AuthorityError> {
+    fn from_pair(mut pem: PemPair) -> Result<Self, AuthorityError> {
         let certificates = pem::certificates_from_pem(pem.certificate.as_bytes())?;
+        // The file may also contain the key. Everybody gets the certificates.
+        pem.certificate = pem::only_certificates(pem.certificate.as_bytes())?;
         let key = KeyPair::try_from(&pem::key_from_pem(pem.key.expose().as_bytes())?).map_err(AuthorityError::Key)?;
         let parsed = certificates
             .iter()
@@ -148,6 +152,11 @@ impl Authority {
     /// The certificate file, for those who trust this authority.
     pub fn certificate_pem(&self) -> &str {
         &self.pem.certificate
+    }
+
+    /// SHA-256 of the public key (SubjectPublicKeyInfo, RFC 7469 section 2.4).
+    pub fn key_digest(&self) -> [u8; 32] {
+        Sha256::digest(self.issuer.key().subject_public_key_info()).into()
     }
 
     /// Both files.
@@ -240,16 +249,22 @@ impl Authority {
     }
 
     /// Issues a client certificate for a key that somebody else holds. Returns the certificate and its intermediates, in PEM.
+    ///
+    /// `enrolled` is when the client has proven who it is without a certificate. The certificate contains this time, and a
+    /// certificate that renews it must contain the same. Otherwise, whoever has stolen a key could renew its certificate until
+    /// it is newer than a revocation.
     pub fn certify_client(
         &self,
         key: &RequestedKey,
         common_name: &str,
         lifetime: Duration,
-        not_before: SystemTime,
+        enrolled: SystemTime,
     ) -> Result<String, IssueError> {
         let now = SystemTime::now();
         let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
-        params.not_before = params.not_before.max(not_before.into());
+        // A revocation can come from a machine whose clock is ahead.
+        params.not_before = params.not_before.max(enrolled.checked_sub(CLOCK_SKEW).unwrap_or(enrolled).into());
+        params.subject_alt_names = vec![enrolment::name(enrolled).map_err(IssueError::Signing)?];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let name = Name::default().with(COMMON_NAME, common_name);
         Ok(self.chain(&self.certify(params, &name, key.public())?))

@@ -1,7 +1,9 @@
-//! The part of DER (X.690) that is needed to replace the outer fields of a certificate which this process created.
+//! The part of DER (X.690) that is needed to replace the outer fields of a certificate.
 //!
-//! It never parses certificates of peers: `x509-parser` and webpki do.
+//! It reads no certificate of a peer before webpki has verified it.
 
+/// `INTEGER`.
+pub(super) const INTEGER: u8 = 0x02;
 /// `BIT STRING`.
 pub(super) const BIT_STRING: u8 = 0x03;
 /// `OBJECT IDENTIFIER`.

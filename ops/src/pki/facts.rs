@@ -93,7 +93,7 @@ impl Validity {
 }
 
 /// SHA-256 of the public keys (SubjectPublicKeyInfo, RFC 7469 section 2.4) of the certificates of a PEM file, in order.
-pub fn key_digests(pem: &[u8]) -> Result<Vec<[u8; 32]>, FactsError> {
+fn key_digests(pem: &[u8]) -> Result<Vec<[u8; 32]>, FactsError> {
     Ok(CertificateFacts::read(pem)?.iter().map(|certificate| Sha256::digest(&certificate.public_key).into()).collect())
 }
 

@@ -45,6 +45,11 @@ pub fn key_from_pem(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(PemError::Key)
 }
 
+/// The certificates of a PEM file, in PEM. Nothing else that the file contains, such as a key, is returned.
+pub fn only_certificates(pem: &[u8]) -> Result<String, PemError> {
+    Ok(certificates_from_pem(pem)?.iter().map(|der| certificate_to_pem(der)).collect())
+}
+
 /// Writes a certificate as a PEM section, lines of 64 characters.
 pub(super) fn certificate_to_pem(der: &[u8]) -> String {
     let encoded = STANDARD.encode(der);

@@ -1,24 +1,37 @@
 //! The requests of agents for certificates: see [`protocol::enrolment`].
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use protocol::enrolment::{CA_PATH, ENROL_PATH, IssuedCertificate, MAX_BODY};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Incoming};
+use protocol::enrolment::{CA_PATH, ENROL_PATH, IssuedCertificate, MAX_BODY, TokenCredential};
 use protocol::{AgentId, Refusal, RefusalReason};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::refused::refused;
+use crate::enrolment::tokens::TokenError;
 use crate::enrolment::{Enrolment, EnrolmentError};
+use crate::revocations::CertificateId;
+
+/// The maximum number of tokens that are looked at the same time. They can be on a file system that hangs.
+const CONCURRENT: usize = 4;
+
+/// The tokens that may be looked at now.
+static TURNS: Semaphore = Semaphore::const_new(CONCURRENT);
 
 /// Answers a client without a certificate.
-pub(super) async fn answer_stranger(request: Request<Incoming>, enrolment: &Enrolment) -> Response<Full<Bytes>> {
+pub(super) async fn answer_stranger(request: Request<Incoming>, enrolment: &Arc<Enrolment>) -> Response<Full<Bytes>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET, CA_PATH) => with_type(enrolment.server_ca().into(), "application/x-pem-file"),
         (&Method::POST, ENROL_PATH) => {
-            let credential = bearer(&request).unwrap_or_default().to_owned();
-            let issued = match body(request).await {
-                Ok(body) => enrolment.enrol(&credential, &body),
+            // The body of a request without a token is not read.
+            let credential = bearer(&request).and_then(|credential| credential.parse().ok());
+            let issued = match credential.ok_or(EnrolmentError::Token(TokenError::Malformed)) {
+                Ok(credential) => enrol(request, credential, enrolment).await,
                 Err(error) => Err(error),
             };
             answer(issued, None)
@@ -30,10 +43,27 @@ pub(super) async fn answer_stranger(request: Request<Incoming>, enrolment: &Enro
     }
 }
 
+/// Issues a certificate for a token. The worker must not wait for files, because it serves all its other connections.
+async fn enrol(
+    request: Request<Incoming>,
+    credential: TokenCredential,
+    enrolment: &Arc<Enrolment>,
+) -> Result<IssuedCertificate, EnrolmentError> {
+    let body = body(request).await?;
+    let turn = TURNS.acquire().await.expect("nobody closes it");
+    let enrolment = Arc::clone(enrolment);
+    let enrolled = spawn_blocking(move || {
+        let _turn = turn;
+        enrolment.enrol(&credential, &body)
+    });
+    enrolled.await.unwrap_or_else(|error| Err(EnrolmentError::Issue(error.into())))
+}
+
 /// Answers an agent that has a certificate.
 pub(super) async fn answer_agent(
     request: Request<Incoming>,
     agent: &AgentId,
+    certificate: &CertificateId,
     enrolment: Option<&Enrolment>,
 ) -> Response<Full<Bytes>> {
     let Some(enrolment) = enrolment else {
@@ -41,20 +71,24 @@ pub(super) async fn answer_agent(
         return refused(&Refusal::new(RefusalReason::NotGranted, why));
     };
     let issued = match body(request).await {
-        Ok(body) => enrolment.renew(agent, &body),
+        Ok(body) => enrolment.renew(agent, certificate, &body),
         Err(error) => Err(error),
     };
     answer(issued, Some(agent))
 }
 
-fn answer(issued: Result<IssuedCertificate, EnrolmentError>, agent: Option<&AgentId>) -> Response<Full<Bytes>> {
+pub(super) fn answer(
+    issued: Result<IssuedCertificate, EnrolmentError>,
+    agent: Option<&AgentId>,
+) -> Response<Full<Bytes>> {
     match issued {
         Ok(issued) => with_type(issued.encode().into(), "application/json"),
         Err(error) => {
             let agent = agent.map(tracing::field::display);
             warn!(agent, error = &error as &dyn std::error::Error, "no certificate issued");
             let reason = match error {
-                EnrolmentError::Token(_) => RefusalReason::NotGranted,
+                EnrolmentError::Revoked => RefusalReason::Revoked,
+                EnrolmentError::Token(_) | EnrolmentError::Peer => RefusalReason::NotGranted,
                 EnrolmentError::Body | EnrolmentError::Request(_) => RefusalReason::Malformed,
                 EnrolmentError::Issue(_) => RefusalReason::Unavailable,
             };
@@ -63,9 +97,17 @@ fn answer(issued: Result<IssuedCertificate, EnrolmentError>, agent: Option<&Agen
     }
 }
 
-async fn body(request: Request<Incoming>) -> Result<Bytes, EnrolmentError> {
-    let body = Limited::new(request.into_body(), MAX_BODY).collect().await;
-    body.map(http_body_util::Collected::to_bytes).map_err(|_| EnrolmentError::Body)
+/// Reads a body whose length is known. Many small chunks would need many times as much memory as their bytes.
+async fn body(request: Request<Incoming>) -> Result<Vec<u8>, EnrolmentError> {
+    let mut body = request.into_body();
+    let length = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    let length = length.filter(|length| *length <= MAX_BODY).ok_or(EnrolmentError::Body)?;
+    let mut bytes = Vec::with_capacity(length);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| EnrolmentError::Body)?;
+        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+    }
+    Ok(bytes)
 }
 
 /// The credential of RFC 6750 section 2.1.

@@ -14,10 +14,11 @@ use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
 use tracing::{debug, warn};
 
-use super::enrol::answer_agent;
+use super::enrol::{answer, answer_agent};
 use super::refused::refused;
-use crate::enrolment::Enrolment;
+use crate::enrolment::{Enrolment, EnrolmentError};
 use crate::registry::Registry;
+use crate::revocations::{CertificateId, Revocations};
 
 /// Responds to the registration, and keeps it if it is accepted.
 #[derive(Clone)]
@@ -29,8 +30,8 @@ pub(super) struct Registration {
     enrolment: Option<Arc<Enrolment>>,
     /// Whether the agent is another proxy-server.
     is_peer: bool,
-    /// Whether the operator has revoked the certificate of the agent.
-    is_revoked: bool,
+    certificate: CertificateId,
+    revocations: Revocations,
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
 
@@ -48,9 +49,15 @@ impl Registration {
         server_id: Arc<str>,
         agent: AgentId,
         enrolment: Option<Arc<Enrolment>>,
-        (is_peer, is_revoked): (bool, bool),
+        is_peer: bool,
+        (certificate, revocations): (CertificateId, Revocations),
     ) -> Self {
-        Self { registry, server_id, agent, enrolment, is_peer, is_revoked, outcome: Arc::default() }
+        Self { registry, server_id, agent, enrolment, is_peer, certificate, revocations, outcome: Arc::default() }
+    }
+
+    /// Whether the operator has revoked the certificate of the agent.
+    fn is_revoked(&self) -> bool {
+        self.revocations.revokes_agent(&self.agent, &self.certificate)
     }
 
     pub(super) fn service(
@@ -73,8 +80,11 @@ impl Registration {
     }
 
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
-        if request.uri().path() == RENEW_PATH && !self.is_revoked {
-            return answer_agent(request, &self.agent, self.enrolment.as_deref()).await;
+        if request.uri().path() == RENEW_PATH && !self.is_revoked() {
+            if self.is_peer {
+                return answer(Err(EnrolmentError::Peer), Some(&self.agent));
+            }
+            return answer_agent(request, &self.agent, &self.certificate, self.enrolment.as_deref()).await;
         }
         let upgrade = hyper::upgrade::on(&mut request);
         match self.decide(request).await {
@@ -98,7 +108,7 @@ impl Registration {
         let malformed = |why: &str| Refusal::new(RefusalReason::Malformed, why);
         let upgrades = request.headers().get(header::UPGRADE).is_some_and(|token| token == PROTOCOL);
         let is_ours = [PATH, RENEW_PATH].contains(&request.uri().path());
-        if self.is_revoked && is_ours {
+        if self.is_revoked() && is_ours {
             let why = format!("the certificate of agent {} is revoked; install a new one at the site", self.agent);
             return Err(Refusal::new(RefusalReason::Revoked, why));
         }

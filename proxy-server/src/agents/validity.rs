@@ -1,7 +1,8 @@
 //! Until when the tunnels of an agent may last.
 //!
 //! An agent that renews its certificate opens a new tunnel, and lets the streams of the old one end by themselves. Some last longer
-//! than the old certificate. So a tunnel may last as long as the newest certificate with which the agent has registered.
+//! than the old certificate. So while a newer certificate of the agent is valid, a tunnel may outlast its own for some time. It
+//! gets no new streams then.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,9 @@ use tokio::time::sleep;
 /// The newest certificate of each agent that has registered.
 #[derive(Debug, Default)]
 pub struct Validity(Mutex<HashMap<AgentId, SystemTime>>);
+
+/// How long a tunnel may outlast its own certificate.
+pub(super) const MAX_OVERTIME: Duration = Duration::from_secs(3600);
 
 /// The maximum time between two looks at the clock, because the system time can jump.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
@@ -29,12 +33,12 @@ impl Validity {
 
     /// Completes when no certificate of the agent is valid any more.
     pub(super) async fn ended(&self, agent: &AgentId) {
-        loop {
-            let until = self.newest().get(agent).copied();
-            let now = SystemTime::now();
-            match until.and_then(|until| until.duration_since(now).ok()) {
-                Some(rest) if !rest.is_zero() => sleep(rest.clamp(Duration::from_millis(10), MAX_SLEEP)).await,
-                _ => break,
+        let newest = || self.newest().get(agent).copied();
+        // The agent can register with a newer certificate meanwhile.
+        while let Some(until) = newest() {
+            reached(until).await;
+            if newest() == Some(until) {
+                break;
             }
         }
         self.newest().remove(agent);
@@ -42,6 +46,15 @@ impl Validity {
 
     fn newest(&self) -> MutexGuard<'_, HashMap<AgentId, SystemTime>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Completes at this time.
+pub(super) async fn reached(time: SystemTime) {
+    while let Ok(rest) = time.duration_since(SystemTime::now())
+        && !rest.is_zero()
+    {
+        sleep(rest.clamp(Duration::from_millis(10), MAX_SLEEP)).await;
     }
 }
 

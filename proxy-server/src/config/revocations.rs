@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevocationList {
-    /// In the order in which they were added.
-    #[serde(default)]
+    /// In the order in which they were added. Required, so that the beginning of a file is not a list without revocations.
     pub revoked: Vec<Located<Revocation>>,
 }
 

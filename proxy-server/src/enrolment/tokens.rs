@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +24,7 @@ pub struct Tokens(PathBuf);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Token {
-    /// Names it.
+    /// The ID of the token, which is also the name of its file.
     #[serde(skip)]
     pub id: String,
     /// The agent that gets a certificate.
@@ -32,7 +33,7 @@ pub struct Token {
     pub created: Moment,
     /// From this time on, it is not valid.
     pub expires: Moment,
-    /// How many certificates it is still worth.
+    /// How many certificates can still be issued for this token.
     pub uses_left: u32,
     /// SHA-256 of the secret, in hexadecimal.
     secret_digest: String,
@@ -41,13 +42,16 @@ pub struct Token {
 /// Why a token is not valid.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It does not have the form of one.
+    /// The text is not a join token.
     #[error("it is not a join token")]
     Malformed,
     /// There is no token with this ID, or its secret is another one.
     #[error("there is no such token")]
     Unknown,
-    /// Its time is over.
+    /// The certificates of its agent were revoked after it was created. Whoever stole a machine of the agent may also have the token.
+    #[error("the token is older than the revocation of its agent")]
+    Revoked,
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
     /// The directory cannot be used.
@@ -77,7 +81,7 @@ pub enum StoreError {
     /// Writing.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// No randomness.
+    /// The system provided no random bytes.
     #[error("the system has no randomness")]
     Random,
 }
@@ -101,7 +105,9 @@ impl Tokens {
         uses: u32,
         now: SystemTime,
     ) -> Result<TokenCredential, StoreError> {
-        fs::create_dir_all(&self.0).map_err(|source| StoreError::Io { path: self.0.clone(), source })?;
+        // Other users must not be able to take the lock.
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        created.map_err(|source| StoreError::Io { path: self.0.clone(), source })?;
         let _lock = self.lock()?;
         let text = |length| random_text(length).ok_or(StoreError::Random);
         let credential =
@@ -153,8 +159,14 @@ impl Tokens {
         Ok(exists)
     }
 
-    /// Counts one use of a token. Returns the agent that it is for.
-    pub fn use_once(&self, credential: &TokenCredential, now: SystemTime) -> Result<AgentId, TokenError> {
+    /// Counts one use of a token. Returns the agent that it is for. Tokens that are older than `revoked_before` of their agent are
+    /// not valid.
+    pub fn use_once(
+        &self,
+        credential: &TokenCredential,
+        now: SystemTime,
+        revoked_before: impl Fn(&AgentId) -> SystemTime,
+    ) -> Result<AgentId, TokenError> {
         let path = self.path(&credential.id);
         // Strangers must not be able to make this process wait for the lock.
         if !path.exists() {
@@ -169,6 +181,10 @@ impl Tokens {
         if token.expires.time() <= now {
             remove(&path)?;
             return Err(TokenError::Expired);
+        }
+        if token.created.time() < revoked_before(&token.agent) {
+            remove(&path)?;
+            return Err(TokenError::Revoked);
         }
         token.uses_left = token.uses_left.saturating_sub(1);
         if token.uses_left == 0 {
@@ -227,17 +243,17 @@ mod tests {
         assert_eq!(tokens.list(now).unwrap(), []);
         let credential = tokens.create(&agent, HOUR, 2, now).unwrap();
         let other = TokenCredential::new(&credential.id, &"z".repeat(32)).unwrap();
-        assert!(matches!(tokens.use_once(&other, now), Err(TokenError::Unknown)));
-        assert_eq!(tokens.use_once(&credential, now).unwrap(), agent);
+        assert!(matches!(tokens.use_once(&other, now, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Unknown)));
+        assert_eq!(tokens.use_once(&credential, now, |_| SystemTime::UNIX_EPOCH).unwrap(), agent);
         assert_eq!(tokens.list(now).unwrap()[0].uses_left, 1);
-        assert_eq!(tokens.use_once(&credential, now).unwrap(), agent);
-        assert!(matches!(tokens.use_once(&credential, now), Err(TokenError::Unknown)));
+        assert_eq!(tokens.use_once(&credential, now, |_| SystemTime::UNIX_EPOCH).unwrap(), agent);
+        assert!(matches!(tokens.use_once(&credential, now, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Unknown)));
 
         let late = tokens.create(&agent, HOUR, 1, now).unwrap();
-        assert!(matches!(tokens.use_once(&late, now + HOUR), Err(TokenError::Expired)));
+        assert!(matches!(tokens.use_once(&late, now + HOUR, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Expired)));
         let deleted = tokens.create(&agent, HOUR, 1, now).unwrap();
         assert!(tokens.delete(&deleted.id).unwrap() && !tokens.delete(&deleted.id).unwrap());
-        assert!(matches!(tokens.use_once(&deleted, now), Err(TokenError::Unknown)));
+        assert!(matches!(tokens.use_once(&deleted, now, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Unknown)));
         tokens.create(&agent, HOUR, 1, now).unwrap();
         assert_eq!(tokens.list(now + HOUR).unwrap(), []);
     }
@@ -257,8 +273,11 @@ mod tests {
         let tokens = Tokens::new(dir.path().to_owned());
         let credential = tokens.create(&"site-a".parse().unwrap(), HOUR, 3, SystemTime::now()).unwrap();
         let got = std::thread::scope(|scope| {
-            let uses: Vec<_> =
-                (0..16).map(|_| scope.spawn(|| tokens.use_once(&credential, SystemTime::now()).is_ok())).collect();
+            let uses: Vec<_> = (0..16)
+                .map(|_| {
+                    scope.spawn(|| tokens.use_once(&credential, SystemTime::now(), |_| SystemTime::UNIX_EPOCH).is_ok())
+                })
+                .collect();
             uses.into_iter().map(|one| one.join().unwrap()).filter(|ok| *ok).count()
         });
         assert_eq!(got, 3);
