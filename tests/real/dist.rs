@@ -99,7 +99,7 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(printed.into_owned())
 }
 
-/// Tools of these trials, which remain for the next run.
+/// The directory for the tools of these trials. It is kept for the next run.
 fn tools() -> anyhow::Result<PathBuf> {
     let folder = paths::workspace().join("target/dist-tools");
     std::fs::create_dir_all(&folder)?;

@@ -1,4 +1,4 @@
-//! What a release says of itself: checksums, and the bills of materials.
+//! The metadata of a release: checksums and bills of materials.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{ARCHS, VERSION, output, tools};
 
-/// The validator of the authors of CycloneDX, which has their schema.
+/// The validator of the CycloneDX project. It contains the schema.
 const VALIDATOR: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 
 /// Prints the first line of the error, because the error contains the whole schema.

@@ -39,10 +39,11 @@ else
     echo ok units, without systemd-analyze
 fi
 for program in proxy-server proxy-agent; do
-    # The example does not fit this machine: the files that it names are missing. The service would not restart.
+    # The example is valid, but the files that it names are missing.
     status=0
-    setpriv --reuid atoll --regid atoll --clear-groups "$program" --config "/etc/atoll/$program.yaml" || status=$?
-    [ "$status" = 64 ] && echo ok "$program"
+    setpriv --reuid atoll --regid atoll --clear-groups "$program" --config "/etc/atoll/$program.yaml" >log 2>&1 || status=$?
+    cat log
+    [ "$status" = 1 ] && grep -q 'cannot read /etc/atoll/' log && echo ok "$program"
 done
 
 echo '# by the administrator' >>/etc/atoll/proxy-agent.yaml

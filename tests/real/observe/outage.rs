@@ -194,6 +194,7 @@ impl World<'_> {
 
     /// An agent restarts several times, and ends. It also offers a cluster that is refused.
     pub(super) fn restart_far(&mut self) -> anyhow::Result<()> {
+        self.is_stopped = true;
         self.far.offer_more()?;
         for _ in 0..RESTARTS {
             self.far.restart(&self.prometheus)?;

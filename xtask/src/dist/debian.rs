@@ -107,7 +107,9 @@ impl Package {
             tree.copy(&configs.join(format!("{program}.yaml")), file.trim_start_matches('/'), Mode::Data)?;
         } else {
             tree.link("usr/bin/kubectl-atoll", "atoll")?;
-            tree.copy_all(&configs.join("kubernetes"), "usr/share/atoll/kubernetes")?;
+            for folder in ["helm", "kubernetes", "observability"] {
+                tree.copy_all(&configs.join(folder), &format!("usr/share/atoll/{folder}"))?;
+            }
         }
         Ok(())
     }

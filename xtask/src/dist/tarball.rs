@@ -33,7 +33,9 @@ pub(crate) fn write(release: &Release, arch: Arch, parts: Parts<'_>, work: &Path
     for file in ["proxy-server.yaml", "proxy-agent.yaml"] {
         tree.copy(&configs.join(file), &format!("share/atoll/{file}"), Mode::Data)?;
     }
-    tree.copy_all(&configs.join("kubernetes"), "share/atoll/kubernetes")?;
+    for folder in ["helm", "kubernetes", "observability"] {
+        tree.copy_all(&configs.join(folder), &format!("share/atoll/{folder}"))?;
+    }
     // systemd also looks for units in this directory below /usr/local.
     tree.copy_all(&configs.join("systemd"), "lib/systemd/system")?;
     archive::write(&out.join(format!("{stem}.tar.gz")), work, &[&stem], release.epoch)
