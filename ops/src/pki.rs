@@ -5,18 +5,18 @@
 //! that a peer with a slow clock accepts them. What is *not* here: verifying peers and rustls configurations
 //! ([`crate::tls`]), writing files ([`crate::files`]), and revocation.
 //!
-//! Reading order: [`Authority`], then `request` (keys that others have created), then `name` (subjects with several organisations), `der`, `twin` (other
+//! Reading order: [`Authority`], then `request` (keys that others have created), then `name` (subjects with several organisations), `der`, `equivalent` (other
 //! encodings of a certificate), `pem`, `facts` (the content of certificates, for people).
 
 mod authority;
 mod date;
 mod der;
 mod enrolment;
+mod equivalent;
 mod facts;
 mod name;
 mod pem;
 mod request;
-mod twin;
 
 pub use authority::{Authority, AuthorityError, CLOCK_SKEW, IssueError, MAX_LIFETIME};
 pub use facts::{CertificateFacts, FactsError, Validity, with_key_digest};
@@ -25,6 +25,6 @@ pub use request::{NewKey, NewKeyError, RequestError, RequestedKey};
 
 pub(crate) use date::system_time;
 pub(crate) use enrolment::time_of_enrolment;
+pub(crate) use equivalent::equivalents;
 pub(crate) use facts::credential;
 pub(crate) use name::OID_UID;
-pub(crate) use twin::twins;

@@ -19,6 +19,7 @@ use ops::drain::{Drained, Tasks};
 use ops::files::{Reloader, Watched};
 use ops::listen::Listener;
 use ops::metrics::Registry;
+use ops::probes::Listeners;
 use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
 use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
@@ -30,7 +31,7 @@ use tunnel::Budget;
 
 use crate::agent::Agent;
 use crate::app::exchange::ClusterServices;
-use crate::config::ProxyAgentConfiguration;
+use crate::config::{self, ProxyAgentConfiguration};
 use crate::layer4::Layer4;
 use crate::renew::Renewal;
 use crate::serve::Streams;
@@ -47,7 +48,7 @@ pub struct App {
     pub bound: Bound,
     /// The identity of this agent.
     pub agent: AgentId,
-    listeners: observe::Listeners,
+    listeners: Listeners,
     dial: Dial<Agent>,
     unread: Arc<Budget>,
     servers: Vec<Authority>,
@@ -135,7 +136,8 @@ impl App {
             workers,
         };
         let renewal = config.join.as_ref().map(|_| renewal(config, &dial, reloader));
-        let listeners = observe::Listeners::bind(&config.listeners).await?;
+        let config::Listeners { probes, admin, metrics: for_prometheus } = &config.listeners;
+        let listeners = Listeners::bind(probes, admin, for_prometheus.as_deref()).await?;
         Ok(Self {
             bound: Bound::of(&listeners),
             agent,
@@ -192,8 +194,8 @@ impl App {
 // === impl Bound ===
 
 impl Bound {
-    fn of(listeners: &observe::Listeners) -> Self {
-        let observe::Listeners { probes, admin, metrics } = listeners;
+    fn of(listeners: &Listeners) -> Self {
+        let Listeners { probes, admin, metrics } = listeners;
         Self { probes: probes.bound(), admin: admin.bound(), metrics: metrics.as_ref().map(Listener::bound) }
     }
 }

@@ -189,7 +189,8 @@ impl Agents {
         acceptor: TlsAcceptor,
     ) -> Result<(), AgentError> {
         let address = socket.peer_addr().ok().map(|address| address.ip());
-        let handshake = self.handshake(socket, address.map(Network::from).unwrap_or_default(), &acceptor).await;
+        let network = address.map(Network::from).unwrap_or_default();
+        let handshake = self.handshake(socket, network, &acceptor).await;
         self.handshakes.count(match &handshake {
             Ok((_, Peer::Agent(..))) => "accepted",
             Ok((_, Peer::Stranger(_))) => "enrolling",
@@ -200,8 +201,9 @@ impl Agents {
             (stream, Peer::Agent(agent, certificate)) => (stream, agent, certificate),
             (stream, Peer::Stranger(enrolment)) => return enrol(stream, enrolment).await,
         };
-        // A stolen certificate takes no connection of the agent. It gets a refusal, though.
+        // A stolen certificate gets a refusal, but it takes no connection and no turn of the agent.
         if !self.revocations.revokes_agent(&agent, &certificate.id) {
+            self.handshakes.authenticated(network);
             permit.prove(None, &agent.as_str().into()).map_err(|_| AgentError::TooMany(agent.clone()))?;
         }
         debug!(%agent, "TLS established");
@@ -213,7 +215,8 @@ impl Agents {
             agent,
             self.enrolment.clone(),
             is_peer,
-            (certificate.id.clone(), self.revocations.clone()),
+            certificate.id.clone(),
+            self.revocations.clone(),
         );
         let connection = http().serve_connection(TokioIo::new(stream), registration.service()).with_upgrades();
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
@@ -246,9 +249,6 @@ impl Agents {
             return Ok((stream, Peer::Stranger(enrolment)));
         }
         let (agent, certificate) = self.identity(&stream)?;
-        if !self.revocations.revokes_agent(&agent, &certificate.id) {
-            self.handshakes.authenticated(network);
-        }
         Ok((stream, Peer::Agent(agent, certificate)))
     }
 
@@ -325,7 +325,7 @@ impl Agents {
     async fn expired(&self, tunnel: &Arc<Tunnel>, certificate: &Certificate) {
         validity::reached(certificate.valid_until).await;
         self.registry.remove(tunnel);
-        let _ = timeout(validity::MAX_OVERTIME, self.validity.ended(&tunnel.agent)).await;
+        let _ = timeout(validity::GRACE_PERIOD, self.validity.ended(&tunnel.agent)).await;
     }
 
     fn is_peer(&self, agent: &AgentId) -> bool {

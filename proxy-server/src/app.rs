@@ -106,7 +106,7 @@ struct Listeners {
     proxy: Listener,
     endpoint: Listener,
     agents: Listener,
-    pages: observe::Listeners,
+    pages: ops::probes::Listeners,
 }
 
 impl std::fmt::Debug for App {
@@ -375,7 +375,8 @@ impl Listeners {
             proxy: bind(&addresses.proxy, clients).await.context("listeners.proxy")?,
             endpoint: bind(&addresses.endpoint, clients).await.context("listeners.endpoint")?,
             agents: bind(&addresses.agents, agents).await.context("listeners.agents")?,
-            pages: observe::Listeners::bind(addresses).await?,
+            pages: ops::probes::Listeners::bind(&addresses.probes, &addresses.admin, addresses.metrics.as_deref())
+                .await?,
         })
     }
 

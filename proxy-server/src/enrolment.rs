@@ -13,6 +13,7 @@ use ops::files::Watched;
 use ops::pki::{Authority, CertificateFacts, RequestError, RequestedKey};
 use protocol::AgentId;
 use protocol::enrolment::{CertificateRequest, IssuedCertificate, TokenCredential};
+use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
 use crate::revocations::{CertificateId, Revocations};
@@ -27,7 +28,13 @@ pub struct Enrolment {
     pub(crate) revocations: Revocations,
     /// How long certificates are valid.
     pub(crate) lifetime: Duration,
+    /// One for each token that may be looked at now ([`CONCURRENT`]).
+    pub(crate) turns: Arc<Semaphore>,
 }
+
+/// The maximum number of tokens that are looked at at the same time. They can be on a file system that hangs, and each of them
+/// then keeps a thread.
+pub(crate) const CONCURRENT: usize = 4;
 
 /// Why an agent gets no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +101,7 @@ impl Enrolment {
         if self.revocations.revokes_agent(agent, previous) {
             return Err(EnrolmentError::Revoked);
         }
-        let (issued, credential_id) = self.issue(agent.clone(), &key, previous.proven())?;
+        let (issued, credential_id) = self.issue(agent.clone(), &key, previous.enrolled())?;
         info!(%agent, previous = previous.credential(), certificate = credential_id, "renewed a certificate");
         Ok(issued)
     }
@@ -141,6 +148,7 @@ mod tests {
             serving_ca: authority("servers"),
             revocations: Revocations::default(),
             lifetime: DAY,
+            turns: Arc::new(Semaphore::new(CONCURRENT)),
         }
     }
 

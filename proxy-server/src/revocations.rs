@@ -34,9 +34,9 @@ pub(crate) struct Revoked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateId {
     common_name: String,
-    /// [`PeerIdentity::proven`].
-    proven: SystemTime,
-    /// The credential ids of the certificate and of its twins.
+    /// [`PeerIdentity::enrolled`].
+    enrolled: SystemTime,
+    /// The credential ids of the certificate and of its equivalents.
     credentials: Vec<String>,
 }
 
@@ -133,12 +133,12 @@ fn latest(time: &mut SystemTime, other: SystemTime) {
 impl CertificateId {
     #[cfg(test)]
     pub(crate) fn of_user(common_name: &str) -> Self {
-        Self { common_name: common_name.to_owned(), proven: SystemTime::now(), credentials: Vec::new() }
+        Self { common_name: common_name.to_owned(), enrolled: SystemTime::now(), credentials: Vec::new() }
     }
 
     /// When its owner has proven who it is without a certificate.
-    pub(crate) fn proven(&self) -> SystemTime {
-        self.proven
+    pub(crate) fn enrolled(&self) -> SystemTime {
+        self.enrolled
     }
 
     /// Its credential id (KEP-4193).
@@ -147,15 +147,15 @@ impl CertificateId {
     }
 
     fn is_from_before(&self, time: Option<&SystemTime>) -> bool {
-        time.is_some_and(|time| self.proven < *time)
+        time.is_some_and(|time| self.enrolled < *time)
     }
 }
 
 impl From<&PeerIdentity> for CertificateId {
     fn from(identity: &PeerIdentity) -> Self {
-        let PeerIdentity { common_name, proven, credential, twins, .. } = identity;
-        let credentials = std::iter::once(credential).chain(twins).cloned().collect();
-        Self { common_name: common_name.clone(), proven: *proven, credentials }
+        let PeerIdentity { common_name, enrolled, credential, equivalents, .. } = identity;
+        let credentials = std::iter::once(credential).chain(equivalents).cloned().collect();
+        Self { common_name: common_name.clone(), enrolled: *enrolled, credentials }
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     fn certificate(common_name: &str, issued: u64, digit: &str) -> CertificateId {
         let credential = format!("X509SHA256={}", digit.repeat(64));
-        CertificateId { common_name: common_name.to_owned(), proven: at(issued), credentials: vec![credential] }
+        CertificateId { common_name: common_name.to_owned(), enrolled: at(issued), credentials: vec![credential] }
     }
 
     fn list(revoked: Vec<Revocation>) -> RevocationList {

@@ -141,9 +141,9 @@ fn a_new_certificate_of_a_user_is_not_revoked_with_the_old_ones() {
              revoked: [{{cluster: ke-beijing, user: jane, issuedBefore: {revoked}}}]\n"
         ),
     );
-    let proven = |user| world.peer(&world.kubeconfig(&[&BEIJING[..], &["--user", user]].concat())).proven;
-    assert_eq!(proven("jane"), revoked.time());
-    assert!(proven("john") < revoked.time());
+    let enrolled = |user| world.peer(&world.kubeconfig(&[&BEIJING[..], &["--user", user]].concat())).enrolled;
+    assert_eq!(enrolled("jane"), revoked.time());
+    assert!(enrolled("john") < revoked.time());
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Authority {
     fn from_pair(mut pem: PemPair) -> Result<Self, AuthorityError> {
         let certificates = pem::certificates_from_pem(pem.certificate.as_bytes())?;
         // The file may also contain the key. Everybody gets the certificates.
-        pem.certificate = pem::only_certificates(pem.certificate.as_bytes())?;
+        pem.certificate = certificates.iter().map(|der| pem::certificate_to_pem(der)).collect();
         let key = KeyPair::try_from(&pem::key_from_pem(pem.key.expose().as_bytes())?).map_err(AuthorityError::Key)?;
         let parsed = certificates
             .iter()

@@ -37,15 +37,15 @@ mod tests {
         let authority = Authority::create("agents", hour).unwrap();
         let ca = ClientCa::from_pem(authority.certificate_pem().as_bytes()).unwrap();
         let now = SystemTime::now();
-        let proven = |enrolled| {
+        let read = |enrolled| {
             let key = RequestedKey::verify(NewKey::create().unwrap().request.as_bytes()).unwrap();
             let pem = authority.certify_client(&key, "site-a", hour, enrolled).unwrap();
             let chain = certificates_from_pem(pem.as_bytes()).unwrap();
-            ca.verify(&chain, now + CLOCK_SKEW).unwrap().proven
+            ca.verify(&chain, now + CLOCK_SKEW).unwrap().enrolled
         };
         let whole = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         for enrolled in [now - 24 * hour, now, now + CLOCK_SKEW / 2] {
-            assert_eq!(whole(proven(enrolled)), whole(enrolled));
+            assert_eq!(whole(read(enrolled)), whole(enrolled));
         }
     }
 }

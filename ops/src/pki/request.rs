@@ -17,7 +17,7 @@ pub struct NewKey {
     pub request: String,
 }
 
-/// A public key whose owner has proven that it holds the private key.
+/// A public key whose owner has enrolled that it holds the private key.
 #[derive(Debug)]
 pub struct RequestedKey(SubjectPublicKeyInfo);
 

@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
-use crate::pki::{CLOCK_SKEW, OID_UID, credential, system_time, time_of_enrolment, twins};
+use crate::pki::{CLOCK_SKEW, OID_UID, credential, equivalents, system_time, time_of_enrolment};
 
 /// What Kubernetes reads from the subject of a client certificate (`CommonNameUserConversion` in
 /// `k8s.io/apiserver/pkg/authentication/request/x509/x509.go`). Only [`super::ClientCa::verify`] makes one, so the chain
@@ -22,12 +22,12 @@ pub struct PeerIdentity {
     /// `X509SHA256=` and the digest of the leaf in hexadecimal: the credential id of KEP-4193.
     pub credential: String,
     /// The credential ids of the same certificate with another valid signature, which everybody can compute from it.
-    pub twins: Vec<String>,
+    pub equivalents: Vec<String>,
     /// When the peer has proven who it is. This is when its first certificate was issued, if it renews its certificate with the
     /// previous one ([`Authority::certify_client`](crate::pki::Authority::certify_client)). Otherwise, it is when the leaf begins
     /// to be valid: an authority may set this to a time before it has issued the certificate ([`CLOCK_SKEW`]), but never to a
     /// later one.
-    pub proven: SystemTime,
+    pub enrolled: SystemTime,
     /// When the chain must be verified again: when the first certificate expires of those that were valid when the
     /// chain was verified. A connection may live longer, but requests on it should not.
     pub valid_until: SystemTime,
@@ -76,8 +76,8 @@ impl PeerIdentity {
             organizations,
             uid,
             credential: credential(leaf),
-            twins: twins(leaf),
-            proven: proven(&certificate),
+            equivalents: equivalents(leaf),
+            enrolled: enrolled(&certificate),
             valid_until: first_end(chain, now).unwrap_or_else(|| system_time(certificate.validity().not_after)),
             chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
         })
@@ -85,7 +85,7 @@ impl PeerIdentity {
 }
 
 /// Other authorities may sign any name that somebody asks for. So a time of enrolment can only be earlier than the certificate.
-fn proven(certificate: &X509Certificate<'_>) -> SystemTime {
+fn enrolled(certificate: &X509Certificate<'_>) -> SystemTime {
     let not_before = system_time(certificate.validity().not_before);
     time_of_enrolment(certificate).map_or(not_before, |time| time.min(not_before + CLOCK_SKEW))
 }

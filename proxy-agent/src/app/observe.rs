@@ -4,42 +4,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use ops::drain::Tasks;
 use ops::heartbeat::Heartbeat;
-use ops::listen::Listener;
 use ops::metrics::Registry;
-use ops::probes::{Checks, MAX_CONNECTIONS, PageResponse, Pages};
+use ops::probes::{Checks, Listeners, PageResponse, Pages};
 use ops::workers::Workers;
 
 use super::status::StatusSource;
-use crate::config;
 use crate::status::report::report;
-
-/// The listeners.
-pub(super) struct Listeners {
-    pub(super) probes: Listener,
-    pub(super) admin: Listener,
-    /// `None` if the configuration has none.
-    pub(super) metrics: Option<Listener>,
-}
-
-// === impl Listeners ===
-
-impl Listeners {
-    /// Binds the ports.
-    pub(super) async fn bind(addresses: &config::Listeners) -> anyhow::Result<Self> {
-        let metrics = match &addresses.metrics {
-            Some(address) => Some(Listener::bind(address, MAX_CONNECTIONS).await.context("listeners.metrics")?),
-            None => None,
-        };
-        Ok(Self {
-            probes: Listener::bind(&addresses.probes, MAX_CONNECTIONS).await.context("listeners.probes")?,
-            admin: Listener::bind(&addresses.admin, MAX_CONNECTIONS).await.context("listeners.admin")?,
-            metrics,
-        })
-    }
-}
 
 /// Serves the pages as the first tasks. The second ones, `serving`, are cancelled when the process begins to stop.
 pub(super) fn serve(
@@ -79,11 +51,5 @@ pub(super) fn serve(
             report(&source_of_report.status(), wide)
         });
     tasks.spawn("heartbeats", heartbeat.run(tasks.clone()));
-    let Listeners { probes, admin, metrics: for_prometheus } = listeners;
-    tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));
-    tasks.spawn("admin", ops::probes::serve(admin, pages, tasks.clone(), "admin"));
-    if let Some(listener) = for_prometheus {
-        let pages = Pages::new("proxy-agent").with_metrics(metrics);
-        tasks.spawn("metrics", ops::probes::serve(listener, pages, tasks.clone(), "metrics"));
-    }
+    listeners.serve(probe_pages, pages, Pages::new("proxy-agent").with_metrics(metrics), tasks);
 }

@@ -8,7 +8,6 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use protocol::enrolment::{CA_PATH, ENROL_PATH, IssuedCertificate, MAX_BODY, TokenCredential};
 use protocol::{AgentId, Refusal, RefusalReason};
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
@@ -16,12 +15,6 @@ use super::refused::refused;
 use crate::enrolment::tokens::TokenError;
 use crate::enrolment::{Enrolment, EnrolmentError};
 use crate::revocations::CertificateId;
-
-/// The maximum number of tokens that are looked at the same time. They can be on a file system that hangs.
-const CONCURRENT: usize = 4;
-
-/// The tokens that may be looked at now.
-static TURNS: Semaphore = Semaphore::const_new(CONCURRENT);
 
 /// Answers a client without a certificate.
 pub(super) async fn answer_stranger(request: Request<Incoming>, enrolment: &Arc<Enrolment>) -> Response<Full<Bytes>> {
@@ -50,7 +43,7 @@ async fn enrol(
     enrolment: &Arc<Enrolment>,
 ) -> Result<IssuedCertificate, EnrolmentError> {
     let body = body(request).await?;
-    let turn = TURNS.acquire().await.expect("nobody closes it");
+    let turn = Arc::clone(&enrolment.turns).acquire_owned().await.expect("nobody closes it");
     let enrolment = Arc::clone(enrolment);
     let enrolled = spawn_blocking(move || {
         let _turn = turn;

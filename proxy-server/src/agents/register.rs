@@ -50,7 +50,8 @@ impl Registration {
         agent: AgentId,
         enrolment: Option<Arc<Enrolment>>,
         is_peer: bool,
-        (certificate, revocations): (CertificateId, Revocations),
+        certificate: CertificateId,
+        revocations: Revocations,
     ) -> Self {
         Self { registry, server_id, agent, enrolment, is_peer, certificate, revocations, outcome: Arc::default() }
     }

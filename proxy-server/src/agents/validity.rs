@@ -16,7 +16,7 @@ use tokio::time::sleep;
 pub struct Validity(Mutex<HashMap<AgentId, SystemTime>>);
 
 /// How long a tunnel may outlast its own certificate.
-pub(super) const MAX_OVERTIME: Duration = Duration::from_secs(3600);
+pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(3600);
 
 /// The maximum time between two looks at the clock, because the system time can jump.
 const MAX_SLEEP: Duration = Duration::from_secs(60);

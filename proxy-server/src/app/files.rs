@@ -10,11 +10,12 @@ use ops::tls::{ClientCa, MintedCertificates, agent_listener_config};
 use protocol::registration::Mode;
 use rustls::ServerConfig;
 use rustls_pki_types::ServerName;
+use tokio::sync::Semaphore;
 
 use crate::client_cas::{ClientCas, client_ca};
 use crate::config::{KeyPair, ProxyServerConfiguration};
-use crate::enrolment::Enrolment;
 use crate::enrolment::tokens::Tokens;
+use crate::enrolment::{CONCURRENT, Enrolment};
 use crate::registry::Registry;
 use crate::revocations::Revocations;
 
@@ -42,6 +43,7 @@ pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> an
             serving_ca: serving_ca.clone(),
             revocations,
             lifetime: enrolment.certificate_lifetime.into(),
+            turns: Arc::new(Semaphore::new(CONCURRENT)),
         })),
         _ => None,
     };

@@ -5,17 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use ops::drain::Tasks;
 use ops::heartbeat::Heartbeat;
-use ops::listen::Listener;
 use ops::metrics::Registry as Metrics;
-use ops::probes::{Checks, MAX_CONNECTIONS, PageResponse, Pages};
+use ops::probes::{Checks, Listeners, PageResponse, Pages};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::status::StatusSource;
-use crate::config;
 use crate::workers::Workers;
 
 /// The pages of all listeners.
@@ -25,34 +22,8 @@ pub(super) struct Observe {
     heartbeat: Heartbeat,
 }
 
-/// The listeners of these pages.
-#[derive(Debug)]
-pub(super) struct Listeners {
-    pub(super) probes: Listener,
-    pub(super) admin: Listener,
-    /// `None` if the configuration has none.
-    pub(super) metrics: Option<Listener>,
-}
-
 /// A proxy-server that has just started is ready after this time, even if no other one has connected: it may be the first.
 const PEERS_TIMEOUT: Duration = Duration::from_secs(5);
-
-// === impl Listeners ===
-
-impl Listeners {
-    /// Binds the ports.
-    pub(super) async fn bind(addresses: &config::Listeners) -> anyhow::Result<Self> {
-        let metrics = match &addresses.metrics {
-            Some(address) => Some(Listener::bind(address, MAX_CONNECTIONS).await.context("listeners.metrics")?),
-            None => None,
-        };
-        Ok(Self {
-            probes: Listener::bind(&addresses.probes, MAX_CONNECTIONS).await.context("listeners.probes")?,
-            admin: Listener::bind(&addresses.admin, MAX_CONNECTIONS).await.context("listeners.admin")?,
-            metrics,
-        })
-    }
-}
 
 // === impl Observe ===
 
@@ -68,7 +39,7 @@ impl Observe {
     /// `stopping` is cancelled when the process begins to stop. `knows_peers` is whether it knows what other proxy-servers serve.
     pub(super) fn serve(
         self,
-        Listeners { probes, admin, metrics }: Listeners,
+        listeners: Listeners,
         tasks: &Tasks,
         stopping: CancellationToken,
         knows_peers: impl Fn() -> bool + Clone + Send + Sync + 'static,
@@ -107,11 +78,6 @@ impl Observe {
                 crate::status::report(&source_of_report.status(), wide)
             });
         tasks.spawn("heartbeats", self.heartbeat.run(tasks.clone()));
-        tasks.spawn("probes", ops::probes::serve(probes, probe_pages, tasks.clone(), "probes"));
-        tasks.spawn("admin", ops::probes::serve(admin, pages, tasks.clone(), "admin"));
-        if let Some(listener) = metrics {
-            let pages = Pages::new("proxy-server").with_metrics(&self.metrics);
-            tasks.spawn("metrics", ops::probes::serve(listener, pages, tasks.clone(), "metrics"));
-        }
+        listeners.serve(probe_pages, pages, Pages::new("proxy-server").with_metrics(&self.metrics), tasks);
     }
 }

@@ -88,7 +88,9 @@ fn a_release_is_installed() {
     fake.runs("kubectl-atoll", "atoll for x86_64");
     for file in [
         "lib/systemd/system/proxy-agent.service",
+        "share/atoll/helm/atoll/Chart.yaml",
         "share/atoll/kubernetes/agent-rbac.yaml",
+        "share/atoll/observability/alerts.yaml",
         "share/atoll/proxy-server.yaml",
         "share/doc/atoll/LICENSE",
         "share/doc/atoll/third-party-notices",

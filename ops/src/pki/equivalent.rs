@@ -1,8 +1,8 @@
 //! Other encodings of the same certificate.
 //!
-//! An ECDSA signature (r, s) has a twin that is valid, too: (r, n - s), where n is the order of the curve (SEC 1 version 2.0,
-//! section 4.1.6, recovers the same key from both). Whoever has a certificate can replace its signature by the twin, without the
-//! key of the authority. So a digest of the whole certificate does not identify it.
+//! ECDSA signatures are malleable: if (r, s) is valid, so is (r, n - s), where n is the order of the curve (SEC 1 version 2.0,
+//! section 4.1.6, recovers the same key from both). Whoever has a certificate can replace its signature, without the key of the
+//! authority. So a digest of the whole certificate does not identify it.
 
 use super::der;
 use super::facts::credential;
@@ -28,12 +28,12 @@ const ORDERS: [&[u8]; 3] = [
 
 /// The credential ids of a certificate with the other signature: one for each curve that the authority may use. None if the
 /// signature is not ECDSA.
-pub(crate) fn twins(certificate: &[u8]) -> Vec<String> {
-    ORDERS.iter().filter_map(|order| twin(certificate, order)).map(|twin| credential(&twin)).collect()
+pub(crate) fn equivalents(certificate: &[u8]) -> Vec<String> {
+    ORDERS.iter().filter_map(|order| equivalent(certificate, order)).map(|equivalent| credential(&equivalent)).collect()
 }
 
 /// The certificate with the other signature, for a curve of this order.
-fn twin(certificate: &[u8], order: &[u8]) -> Option<Vec<u8>> {
+fn equivalent(certificate: &[u8], order: &[u8]) -> Option<Vec<u8>> {
     let (certificate, _) = der::split(certificate)?;
     // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING } (RFC 5280 section 4.1)
     let [to_be_signed, algorithm, signature] = der::children(certificate.content)?[..] else { return None };
@@ -82,7 +82,7 @@ mod tests {
     use crate::tls::ClientCa;
 
     #[test]
-    fn the_twin_of_a_certificate_is_valid_and_known() {
+    fn a_certificate_with_the_other_signature_is_valid_and_known() {
         let authority = Authority::create("clients", Duration::from_secs(3600)).unwrap();
         let ca = ClientCa::from_pem(authority.certificate_pem().as_bytes()).unwrap();
         // The numbers have different lengths in different signatures.
@@ -90,18 +90,20 @@ mod tests {
             let pair = authority.issue_client("jane", &["dev"], Duration::from_secs(60)).unwrap();
             let chain = certificates_from_pem(pair.certificate.as_bytes()).unwrap();
             let original = ca.verify(&chain, SystemTime::now()).unwrap();
-            let forged = twin(&chain[0], ORDERS[0]).unwrap();
+            let forged = equivalent(&chain[0], ORDERS[0]).unwrap();
             assert_ne!(forged, chain[0].to_vec());
-            assert_eq!(twin(&forged, ORDERS[0]).unwrap(), chain[0].to_vec());
+            assert_eq!(equivalent(&forged, ORDERS[0]).unwrap(), chain[0].to_vec());
             let forged = ca.verify(&[forged.into()], SystemTime::now()).unwrap();
-            assert!(forged.twins.contains(&original.credential) && original.twins.contains(&forged.credential));
+            assert!(
+                forged.equivalents.contains(&original.credential) && original.equivalents.contains(&forged.credential)
+            );
             assert_ne!(forged.credential, original.credential);
         }
     }
 
     #[test]
-    fn other_bytes_have_no_twin() {
-        assert!(twins(b"hello").is_empty());
+    fn other_bytes_have_no_equivalent() {
+        assert!(equivalents(b"hello").is_empty());
         assert_eq!(difference(&[5], &[5]), None);
         assert_eq!(difference(&[5], &[6]), None);
         assert_eq!(difference(&[5], &[1, 0]), None);
