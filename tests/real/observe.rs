@@ -204,6 +204,15 @@ impl<'h> World<'h> {
         Ok(())
     }
 
+    /// There is or was this alert, or it will soon be there.
+    fn notices(&self, alert: &str) -> anyhow::Result<()> {
+        eventually(NOTICED, || {
+            let seen = self.alerts()?;
+            ensure!(seen.contains(alert), "missing alert: {alert}; there are {seen:?}");
+            Ok(())
+        })
+    }
+
     /// The alerts so far.
     fn alerts(&self) -> anyhow::Result<BTreeSet<String>> {
         let mut alerts = self.prometheus.alerts()?;
