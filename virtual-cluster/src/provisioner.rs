@@ -15,7 +15,7 @@
 //! (what fills it), `work` (processes one entry), `first_lists` and `present` (what needs no work at the start). The
 //! work: `provision` (a cluster, with `attempts`, `administrators` and `former`), `flow_schema`, `roots` (the bindings of
 //! a root namespace), `mirrors` (the bindings of one namespace), `pod_security` and `namespace_annotations` (a namespace
-//! itself), `leave` (a cluster that left the configuration). For requests of clients: `post_create` (namespaces that
+//! itself), `leave` and `departures` (a cluster that left the configuration). For requests of clients: `post_create` (namespaces that
 //! were just created), `written` and `canary` (bindings that clients have just written), `dirty` (if they were
 //! interrupted), `search` (namespaces that others have just created), `quota`. Below all of them: `bindings` (writes
 //! them), `catalog`, `binding` and `found` (the desired state, and what is there), `served`, `provision_state`, `names`,
@@ -27,6 +27,7 @@ mod binding;
 mod bindings;
 mod canary;
 mod catalog;
+mod departures;
 mod dirty;
 mod first_lists;
 mod flow_schema;
@@ -70,6 +71,7 @@ use administrators::AdministratorMirrors;
 use bindings::Bindings;
 pub use canary::CANARY;
 use catalog::SharedCatalog;
+use departures::Departures;
 use dirty::DirtyClusters;
 use first_lists::FirstLists;
 use flow_schema::FlowSchemas;
@@ -106,6 +108,7 @@ struct Shared<A> {
     api: A,
     namespaces: Arc<Namespaces>,
     served: Arc<ServedClusters>,
+    departures: Arc<Departures>,
     states: Arc<ProvisionStates>,
     /// The annotations of each cluster's namespaces for the admission policies.
     annotations: Arc<NamespaceAnnotations<A>>,
@@ -140,6 +143,7 @@ impl<A: HostApi> Provisioner<A> {
         let states = Arc::new(ProvisionStates::new(&clusters));
         let catalog = SharedCatalog::new(&clusters);
         let served = Arc::new(ServedClusters::new(clusters));
+        let departures = Arc::<Departures>::default();
         let annotations = Arc::new(NamespaceAnnotations::new(api.clone(), Arc::clone(&namespaces), annotations));
         let pod_security = Arc::new(PodSecurity::new(api.clone(), Arc::clone(&namespaces)));
         let bindings = Bindings::new(api.clone());
@@ -169,6 +173,7 @@ impl<A: HostApi> Provisioner<A> {
         };
         let reconciler = Reconciler {
             served: Arc::clone(&served),
+            departures: Arc::clone(&departures),
             states: Arc::clone(&states),
             provision,
             pod_security: Arc::clone(&pod_security),
@@ -186,6 +191,7 @@ impl<A: HostApi> Provisioner<A> {
             api,
             namespaces,
             served,
+            departures,
             states,
             annotations,
             pod_security,
@@ -213,6 +219,7 @@ impl<A: HostApi> Provisioner<A> {
         self.shared.annotations.replace(clusters);
         self.shared.catalog.lock().serve(&names);
         self.shared.states.serve(&names);
+        self.shared.departures.replace(&self.shared.served.all(), &names);
         self.shared.served.replace(names);
     }
 
@@ -231,6 +238,7 @@ impl<A: HostApi> Provisioner<A> {
         let control_loop = ControlLoop {
             api: shared.api.clone(),
             served: Arc::clone(&shared.served),
+            departures: Arc::clone(&shared.departures),
             namespaces: Arc::clone(&shared.namespaces),
             queue: WorkQueue::new(known),
             dirty: Arc::clone(&shared.written.dirty),
@@ -242,6 +250,11 @@ impl<A: HostApi> Provisioner<A> {
     /// How far this virtual cluster is provisioned; `None` if this agent does not serve it.
     pub fn provision_state(&self, cluster: &ClusterName) -> Option<ProvisionState> {
         self.shared.states.get(cluster)
+    }
+
+    /// Whether this virtual cluster has left, and the agent may still write objects of it.
+    pub fn is_leaving(&self, cluster: &ClusterName) -> bool {
+        self.shared.departures.contains(cluster)
     }
 
     /// Waits until every virtual cluster is provisioned, so that the agent can serve clients.

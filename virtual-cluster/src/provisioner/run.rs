@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use super::departures::Departures;
 use super::dirty::DirtyClusters;
 use super::followers::Followers;
 use super::mirrors::Progress;
@@ -31,6 +32,7 @@ const INBOX: usize = 8;
 pub(super) struct ControlLoop<A> {
     pub(super) api: A,
     pub(super) served: Arc<ServedClusters>,
+    pub(super) departures: Arc<Departures>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) queue: WorkQueue<A>,
     pub(super) dirty: Arc<DirtyClusters>,
@@ -56,13 +58,14 @@ impl<A: HostApi> ControlLoop<A> {
         let (events, mut inbox) = mpsc::channel(INBOX);
         let mut followers = Followers::new(self.api, events);
         let mut configured = self.served.subscribe();
-        let mut clusters = Arc::clone(&configured.borrow_and_update());
+        configured.mark_unchanged();
 
         let mut queue = self.queue;
         self.reconciler.list().await;
         let mut running = HashMap::<Id, Work>::new();
         let mut working = JoinSet::new();
-        let mut leaving = Vec::<Leaving>::new();
+        // Clusters can have left before this loop has seen them.
+        let mut leaving: Vec<_> = self.departures.all().into_iter().map(Leaving::idle).collect();
         queue.everything();
         loop {
             if queue.has_listed_roots() {
@@ -110,16 +113,27 @@ impl<A: HostApi> ControlLoop<A> {
                     dirty.mirrors.iter().for_each(|cluster| queue.namespaces_of(cluster));
                 }
                 Ok(()) = configured.changed() => {
-                    let before = std::mem::replace(&mut clusters, Arc::clone(&configured.borrow_and_update()));
-                    for cluster in before.iter().filter(|cluster| !clusters.contains(cluster)) {
+                    configured.mark_unchanged();
+                    let mut left = self.departures.all();
+                    leaving.retain(|leaving| left.remove(&leaving.cluster));
+                    leaving.extend(left.into_iter().map(|cluster| {
                         let awaited = running.keys().copied().collect();
-                        leaving.push(Leaving { cluster: cluster.clone(), awaited });
-                    }
+                        Leaving { cluster, awaited }
+                    }));
                     queue.everything();
                 }
                 () = wait(due) => {}
             }
         }
+    }
+}
+
+// === impl Leaving ===
+
+impl Leaving {
+    /// One for which no task runs.
+    fn idle(cluster: ClusterName) -> Self {
+        Self { cluster, awaited: HashSet::new() }
     }
 }
 

@@ -7,6 +7,7 @@ use rewrite::{ClusterName, HostNamespace};
 use tracing::warn;
 
 use super::bindings::Bindings;
+use super::departures::Departures;
 use super::first_lists::FirstLists;
 use super::flow_schema::FlowSchemas;
 use super::leave::leave;
@@ -23,6 +24,7 @@ use crate::namespaces::Namespaces;
 /// Reconciles what the entries of the queue name, and logs what fails.
 pub(super) struct Reconciler<A> {
     pub(super) served: Arc<ServedClusters>,
+    pub(super) departures: Arc<Departures>,
     pub(super) states: Arc<ProvisionStates>,
     pub(super) namespaces: Arc<Namespaces>,
     pub(super) provision: Provision<A>,
@@ -107,6 +109,9 @@ impl<A: HostApi> Reconciler<A> {
             let error: &dyn std::error::Error = error;
             warn!(error, %cluster, "cannot remove the finalizers of a removed virtual cluster yet");
         }
-        left.map(|()| Progress::Done)
+        left.map(|()| {
+            self.departures.end(cluster);
+            Progress::Done
+        })
     }
 }

@@ -43,7 +43,11 @@ async fn a_removed_cluster_has_no_finalizers_on_the_host() {
         // The host does not answer at first.
         host.lock().failing = 3;
         serve(&provisioner, &[vc()]);
+        assert!(provisioner.is_leaving(&other()) && !provisioner.is_leaving(&vc()));
         host.until(|state| finalizers(state, "other") == [0; 4]).await;
+        // The last requests of the work for it.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!provisioner.is_leaving(&other()));
         assert_eq!(provisioner.provision_state(&other()), None);
         assert_eq!(finalizers(&host.lock(), "vc"), [1; 4]);
         assert!(host.lock().objects.contains_key(&at("kube-system-other")));
@@ -55,7 +59,24 @@ async fn a_removed_cluster_has_no_finalizers_on_the_host() {
 
         // The cluster comes back, and everything is restored.
         serve(&provisioner, &[vc(), other()]);
+        assert!(!provisioner.is_leaving(&other()));
         host.until(|state| finalizers(state, "other") == [1; 4]).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_came_and_left_at_once_has_left() {
+    let host = FakeHost::new();
+    let provisioner = agent(&host);
+    with(&provisioner, async {
+        provisioner.provisioned().await;
+        // The control loop does not see the first one.
+        serve(&provisioner, &[vc(), other()]);
+        serve(&provisioner, &[vc()]);
+        assert!(provisioner.is_leaving(&other()));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!provisioner.is_leaving(&other()));
     })
     .await;
 }
