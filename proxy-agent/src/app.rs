@@ -1,5 +1,6 @@
 //! Builds all parts of the proxy-agent, in order, and runs them until they must stop.
 
+mod declared;
 pub(crate) mod exchange;
 mod metrics;
 mod observe;
@@ -25,11 +26,14 @@ use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
 use request_metrics::{Names, RequestMetrics};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{info, warn};
 use tunnel::Budget;
+use virtual_cluster::declared::Judged;
 
 use crate::agent::Agent;
+use crate::app::declared::Declarations;
 use crate::app::exchange::ClusterServices;
 use crate::config::{self, ProxyAgentConfiguration};
 use crate::layer4::Layer4;
@@ -53,6 +57,8 @@ pub struct App {
     unread: Arc<Budget>,
     servers: Vec<Authority>,
     services: Option<ClusterServices>,
+    /// The virtual clusters that objects of the host declare; `None` until they are known.
+    judged: watch::Receiver<Option<Judged>>,
     reload: reload::Reload,
     status: Arc<status::StatusSource>,
     metrics: Registry,
@@ -108,7 +114,12 @@ impl App {
         let certified = Arc::clone(&status);
         ops::expiry::observe(&metrics, move || certified.certificates());
         let services = cluster_services.clone();
-        let reload = reload::Reload::new(config, file, reloader.clone(), cluster_services)?;
+        let declarations = match &cluster_services {
+            Some(services) if config.watch_virtual_clusters => Declarations::follow(services, &tunnels, &tasks),
+            _ => Declarations::none(),
+        };
+        let judged = declarations.judged.subscribe();
+        let reload = reload::Reload::new(config, file, reloader.clone(), cluster_services, declarations)?;
         let offers = reload.offers();
         let layer4 = Arc::new(layer4(config));
         let main = Handle::current();
@@ -145,6 +156,7 @@ impl App {
             dial,
             unread,
             services,
+            judged,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
             status,
@@ -160,6 +172,7 @@ impl App {
     /// most, or until `hurry` completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, dial, unread, servers, services, reload, status, metrics, threads, tasks, .. } = self;
+        let judged = self.judged;
         if let Some(renewal) = self.renewal {
             tasks.spawn_until_cancelled("renewal", renewal.run());
         }
@@ -173,7 +186,7 @@ impl App {
             async move {
                 // Until this process can serve requests, replicas serve them.
                 if let Some(services) = services
-                    && timeout(START_TIMEOUT, services.ready()).await.is_err()
+                    && timeout(START_TIMEOUT, services.ready(judged)).await.is_err()
                 {
                     warn!("dialling the proxy-servers, although the virtual clusters cannot be served yet");
                 }

@@ -36,6 +36,9 @@ pub struct ProxyAgentConfiguration {
     /// The virtual clusters of the host cluster.
     #[serde(default)]
     pub virtual_clusters: Vec<Located<VirtualCluster>>,
+    /// Whether VirtualCluster objects on the host declare more virtual clusters.
+    #[serde(default)]
+    pub watch_virtual_clusters: bool,
     /// The shared objects that virtual clusters may write.
     #[serde(default)]
     pub shared_objects: SharedObjects,

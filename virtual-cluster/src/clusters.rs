@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kube_wire::selector::LabelSelector;
 use kube_wire::selector::LabelSelectorError;
+use rewrite::guard::Toleration;
 use rewrite::pod_security::Level;
 use rewrite::request::NamespaceRules;
 use rewrite::view::DEFAULT_LIST_LIMIT;
@@ -160,6 +161,14 @@ pub struct NodeSelector {
     pub labels: LabelSelector,
     /// The same for a `labelSelector` parameter, not yet percent-encoded.
     pub text: Arc<str>,
+}
+
+/// The values in a configuration that have a form of their own.
+struct Values {
+    labels: LabelSelector,
+    tolerations: Vec<Toleration>,
+    host_tokens: Option<HostTokens>,
+    external_ips: Vec<AddressRange>,
 }
 
 /// The configuration of a virtual cluster is invalid.
@@ -334,16 +343,7 @@ impl VirtualCluster {
         all: &VirtualClusters,
     ) -> Result<Self, ClusterReason> {
         let of_nodes = config.labels();
-        let labels = LabelSelector::from_labels(of_nodes.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
-        let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
-            toleration::parse(toleration).map_err(|source| ClusterReason::Toleration { index, source })
-        });
-        let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
-        let host_tokens = config.host_tokens.as_ref().map(|tokens| HostTokens::new(&*tokens.prefix)).transpose()?;
-        let ranges = config.external_ips.iter().enumerate().map(|(index, range)| {
-            range.parse::<AddressRange>().map_err(|source| ClusterReason::ExternalIp { index, source })
-        });
-        let external_ips = ranges.collect::<Result<Vec<_>, _>>()?;
+        let Values { labels, tolerations, host_tokens, external_ips } = values(config)?;
         let name = engine_name(&config.name);
         let guard = Guard::new(of_nodes, tolerations);
         Ok(Self {
@@ -411,6 +411,26 @@ impl fmt::Debug for VirtualCluster {
             .field("node_selector", &self.node_selector.text)
             .finish_non_exhaustive()
     }
+}
+
+/// Checks the values in a configuration.
+pub fn check(config: &config::VirtualCluster) -> Result<(), ClusterReason> {
+    values(config).map(drop)
+}
+
+fn values(config: &config::VirtualCluster) -> Result<Values, ClusterReason> {
+    let labels = config.labels();
+    let labels = LabelSelector::from_labels(labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
+    let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
+        toleration::parse(toleration).map_err(|source| ClusterReason::Toleration { index, source })
+    });
+    let tolerations = tolerations.collect::<Result<Vec<_>, _>>()?;
+    let host_tokens = config.host_tokens.as_ref().map(|tokens| HostTokens::new(&*tokens.prefix)).transpose()?;
+    let ranges = config.external_ips.iter().enumerate().map(|(index, range)| {
+        range.parse::<AddressRange>().map_err(|source| ClusterReason::ExternalIp { index, source })
+    });
+    let external_ips = ranges.collect::<Result<Vec<_>, _>>()?;
+    Ok(Values { labels, tolerations, host_tokens, external_ips })
 }
 
 /// Converts the name of a cluster to the type of the engine. Both are DNS labels, but the crates do not depend on each

@@ -1,14 +1,16 @@
 //! The components of a virtual cluster on its host, and the loops that reconcile them.
 //!
-//! Reading order: [`config`], [`clusters`] (the virtual clusters of an agent, with their limits in [`share`]),
+//! Reading order: [`config`] (with [`mistakes`]), [`clusters`] (the virtual clusters of an agent, with their limits in [`share`]),
 //! [`namespaces`], [`nodes`] and [`roles`] (caches of objects on the host), [`provisioner`] (provisions a virtual
 //! cluster and reconciles it), [`admission_policies`] (the admission policies on the host), [`shared`] (objects that
 //! several virtual clusters see), [`usage`] (what each virtual cluster stores), [`policy`] (how each cluster-scoped resource is served), [`own_rights`] (the agent's
-//! own rights). What is *not* here: requests of clients.
+//! own rights), [`declared`] (virtual clusters that objects on the host declare). What is *not* here: requests of clients.
 
 pub mod admission_policies;
 pub mod clusters;
 pub mod config;
+pub mod declared;
+pub mod mistakes;
 pub mod namespaces;
 pub mod nodes;
 pub mod own_rights;

@@ -70,7 +70,8 @@ pub const UNKNOWN: &str = "this cluster-scoped resource is not served by virtual
 // === impl Customs ===
 
 impl Customs {
-    /// The entries of the configuration, by `plural.group`.
+    /// The entries of the configuration, by `plural.group`. Our own kinds are hidden, whatever the configuration says: who writes
+    /// a VirtualCluster decides about nodes of the host and about the namespaces of other virtual clusters.
     pub fn new(served: impl IntoIterator<Item = (String, Custom)>) -> Self {
         Self { by_name: served.into_iter().collect() }
     }
@@ -79,13 +80,16 @@ impl Customs {
     /// objects of kinds that virtual clusters created belong to them, and objects of the operator's kinds can act on
     /// the whole host.
     pub fn of(&self, name: &str, is_of_clusters: bool) -> Custom {
+        if is_own(name) {
+            return Custom::Hidden;
+        }
         let otherwise = if is_of_clusters { Custom::Renamed } else { Custom::Hidden };
         self.by_name.get(name).copied().unwrap_or(otherwise)
     }
 
     /// Whether the configuration forbids clients to write the resource, which may be namespaced or cluster-scoped.
     pub fn is_reserved(&self, name: &str) -> bool {
-        self.by_name.get(name).is_some_and(|custom| !custom.is_written())
+        is_own(name) || self.by_name.get(name).is_some_and(|custom| !custom.is_written())
     }
 
     /// Whether the configuration lists it.
@@ -101,6 +105,11 @@ impl Custom {
     pub fn is_written(self) -> bool {
         matches!(self, Self::Renamed | Self::Shared)
     }
+}
+
+/// Whether the definition `name`, as `plural.group`, is one of ours.
+pub fn is_own(name: &str) -> bool {
+    name.ends_with(".atoll.dev")
 }
 
 /// The table.
@@ -208,6 +217,17 @@ mod tests {
         }
         assert_eq!(customs.of("widgets.example.org", false), Custom::Hidden);
         assert_eq!(customs.of("widgets.example.org", true), Custom::Renamed);
+    }
+
+    #[test]
+    fn our_own_kinds_are_always_hidden() {
+        let name = "virtualclusters.atoll.dev";
+        for custom in [Custom::Read, Custom::Renamed, Custom::Shared] {
+            let customs = Customs::new([(name.to_owned(), custom)]);
+            assert_eq!(customs.of(name, true), Custom::Hidden);
+            assert!(customs.is_reserved(name));
+        }
+        assert_eq!(Customs::default().of("widgets.myatoll.dev", true), Custom::Renamed);
     }
 
     #[test]

@@ -76,6 +76,7 @@ use dirty::DirtyClusters;
 use first_lists::FirstLists;
 use flow_schema::FlowSchemas;
 pub use flow_schema::PRIORITY_LEVEL;
+pub(crate) use leave::release_mirrors;
 use mirrors::Mirrors;
 pub use names::{
     CLUSTER_ADMIN, INITIAL_NAMESPACES, INTERNAL_LABEL, MIRROR_FINALIZER, MIRROR_LABEL, MIRROR_PREFIX, PROTECTED_LABEL,

@@ -137,7 +137,8 @@ impl HostCheck<'_> {
     /// Checks whether the host serves admission policies. Without them, the agent serves no virtual cluster. The
     /// version of the host does not show this, because `--runtime-config` enables and disables API groups.
     async fn policies(&mut self) {
-        if self.host.unsafe_direct_access || self.config.virtual_clusters.is_empty() {
+        let serves_any = self.config.watch_virtual_clusters || !self.config.virtual_clusters.is_empty();
+        if self.host.unsafe_direct_access || !serves_any {
             return;
         }
         match admission_policies::is_served(&self.api).await {
@@ -180,6 +181,14 @@ impl HostCheck<'_> {
         if !required.is_empty() {
             let (count, rights) = (required.len(), required.join(", "));
             self.report.mistake(self.host, format_args!("host: the agent lacks {count} rights; {apply}: {rights}"));
+        }
+        let declared = rights(Need::VirtualClusters);
+        if self.config.watch_virtual_clusters && !declared.is_empty() {
+            let rights = declared.join(", ");
+            self.report.mistake(
+                self.host,
+                format_args!("host: the agent lacks rights, so it cannot serve VirtualClusters; {apply}: {rights}"),
+            );
         }
         for (need, consequence) in [
             (Need::Flows, "virtual clusters have no flows of their own at the host"),

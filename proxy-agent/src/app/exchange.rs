@@ -8,6 +8,7 @@ use ops::drain::Tasks;
 use ops::files::Reloader;
 use request_metrics::RequestMetrics;
 use rewrite::view::Certificate;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::config::ProxyAgentConfiguration;
@@ -16,6 +17,8 @@ use host_client::Host;
 use host_client::api::{Api, Reflector, Selection, Shape};
 use virtual_cluster::admission_policies::AdmissionPolicies;
 use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
+use virtual_cluster::config::VirtualCluster;
+use virtual_cluster::declared::Judged;
 use virtual_cluster::namespaces::{self, Namespaces};
 use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::roles;
@@ -43,9 +46,11 @@ pub(super) struct ClusterServices {
 // === impl ClusterServices ===
 
 impl ClusterServices {
-    /// Waits until requests can be served.
-    pub(super) async fn ready(&self) {
+    /// Waits until requests can be served, and until it is known which virtual clusters objects of the host declare.
+    pub(super) async fn ready(&self, mut declared: watch::Receiver<Option<Judged>>) {
         self.admission_policies.in_force().await;
+        // This fails if nothing follows the objects any more, so the process stops.
+        let _ = declared.wait_for(Option::is_some).await;
         for cluster in self.clusters.all() {
             cluster.namespaces_known().await;
         }
@@ -132,8 +137,11 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
 
 impl ClusterServices {
     /// Checks another list of virtual clusters. It takes effect with [`exchange`](Self::exchange).
-    pub(super) fn read(&self, config: &ProxyAgentConfiguration) -> Result<ByName, ClusterError> {
-        self.clusters.read(config.virtual_clusters.iter().map(|cluster| &**cluster))
+    pub(super) fn read<'c>(
+        &self,
+        clusters: impl IntoIterator<Item = &'c VirtualCluster>,
+    ) -> Result<ByName, ClusterError> {
+        self.clusters.read(clusters)
     }
 
     /// Replaces the list of virtual clusters.

@@ -1,5 +1,5 @@
 //! Reloads the configuration while the process runs. Changes of `virtualClusters` and `sharedObjects` take effect at
-//! once, and all other changes after a restart.
+//! once, and all other changes after a restart. VirtualClusters of the host are served in addition to those of the file.
 //!
 //! A file that cannot be read, or that is invalid, changes nothing. The reloader logs the reason, with line numbers.
 
@@ -10,13 +10,16 @@ use anyhow::Context as _;
 use ops::config::Located;
 use ops::files::{Reloader, Watched};
 use protocol::Offer;
+use protocol::registration::Mode;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
+use super::declared::Declarations;
 use super::exchange::ClusterServices;
 use crate::config::ProxyAgentConfiguration;
 use dial::offers::Current;
 use virtual_cluster::config::VirtualCluster;
+use virtual_cluster::declared::{Accepted, InForce, Judged, Objects, Others, accept};
 
 /// Follows the configuration file.
 pub(super) struct Reload {
@@ -29,6 +32,9 @@ pub(super) struct Reload {
     reloader: Reloader,
     services: Option<ClusterServices>,
     offers: watch::Sender<Arc<[Offer]>>,
+    declarations: Declarations,
+    /// The virtual clusters of VirtualClusters that are served.
+    declared: InForce,
 }
 
 // === impl Reload ===
@@ -40,6 +46,7 @@ impl Reload {
         path: &Path,
         reloader: Reloader,
         services: Option<ClusterServices>,
+        declarations: Declarations,
     ) -> anyhow::Result<Self> {
         let origin = path.to_owned();
         let parse = move |[text]: [&[u8]; 1]| ops::config::parse(&String::from_utf8_lossy(text), &origin);
@@ -52,7 +59,8 @@ impl Reload {
             ..ProxyAgentConfiguration::clone(&file.borrow())
         };
         let seen = Arc::new(running.clone());
-        Ok(Self { file, path: path.to_owned(), seen, running, reloader, services, offers })
+        let (path, declared) = (path.to_owned(), InForce::new());
+        Ok(Self { file, path, seen, running, reloader, services, offers, declarations, declared })
     }
 
     /// The clusters that the agent offers.
@@ -71,30 +79,35 @@ impl Reload {
         loop {
             let config = self.file.borrow();
             // Comments and the order of keys may differ.
+            let mut is_new = false;
             if *config != *self.seen {
-                self.apply(&config);
+                is_new = self.apply(&config);
                 self.seen = config;
             }
-            if !changes.changed().await {
-                return;
+            let objects = self.declarations.objects.borrow_and_update().clone();
+            self.serve(objects, is_new);
+            tokio::select! {
+                can_change = changes.changed() => if !can_change {
+                    return;
+                },
+                Ok(()) = self.declarations.objects.changed() => {}
             }
         }
     }
 
-    fn apply(&mut self, config: &ProxyAgentConfiguration) {
+    /// Takes over what has changed in the file. Returns whether it has another list of virtual clusters.
+    fn apply(&mut self, config: &ProxyAgentConfiguration) -> bool {
         let file = self.path.display();
+        let mut is_new = false;
         if config.virtual_clusters != self.running.virtual_clusters {
-            match self.services.as_ref().map(|services| (services, services.read(config))) {
-                Some((services, Ok(clusters))) => {
+            match self.services.as_ref().map(|services| services.read(of_file(config))) {
+                Some(Ok(_)) => {
                     let before = std::mem::replace(&mut self.running.virtual_clusters, config.virtual_clusters.clone());
                     let (before, now) = (names(&before), names(&config.virtual_clusters));
                     info!(?before, ?now, "a new list of virtual clusters is in force");
-                    // First withdraw the clusters that were removed, so that the proxy-server sends no more requests
-                    // for them.
-                    self.offers.send_replace(self.running.offers().into());
-                    services.exchange(clusters);
+                    is_new = true;
                 }
-                Some((_, Err(error))) => {
+                Some(Err(error)) => {
                     let error: &dyn std::error::Error = &error;
                     error!(%file, error, "the new list of virtual clusters is not in force");
                 }
@@ -112,6 +125,59 @@ impl Reload {
         if (ProxyAgentConfiguration { virtual_clusters, ..config.clone() }) != self.running {
             warn!(%file, "only changes of `virtualClusters` and `sharedObjects` are in force; restart the agent to apply the others");
         }
+        is_new
+    }
+
+    /// Serves the virtual clusters of the file and of VirtualClusters, if either have changed. `objects` is `None` until they are
+    /// known.
+    fn serve(&mut self, objects: Option<Arc<Objects>>, is_new: bool) {
+        let Some(services) = &self.services else { return };
+        let Accepted { clusters, verdicts } = match &objects {
+            Some(objects) => accept(&others(&self.running), &self.declared, objects),
+            None => Accepted::default(),
+        };
+        if is_new || clusters != self.declared {
+            let all = of_file(&self.running).chain(clusters.values().map(|(_, cluster)| cluster));
+            match services.read(all) {
+                Ok(all) => {
+                    if clusters.keys().ne(self.declared.keys()) {
+                        let (before, now): (Vec<_>, Vec<_>) =
+                            (self.declared.keys().collect(), clusters.keys().collect());
+                        info!(?before, ?now, "the VirtualClusters that are served have changed");
+                    }
+                    // First withdraw the clusters that were removed, so that the proxy-server sends no more requests
+                    // for them.
+                    let declared =
+                        clusters.values().map(|(_, cluster)| Offer::new(cluster.name.clone(), Mode::Virtual));
+                    self.offers.send_replace(self.running.offers().into_iter().chain(declared).collect());
+                    services.exchange(all);
+                    self.declared = clusters;
+                }
+                Err(error) => {
+                    // Each has been checked alone.
+                    let error: &dyn std::error::Error = &error;
+                    error!(error, "the new list of virtual clusters is not in force");
+                    return;
+                }
+            }
+        }
+        if let Some(objects) = objects {
+            let verdicts = verdicts.into_iter().collect();
+            self.declarations.judged.send_replace(Some(Judged { objects, verdicts }));
+        }
+    }
+}
+
+/// The virtual clusters of the file.
+fn of_file(config: &ProxyAgentConfiguration) -> impl Iterator<Item = &VirtualCluster> {
+    config.virtual_clusters.iter().map(|cluster| &**cluster)
+}
+
+/// The names in the file.
+fn others(config: &ProxyAgentConfiguration) -> Others {
+    Others {
+        virtuals: of_file(config).map(|cluster| cluster.name.to_string()).collect(),
+        physicals: config.physical_clusters.iter().map(|cluster| cluster.name.to_string()).collect(),
     }
 }
 

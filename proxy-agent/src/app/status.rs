@@ -28,10 +28,11 @@ use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::seats::SEATS;
 
 /// The status of a cluster whose host has no admission policies.
-const DIRECT_ACCESS: &str = "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";
+pub(super) const DIRECT_ACCESS: &str =
+    "unsafe: its tokens can leave the virtual cluster when they are used directly at the host";
 
 /// The status of a cluster if the agent cannot verify that the host enforces the admission policies.
-const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
+pub(super) const UNVERIFIED: &str = "unverified: the agent cannot verify that the host enforces the admission policies";
 
 /// The maximum number of nodes of a cluster that the status names.
 const MAX_NODE_NAMES: usize = 10;
@@ -192,7 +193,8 @@ fn node_names(cluster: &VirtualCluster) -> Vec<String> {
     names
 }
 
-fn last_errors(services: &ClusterServices, cluster: &VirtualCluster) -> Vec<LastError> {
+/// The last errors in responses to clients of a cluster, the newest first.
+pub(super) fn last_errors(services: &ClusterServices, cluster: &VirtualCluster) -> Vec<LastError> {
     // Both types of a name have the same rule.
     let name = cluster.name.as_str().parse();
     name.map(|name| services.requests.last_errors(&name)).unwrap_or_default()

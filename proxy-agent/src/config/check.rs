@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use ops::config::{Document, Located, Problems, Unread};
-use rewrite::name::endings;
 use rewrite::request::KeyPattern;
 
 use virtual_cluster::config::{Custom, VirtualCluster};
+use virtual_cluster::mistakes;
+use virtual_cluster::policy::is_own;
 use virtual_cluster::shared::config::{CustomResourceDefinitions, is_within};
 
 use super::{Host, ProxyAgentConfiguration};
@@ -29,8 +30,11 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     if config.servers.is_empty() {
         problems.general("`servers` is empty, so there is no proxy-server to dial");
     }
-    if config.virtual_clusters.is_empty() && config.physical_clusters.is_empty() {
-        problems.general("there are neither virtualClusters nor physicalClusters, so there is nothing to serve");
+    if config.virtual_clusters.is_empty() && config.physical_clusters.is_empty() && !config.watch_virtual_clusters {
+        problems.general(
+            "there are neither virtualClusters nor physicalClusters, and `watchVirtualClusters` is false, so there is nothing \
+             to serve",
+        );
     }
     if !config.listeners.admin.is_loopback() {
         problems.at(&config.listeners.admin, "the admin listener has no authentication; it must be on loopback");
@@ -44,6 +48,13 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
             let name = &custom.resource;
             problems.at(custom, format_args!("`{name}` is not the name of a CustomResourceDefinition, plural.group"));
         }
+        if is_own(&custom.resource) {
+            let name = &custom.resource;
+            problems.at(
+                custom,
+                format_args!("{name} belongs to Atoll, and virtual clusters never see it; remove this entry"),
+            );
+        }
         if !customs.insert(&custom.resource) {
             problems.at(custom, format_args!("{} is listed twice", custom.resource));
         }
@@ -54,8 +65,9 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     }
     let mut names = HashSet::new();
     for cluster in &config.virtual_clusters {
-        check_nodes(cluster, problems);
-        check_shares(cluster, problems);
+        for mistake in mistakes::of(cluster) {
+            problems.at(cluster, mistake);
+        }
         if !names.insert(&cluster.name) {
             problems.at(cluster, format_args!("cluster {} is listed twice", cluster.name));
         }
@@ -68,19 +80,19 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
     }
     match &config.host {
         Some(host) => check_host(host, problems),
-        None if config.virtual_clusters.is_empty() => {}
+        None if config.virtual_clusters.is_empty() && !config.watch_virtual_clusters => {}
         None => {
-            problems.general("virtualClusters need a `host`: `host: {kubeconfig: FILE}` or `host: {inCluster: true}`");
+            problems.general("virtual clusters need a `host`: `host: {kubeconfig: FILE}` or `host: {inCluster: true}`");
         }
     }
 }
 
-/// Two clusters must not derive the same host name: see [`endings`].
+/// Two clusters must not derive the same host name: see [`mistakes::ending`].
 fn check_endings(clusters: &[Located<VirtualCluster>], problems: &mut Problems) {
     let names: HashSet<_> = clusters.iter().map(|cluster| cluster.name.as_str()).collect();
     for cluster in clusters {
         let name = cluster.name.as_str();
-        if let Some(ending) = endings(name).find(|ending| names.contains(ending)) {
+        if let Some(ending) = mistakes::ending(name, |other| names.contains(other)) {
             problems.at(
                 cluster,
                 format_args!(
@@ -118,38 +130,6 @@ fn check_shared(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         if !shared.contains(kind.as_str()) {
             problems.take(kind, kind.parse::<Kind>());
         }
-    }
-}
-
-/// A mistake in a name would leave the resource with the limit of all others.
-fn check_shares(cluster: &Located<VirtualCluster>, problems: &mut Problems) {
-    let is_name = |name: &str| {
-        let mut labels = name.split('.');
-        !name.is_empty() && labels.all(|label| rewrite::ClusterName::new(label).is_ok())
-    };
-    for name in cluster.shares.exceptions.keys().filter(|name| !is_name(name)) {
-        problems.at(
-            cluster,
-            format_args!("shares.objectsOf: `{name}` is not a resource; examples are `secrets` and `deployments.apps`"),
-        );
-    }
-}
-
-fn check_nodes(cluster: &Located<VirtualCluster>, problems: &mut Problems) {
-    let (name, key) = (&cluster.name, VirtualCluster::BELONGING_TO);
-    match (&cluster.node_group, cluster.node_selector.get(key)) {
-        (None, _) if cluster.node_selector.is_empty() => problems.at(
-            cluster,
-            format_args!("virtual cluster {name} has neither nodeSelector nor nodeGroup: it would own every node"),
-        ),
-        (Some(group), _) if group.is_empty() => {
-            problems.at(cluster, format_args!("virtual cluster {name} has an empty nodeGroup"));
-        }
-        (Some(group), Some(other)) if group != other => problems.at(
-            cluster,
-            format_args!("virtual cluster {name} has nodeGroup {group} and `{key}: {other}`, which no node has both"),
-        ),
-        _ => {}
     }
 }
 

@@ -34,6 +34,7 @@ customResources:
 - {resource: widgets, objects: hidden}
 - {resource: gears.example.com, objects: shared}
 - {resource: cogs.example.com, objects: shared}
+- {resource: virtualclusters.atoll.dev, objects: read}
 sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
 ";
     let errors = parse(yaml).unwrap_err().to_string();
@@ -48,7 +49,8 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
         ":15:3: `widgets` is not the name of a CustomResourceDefinition",
         ":16:3: widgets is listed twice",
         ":17:3: `objects: shared` lets virtual clusters write gears.example.com",
-        ":19:46: virtual clusters cannot write `wheels.example.com`",
+        ":19:3: virtualclusters.atoll.dev belongs to Atoll",
+        ":20:46: virtual clusters cannot write `wheels.example.com`",
         "`servers` is empty",
         "need a `host`",
     ] {
@@ -56,6 +58,14 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
     }
     // A physical cluster has no names on the host.
     assert_eq!(errors.matches("ends with").count(), 1, "{errors}");
+}
+
+#[test]
+fn objects_of_the_host_are_enough_to_serve() {
+    let config = parse("servers: [proxy:8091]\nhost: {inCluster: true}\nwatchVirtualClusters: true\n").unwrap();
+    assert!(config.watch_virtual_clusters && config.offers().is_empty());
+    let errors = parse("servers: [proxy:8091]\nwatchVirtualClusters: true\n").unwrap_err().to_string();
+    assert!(errors.contains("need a `host`"), "{errors}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn name(metadata: &Value) -> Result<HostNamespace, NotANamespace> {
 
 /// Labels alone prove nothing: a user who may label a namespace of the host could assign it to any virtual cluster. So
 /// the host name must also be the one that the agent derives.
-fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
+pub(crate) fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
     let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
     let name = VirtualNamespace::new(labels[NAMESPACE_LABEL].as_str()?).ok()?;
     let agrees = HostNamespace::derive(&name, &cluster) == *host

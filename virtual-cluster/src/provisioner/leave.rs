@@ -17,6 +17,11 @@ use crate::namespaces;
 /// The maximum number of namespaces that the log message names.
 const NAMED: usize = 20;
 
+/// Releases the mirrors in one namespace of a cluster that no agent serves.
+pub(crate) async fn release_mirrors(api: &impl HostApi, host: &HostNamespace) -> Result<(), ReconcileError> {
+    Bindings::new(api.clone()).release_mirrors(host).await.map(drop)
+}
+
 /// Releases the mirrors in all namespaces of a cluster, unless it has come back, and logs what is left.
 pub(super) async fn leave(
     bindings: &Bindings<impl HostApi>,

@@ -17,6 +17,8 @@ pub(super) enum Need {
     Flows,
     /// To write objects that virtual clusters share.
     SharedObjects,
+    /// To serve VirtualClusters.
+    VirtualClusters,
 }
 
 /// The rights that the agent lacks, in the notation of `kubectl auth can-i`.
@@ -42,6 +44,7 @@ impl Need {
         let attributes = &review["resourceAttributes"];
         match attributes["group"].as_str().unwrap_or_default() {
             "flowcontrol.apiserver.k8s.io" => Self::Flows,
+            "atoll.dev" => Self::VirtualClusters,
             "apiextensions.k8s.io"
             | "networking.k8s.io"
             | "node.k8s.io"

@@ -1,0 +1,41 @@
+//! Mistakes in a virtual cluster that its type cannot exclude. The configuration file and `VirtualCluster` objects have the
+//! same ones.
+
+use rewrite::name::endings;
+
+use crate::config::VirtualCluster;
+
+/// The mistakes, one sentence each.
+pub fn of(cluster: &VirtualCluster) -> Vec<String> {
+    in_nodes(cluster).into_iter().chain(in_shares(cluster)).collect()
+}
+
+fn in_nodes(cluster: &VirtualCluster) -> Option<String> {
+    let (name, key) = (&cluster.name, VirtualCluster::BELONGING_TO);
+    match (&cluster.node_group, cluster.node_selector.get(key)) {
+        (None, _) if cluster.node_selector.is_empty() => {
+            Some(format!("virtual cluster {name} has neither nodeSelector nor nodeGroup: it would own every node"))
+        }
+        (Some(group), _) if group.is_empty() => Some(format!("virtual cluster {name} has an empty nodeGroup")),
+        (Some(group), Some(other)) if group != other => {
+            Some(format!("virtual cluster {name} has nodeGroup {group} and `{key}: {other}`, which no node has both"))
+        }
+        _ => None,
+    }
+}
+
+/// A mistake in a name would leave the resource with the limit of all others.
+fn in_shares(cluster: &VirtualCluster) -> impl Iterator<Item = String> {
+    let is_name = |name: &str| {
+        let mut labels = name.split('.');
+        !name.is_empty() && labels.all(|label| rewrite::ClusterName::new(label).is_ok())
+    };
+    cluster.shares.exceptions.keys().filter(move |name| !is_name(name)).map(|name| {
+        format!("shares.objectsOf: `{name}` is not a resource; examples are `secrets` and `deployments.apps`")
+    })
+}
+
+/// The name of another virtual cluster that a name ends with: namespaces of both could have the same host names, see [`endings`].
+pub fn ending(name: &str, is_other: impl Fn(&str) -> bool) -> Option<&str> {
+    endings(name).find(|ending| is_other(ending))
+}
