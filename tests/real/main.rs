@@ -4,6 +4,7 @@
 mod access_log;
 mod commands;
 mod containers;
+mod declared;
 mod demo;
 mod destinations;
 mod dist;
@@ -67,6 +68,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(enrolment::trials(host));
     trials.extend(link::trials(host));
     trials.extend(reload::trials(host));
+    trials.extend(declared::trials());
     trials.extend(demo::trials());
     trials.extend(destinations::trials());
     trials.extend(dist::trials());

@@ -1,0 +1,20 @@
+//! Virtual clusters that VirtualCluster objects on the host declare.
+//!
+//! These trials have hosts of their own, because the kind would appear in the virtual clusters of other trials.
+
+mod deletion;
+mod invalid;
+mod serving;
+mod world;
+
+use libtest_mimic::Trial;
+
+use crate::trial::trial;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("declared::objects_are_served", serving::objects_are_served),
+        trial("declared::invalid_objects_are_refused", invalid::objects_are_refused),
+        trial("declared::deletion_policies_are_carried_out", deletion::policies_are_carried_out),
+    ]
+}
