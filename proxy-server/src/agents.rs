@@ -43,6 +43,7 @@ pub use handshakes::HandshakeRate;
 pub use validity::Validity;
 
 use crate::enrolment::Enrolment;
+use crate::grants::Grants;
 use crate::limits::{ConnectionPermit, Network};
 use crate::links::{Link, Links};
 use crate::peers::PeerAddresses;
@@ -63,6 +64,8 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Agents {
     /// The registry of tunnels.
     pub registry: Arc<Registry>,
+    /// The clusters that agents may add.
+    pub grants: Option<Arc<Grants>>,
     /// The ID of this process. Agents that dial several addresses recognise the process by it.
     pub server_id: Arc<str>,
     /// The common name of the certificates of other proxy-servers, and their addresses.
@@ -208,16 +211,7 @@ impl Agents {
         }
         debug!(%agent, "TLS established");
         let is_peer = self.is_peer(&agent);
-        let server_id = Arc::clone(&self.server_id);
-        let registration = register::Registration::new(
-            Arc::clone(&self.registry),
-            server_id,
-            agent,
-            self.enrolment.clone(),
-            is_peer,
-            certificate.id.clone(),
-            self.revocations.clone(),
-        );
+        let registration = register::Registration::new(&self, agent, is_peer, certificate.id.clone());
         let connection = http().serve_connection(TokioIo::new(stream), registration.service()).with_upgrades();
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
         let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };
@@ -287,7 +281,7 @@ impl Agents {
         };
         let tunnel = Tunnel::new(origin, requests);
         self.validity.registered(&tunnel.agent, certificate.valid_until);
-        let offered = offers::Offered::register(&self.registry, &tunnel, &clusters);
+        let offered = offers::Offered::register((&self.registry, self.grants.as_ref()), &tunnel, &clusters);
         let _assignment = self.workers.assign();
         let clusters: Vec<_> = offered.in_force().into_iter().map(protocol::ClusterName::as_str).collect();
         info!(agent = %tunnel.agent, instance = tunnel.instance, version = tunnel.version, ?clusters, "agent connected");

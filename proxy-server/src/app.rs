@@ -36,6 +36,7 @@ use crate::agents::{Agents, HandshakeRate};
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
+use crate::grants::{self, Grants};
 use crate::karmada::{Desired, Reconciler};
 use crate::limits::{ConnectionPermit, Connections, Limits};
 use crate::links::Links;
@@ -73,6 +74,7 @@ pub struct App {
     endpoint: Endpoint,
     observe: observe::Observe,
     reload: reload::Reload,
+    grants: Option<Arc<Grants>>,
     reconciler: Reconciler,
     peers: Option<peers::Peers>,
     workers: Workers,
@@ -123,7 +125,9 @@ impl App {
     pub async fn bind(config: &ProxyServerConfiguration, file: &Path) -> anyhow::Result<Self> {
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
+        let config = &grants::with_added(config).context("grants")?;
         let registry = Arc::new(Registry::new(Clusters::of(config)));
+        let grants = Grants::open(config, &registry).context("grants")?;
         let domain: Arc<str> = config.domain.to_ascii_lowercase().into();
 
         let files = files::open(config, &reloader)?;
@@ -176,11 +180,13 @@ impl App {
             requests: Arc::clone(&requests),
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             karmada: desired_sender,
+            grants: grants.clone(),
         };
         let reload = reload::Reload::new(config, file, reloader, followers, left)?;
         let agents = Agents {
             handshakes: Arc::new(HandshakeRate::of_machine(&metrics)),
             registry: Arc::clone(&registry),
+            grants: grants.clone(),
             server_id,
             links,
             peers: peers.as_ref().map(|peers| (peers.id.clone(), Arc::clone(&peers.callers))),
@@ -214,6 +220,7 @@ impl App {
             endpoint,
             observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
             reload,
+            grants,
             reconciler,
             peers,
             workers,
@@ -230,9 +237,12 @@ impl App {
     /// completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =
+        let Self { connect, proxy_tls, endpoint, observe, reload, grants, reconciler, peers, workers, threads, tasks, .. } =
             self;
         tasks.spawn_until_cancelled("reload", reload.run());
+        if let Some(grants) = grants {
+            tasks.spawn_until_cancelled("grants", grants.run());
+        }
         tasks.spawn_until_cancelled("karmada", reconciler.run());
         let knows_others = peers.as_ref().map(peers::Peers::knows_others);
         let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());

@@ -7,7 +7,7 @@
 //! with revoked certificates. [`workers`] are the threads of all these. [`app`] assembles
 //! the parts, and [`status`] reports their state.
 //!
-//! If configured, [`karmada`] makes virtual clusters members of a control plane.
+//! If configured, agents add virtual clusters by themselves ([`grants`]), and [`karmada`] makes virtual clusters members of a control plane.
 //!
 //! What is *not* here: Kubernetes bodies of clients. Nothing in this crate parses one, and it does not depend on
 //! `rewrite`.
@@ -21,6 +21,7 @@ pub mod connect;
 pub mod endpoint;
 pub mod enrolment;
 pub mod flags;
+pub mod grants;
 pub mod karmada;
 pub mod limits;
 pub mod links;

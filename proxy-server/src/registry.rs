@@ -553,8 +553,8 @@ impl Why {
             Self::NotGranted => Refusal::new(
                 RefusalReason::NotGranted,
                 format!(
-                    "not granted to agent {agent}: add the agent to `agents` in the proxy-server's configuration, or \
-                     remove the cluster from the agent's configuration"
+                    "not granted to agent {agent}: add the agent to `agents` of the cluster in the proxy-server's \
+                     configuration, add the name to `grants`, or remove the cluster at the agent"
                 ),
             ),
             Self::Mode { ours, theirs } => Refusal::new(

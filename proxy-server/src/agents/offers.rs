@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
+use crate::grants::Grants;
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
 
@@ -41,6 +42,7 @@ const CONFLICT_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration:
 /// The offers of one tunnel.
 pub(super) struct Offered<'a> {
     registry: &'a Registry,
+    grants: Option<&'a Arc<Grants>>,
     tunnel: &'a Arc<Tunnel>,
     /// The last offers of the agent.
     last: Vec<Offer>,
@@ -72,13 +74,18 @@ struct OffersStream {
 
 impl<'a> Offered<'a> {
     /// Puts the offers of the registration into force.
-    pub(super) fn register(registry: &'a Registry, tunnel: &'a Arc<Tunnel>, registered: &[Offer]) -> Self {
+    pub(super) fn register(
+        (registry, grants): (&'a Registry, Option<&'a Arc<Grants>>),
+        tunnel: &'a Arc<Tunnel>,
+        registered: &[Offer],
+    ) -> Self {
         // First, so that no configuration is missed that is loaded now.
         let rechecks = registry.rechecks();
         let refused = registry.renew(tunnel, registered);
         log(tunnel, &refused);
         Self {
             registry,
+            grants,
             tunnel,
             last: registered.to_vec(),
             refused,
@@ -117,7 +124,11 @@ impl<'a> Offered<'a> {
             tokio::select! {
                 received = received => match received {
                     Received::Offers(offers) => {
-                        self.last = offers.clusters;
+                        let before = std::mem::replace(&mut self.last, offers.clusters);
+                        if let Some(grants) = self.grants.filter(|_| !self.tunnel.is_peer) {
+                            grants.withdraw(&self.tunnel.agent, withdrawn(&before, &self.last));
+                            grants.admit(&self.tunnel.agent, &self.last).await;
+                        }
                         let verdict = self.check();
                         if self.tunnel.is_peer {
                             self.registry.peers().heard(self.tunnel);
@@ -266,6 +277,12 @@ fn log(tunnel: &Tunnel, refused: &[RefusedClusters]) {
         warn!(%agent, ?reason, %refused, "offers refused; other clusters of the agent are not affected");
         debug!(%agent, ?reason, clusters = ?names(&refused.clusters), "all refused clusters");
     }
+}
+
+/// The names that are no longer offered.
+fn withdrawn<'o>(before: &'o [Offer], now: &[Offer]) -> impl Iterator<Item = &'o ClusterName> {
+    let now: HashSet<_> = now.iter().map(|offer| &offer.name).cloned().collect();
+    before.iter().map(|offer| &offer.name).filter(move |name| !now.contains(*name))
 }
 
 fn names<'a>(clusters: impl IntoIterator<Item = &'a ClusterName>) -> Vec<&'a str> {

@@ -14,9 +14,11 @@ use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
 use tracing::{debug, warn};
 
+use super::Agents;
 use super::enrol::{answer, answer_agent};
 use super::refused::refused;
 use crate::enrolment::{Enrolment, EnrolmentError};
+use crate::grants::Grants;
 use crate::registry::Registry;
 use crate::revocations::{CertificateId, Revocations};
 
@@ -24,6 +26,7 @@ use crate::revocations::{CertificateId, Revocations};
 #[derive(Clone)]
 pub(super) struct Registration {
     registry: Arc<Registry>,
+    grants: Option<Arc<Grants>>,
     /// The instance of this process.
     server_id: Arc<str>,
     agent: AgentId,
@@ -44,16 +47,18 @@ pub(super) struct Accepted {
 // === impl Registration ===
 
 impl Registration {
-    pub(super) fn new(
-        registry: Arc<Registry>,
-        server_id: Arc<str>,
-        agent: AgentId,
-        enrolment: Option<Arc<Enrolment>>,
-        is_peer: bool,
-        certificate: CertificateId,
-        revocations: Revocations,
-    ) -> Self {
-        Self { registry, server_id, agent, enrolment, is_peer, certificate, revocations, outcome: Arc::default() }
+    pub(super) fn new(agents: &Agents, agent: AgentId, is_peer: bool, certificate: CertificateId) -> Self {
+        Self {
+            registry: Arc::clone(&agents.registry),
+            grants: agents.grants.clone(),
+            server_id: Arc::clone(&agents.server_id),
+            agent,
+            enrolment: agents.enrolment.clone(),
+            is_peer,
+            certificate,
+            revocations: agents.revocations.clone(),
+            outcome: Arc::default(),
+        }
     }
 
     /// Whether the operator has revoked the certificate of the agent.
@@ -130,6 +135,9 @@ impl Registration {
             return Err(Refusal::new(RefusalReason::IdentityMismatch, why));
         }
         if !self.is_peer {
+            if let Some(grants) = &self.grants {
+                grants.admit(&self.agent, &registration.clusters).await;
+            }
             self.registry.check(&self.agent, &registration.clusters)?;
         } else if *registration.instance == *self.server_id {
             return Err(Refusal::new(RefusalReason::Itself, "this proxy-server has dialled itself"));

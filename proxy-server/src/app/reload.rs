@@ -1,5 +1,5 @@
-//! Reloads the configuration while the process runs: the list of clusters and the section `karmada`. Other changes need
-//! a restart.
+//! Reloads the configuration while the process runs: the list of clusters, `grants.agents` and the section `karmada`. Other changes
+//! need a restart. Clusters that agents have added are served as if the file had them.
 //!
 //! A file that cannot be read or is invalid changes nothing; the reloader logs the reason with the lines. If the
 //! configuration names a client CA file that does not exist yet, it takes effect once the file exists.
@@ -23,6 +23,7 @@ use tracing::{error, info, warn};
 use super::peers::Peers;
 use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
+use crate::grants::{self, Added, Grants};
 use crate::karmada::{self, Desired};
 use crate::registry::{Clusters, Registry};
 
@@ -33,7 +34,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) struct Reload {
     file: Watched<ProxyServerConfiguration>,
     path: PathBuf,
-    /// The content of the file at the last read.
+    /// The clusters that agents have added.
+    added: watch::Receiver<Arc<Added>>,
+    /// The content of the file at the last read, with the added clusters.
     seen: Arc<ProxyServerConfiguration>,
     /// The configuration in force.
     running: ProxyServerConfiguration,
@@ -54,6 +57,8 @@ pub(super) struct Followers {
     pub(super) peer: Option<AgentId>,
     /// To the reconciler.
     pub(super) karmada: watch::Sender<Desired>,
+    /// What agents may add.
+    pub(super) grants: Option<Arc<Grants>>,
 }
 
 // === impl Reload ===
@@ -76,7 +81,11 @@ impl Reload {
         let (seen, running) = (Arc::new(config.clone()), config.clone());
         let path = path.to_owned();
         followers.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
-        Ok(Self { file, path, seen, running, reloader, followers, leaving: Vec::new(), left })
+        let added = match &followers.grants {
+            Some(grants) => grants.added(),
+            None => watch::channel(Arc::default()).1,
+        };
+        Ok(Self { file, path, added, seen, running, reloader, followers, leaving: Vec::new(), left })
     }
 
     /// Reloads files, for ever.
@@ -93,6 +102,7 @@ impl Reload {
                 is_changed = changes.changed() => if !is_changed {
                     return;
                 },
+                Ok(()) = self.added.changed() => {}
                 Some(name) = self.left.recv() => self.has_left(&name),
             }
         }
@@ -102,7 +112,11 @@ impl Reload {
     async fn apply(&mut self, changes: &mut Changes) {
         let mut logged = String::new();
         loop {
-            let config = self.file.borrow();
+            let file = self.file.borrow();
+            if let Some(grants) = &self.followers.grants {
+                grants.exchange(Arc::clone(&file));
+            }
+            let config = Arc::new(grants::merge(&file, &self.added.borrow_and_update()));
             // Only comments or the order of keys may have changed.
             if *config == *self.seen {
                 return;
@@ -126,6 +140,7 @@ impl Reload {
             tokio::select! {
                 () = sleep(RETRY_INTERVAL) => {}
                 _ = changes.changed() => {}
+                Ok(()) = self.added.changed() => {}
             }
         }
     }
@@ -163,10 +178,13 @@ impl Reload {
         }
         self.running.clusters.clone_from(&config.clusters);
         self.running.karmada.clone_from(&config.karmada);
+        if let (Some(running), Some(new)) = (&mut self.running.grants, &config.grants) {
+            running.agents.clone_from(&new.agents);
+        }
         self.serve(client_cas);
         let (clusters, karmada) = (self.running.clusters.clone(), self.running.karmada.clone());
         if (ProxyServerConfiguration { clusters, karmada, ..config.clone() }) != self.running {
-            warn!(file = %self.path.display(), "only changes of `clusters` and `karmada` are in force; restart the proxy-server to apply the others");
+            warn!(file = %self.path.display(), "only changes of `clusters`, `grants.agents` and `karmada` are in force; restart the proxy-server to apply the others");
         }
     }
 

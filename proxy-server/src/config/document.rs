@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::certificates::{AgentCa, KeyPair};
 use super::cluster::{self, Cluster};
 use super::enrolment::{self, Enrolment};
+use super::grants::{self, Grants};
 use super::karmada::{self, Karmada};
 use super::limits::{self, Limits};
 use super::listeners::{self, Listeners, ProxySecurity};
@@ -43,6 +44,9 @@ pub struct ProxyServerConfiguration {
     /// The clusters, and the agents that may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
+    /// The virtual clusters that agents may add by themselves.
+    #[serde(default)]
+    pub grants: Option<Grants>,
     /// Limits of clients.
     #[serde(default)]
     pub limits: Limits,
@@ -85,6 +89,9 @@ impl Document for ProxyServerConfiguration {
         }
         listeners::check(&self.listeners, self.proxy, problems);
         cluster::check(&self.clusters, self.proxy.tls, problems);
+        if let Some(grants) = &self.grants {
+            grants::check(grants, problems);
+        }
         limits::check(&self.limits, problems);
         if let Some(enrolment) = &self.enrolment {
             enrolment::check(enrolment, &self.agent_ca, problems);
@@ -93,7 +100,7 @@ impl Document for ProxyServerConfiguration {
             peers::check(peers, &self.host_names, problems);
         }
         if let Some(karmada) = &self.karmada {
-            karmada::check(karmada, &self.clusters, problems);
+            karmada::check(karmada, &self.clusters, self.grants.as_ref(), problems);
         }
     }
 }

@@ -62,7 +62,7 @@ impl Agent {
         tasks.spawn("connection", async move { drop(connection.await) });
         let (followed, registry, offered) = (Arc::clone(&tunnel), Arc::clone(registry), offers(offered));
         tasks.spawn("offers", async move {
-            Offered::register(&registry, &followed, &offered).follow(true, pending()).await;
+            Offered::register((&registry, None), &followed, &offered).follow(true, pending()).await;
         });
         let (verdicts_to, verdicts) = mpsc::channel(8);
         let (stream_to, mut stream) = mpsc::channel(1);

@@ -1,0 +1,215 @@
+//! The added clusters on disk: one directory for each, with its client CA and the ID of its agent.
+//!
+//! A cluster exists if it has the file with the ID, which is written last and removed first. Several proxy-servers can share the
+//! directory, and hold a lock while they change it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ops::files::{Existing, Secrecy, WriteError, write};
+use ops::pki::{Authority, IssueError};
+use protocol::{AgentId, ClusterName};
+
+/// The added clusters, and the agent of each.
+pub type Added = BTreeMap<ClusterName, AgentId>;
+
+/// The directory of the added clusters.
+#[derive(Clone, Debug)]
+pub struct Store(PathBuf);
+
+/// The directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Reading, locking or removing.
+    #[error("{}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Writing.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A client CA cannot be created.
+    #[error("cannot create a client CA")]
+    Authority(#[from] IssueError),
+}
+
+/// How long a client CA is valid: as long as those of `atoll certs cluster`.
+const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
+
+/// The name of the file with the ID of the agent.
+const AGENT: &str = "agent";
+/// The name of the file with the key of the client CA.
+const KEY: &str = "client-ca.key";
+const LOCK: &str = ".lock";
+/// More than the longest ID.
+const MAX_AGENT: u64 = 1024;
+
+// === impl Store ===
+
+impl Store {
+    /// The clusters in this directory. It is created with the first one.
+    pub fn new(directory: PathBuf) -> Self {
+        Self(directory)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// All clusters. Ignores what is no cluster.
+    pub fn list(&self) -> Result<Added, StoreError> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Added::new()),
+            entries => entries.map_err(|source| self.error(source))?,
+        };
+        let mut added = Added::new();
+        for entry in entries {
+            let entry = entry.map_err(|source| self.error(source))?;
+            let name = entry.file_name().to_str().and_then(|name| name.parse::<ClusterName>().ok());
+            if let Some(name) = name
+                && let Some(agent) = agent(&entry.path())
+            {
+                added.insert(name, agent);
+            }
+        }
+        Ok(added)
+    }
+
+    /// Adds clusters of an agent, up to this total number of its clusters. Returns those that are the agent's now.
+    pub fn add(&self, agent: &AgentId, names: &[ClusterName], limit: usize) -> Result<Vec<ClusterName>, StoreError> {
+        // Other users must not be able to take the lock, or to read keys.
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
+        created.map_err(|source| self.error(source))?;
+        let _lock = self.lock()?;
+        let added = self.list()?;
+        let mut count = added.values().filter(|owner| *owner == agent).count();
+        let mut owned = Vec::new();
+        for name in names {
+            match added.get(name) {
+                Some(owner) if owner == agent => {}
+                Some(_) => continue,
+                None if count >= limit => continue,
+                None => {
+                    self.create(name, agent)?;
+                    count += 1;
+                }
+            }
+            owned.push(name.clone());
+        }
+        Ok(owned)
+    }
+
+    fn create(&self, name: &ClusterName, agent: &AgentId) -> Result<(), StoreError> {
+        let directory = self.0.join(name.as_str());
+        let authority = Authority::create(&format!("Atoll client CA of {name}"), CA_LIFETIME)?;
+        let pair = authority.pem();
+        let file = |name, content: &str, secrecy, existing| {
+            write(&directory.join(name), content.as_bytes(), secrecy, existing)
+        };
+        // An existing key is not ours: `atoll certs cluster` may have created it.
+        file(KEY, pair.key.expose(), Secrecy::Secret, Existing::Refuse)?;
+        file("client-ca.crt", &pair.certificate, Secrecy::Public, Existing::Replace)?;
+        Ok(file(AGENT, agent.as_str(), Secrecy::Public, Existing::Replace)?)
+    }
+
+    /// Removes a cluster of an agent, and the key of its client CA. The certificate of the CA stays until a cluster of this name is
+    /// added again, because the cluster may still be leaving Karmada.
+    pub fn remove(&self, name: &ClusterName, owner: &AgentId) -> Result<(), StoreError> {
+        let _lock = self.lock()?;
+        let directory = self.0.join(name.as_str());
+        // Another process may have removed it, and another agent may have added it again.
+        if agent(&directory).as_ref() != Some(owner) {
+            return Ok(());
+        }
+        for file in [AGENT, KEY] {
+            let path = directory.join(file);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|source| StoreError::Io { path, source })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Unlocked when it is dropped.
+    fn lock(&self) -> Result<File, StoreError> {
+        let path = self.0.join(LOCK);
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let locked = file.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|source| StoreError::Io { path, source })
+    }
+
+    fn error(&self, source: io::Error) -> StoreError {
+        StoreError::Io { path: self.0.clone(), source }
+    }
+}
+
+/// The agent of the cluster in this directory. `None` if there is no cluster.
+fn agent(directory: &Path) -> Option<AgentId> {
+    use io::Read as _;
+    let mut text = String::new();
+    File::open(directory.join(AGENT)).ok()?.take(MAX_AGENT).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<ClusterName> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_cluster_belongs_to_who_added_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().join("clusters"));
+        let (one, other): (AgentId, AgentId) = ("host-1".parse().unwrap(), "host-2".parse().unwrap());
+        assert_eq!(store.list().unwrap(), Added::new());
+        assert_eq!(store.add(&one, &names(&["site-a", "site-b"]), 10).unwrap(), names(&["site-a", "site-b"]));
+        assert_eq!(store.add(&other, &names(&["site-b", "site-c"]), 10).unwrap(), names(&["site-c"]));
+        assert_eq!(store.list().unwrap().len(), 3);
+
+        store.remove(&names(&["site-b"])[0], &other).unwrap();
+        assert_eq!(store.list().unwrap().len(), 3, "it is not the agent's");
+        let key = store.path().join("site-b/client-ca.key");
+        let certificate = || fs::read(store.path().join("site-b/client-ca.crt")).unwrap();
+        let (before, had_key) = (certificate(), key.exists());
+        store.remove(&names(&["site-b"])[0], &one).unwrap();
+        assert!(had_key && !key.exists() && certificate() == before);
+        assert_eq!(store.add(&other, &names(&["site-b"]), 10).unwrap(), names(&["site-b"]));
+        assert_ne!(certificate(), before, "the certificates of the old users must not be valid");
+    }
+
+    #[test]
+    fn an_agent_adds_no_more_than_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned());
+        let agent: AgentId = "host-1".parse().unwrap();
+        assert_eq!(store.add(&agent, &names(&["a", "b", "c"]), 2).unwrap(), names(&["a", "b"]));
+        assert_eq!(store.add(&agent, &names(&["c", "b"]), 2).unwrap(), names(&["b"]));
+        store.remove(&names(&["a"])[0], &agent).unwrap();
+        assert_eq!(store.add(&agent, &names(&["c", "d"]), 2).unwrap(), names(&["c"]));
+    }
+
+    #[test]
+    fn what_is_no_cluster_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned());
+        for (directory, content) in [("no-agent", None), ("bad-agent", Some("a b")), ("Bad_Name", Some("host-1"))] {
+            fs::create_dir(dir.path().join(directory)).unwrap();
+            if let Some(content) = content {
+                fs::write(dir.path().join(directory).join(AGENT), content).unwrap();
+            }
+        }
+        assert_eq!(store.list().unwrap(), Added::new());
+    }
+}
