@@ -23,7 +23,6 @@
 
 mod agent;
 pub mod app;
-pub mod config;
 mod discovery;
 pub mod exchange;
 pub mod flags;
@@ -39,5 +38,6 @@ pub mod status;
 mod tests;
 mod translate;
 
+pub use agent_config as config;
 pub use app::App;
 pub use config::ProxyAgentConfiguration;

@@ -23,12 +23,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
     ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
+    ("agent-config", &["host-client", "ops", "protocol", "rewrite", "tunnel", "virtual-cluster"]),
     ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
     ("proxy-server", &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
     (
         "proxy-agent",
         &[
+            "agent-config",
             "caller",
             "dial",
             "feeds",

@@ -1,4 +1,7 @@
-//! The proxy-agent's configuration.
+//! The configuration file of the proxy-agent: its keys, their values, and what the types cannot express.
+//!
+//! This is a crate of its own because it is compiled for size: serde's code for a configuration is large, and does not have to be
+//! fast.
 
 mod check;
 
@@ -198,7 +201,7 @@ impl From<Compression> for tunnel::Compression {
 
 impl ProxyAgentConfiguration {
     /// How custom resources without namespaces are served.
-    pub(crate) fn customs(&self) -> Customs {
+    pub fn customs(&self) -> Customs {
         Customs::new(self.custom_resources.iter().map(|custom| (custom.resource.clone(), custom.objects)))
     }
 
