@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use virtual_cluster::declared::{self, DeletionPolicy, spec};
+use virtual_cluster::declared::{self, DeletionPolicy, sets, spec};
 
 /// Another test proves that it has all keys of the configuration.
 const EXAMPLE: &str = include_str!("../../configs/proxy-agent.yaml");
@@ -16,8 +16,18 @@ fn parse(yaml: &str) -> Value {
     serde_saphyr::from_str(yaml).expect("YAML")
 }
 
+/// The definitions of the two kinds.
+fn definitions() -> [Value; 2] {
+    let (cluster, set) = DEFINITION.split_once("\n---\n").expect("two documents");
+    [parse(cluster), parse(set)]
+}
+
 fn schema() -> Value {
-    parse(DEFINITION)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].take()
+    schema_of(&definitions()[0])
+}
+
+fn schema_of(definition: &Value) -> Value {
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"].clone()
 }
 
 /// The paths of the keys that only one side has.
@@ -50,7 +60,9 @@ fn the_specification_has_the_keys_of_the_configuration_file() {
 
 #[test]
 fn the_kind_is_the_one_that_the_agent_follows() {
-    let definition = parse(DEFINITION);
+    let [definition, set] = definitions();
+    assert_eq!(set["spec"]["names"]["kind"], sets::KIND);
+    assert!(sets::PATH.ends_with(&format!("/{}", set["spec"]["names"]["plural"].as_str().unwrap())));
     let (group, names) = (&definition["spec"]["group"], &definition["spec"]["names"]);
     let version = &definition["spec"]["versions"][0]["name"];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -78,4 +90,13 @@ fn the_status_has_the_keys_that_the_agent_writes() {
     assert_eq!(differences(schema, &status, "status"), Vec::<String>::new());
     let conditions = &schema["properties"]["conditions"]["items"];
     assert_eq!(differences(conditions, &status["conditions"][0], "conditions"), Vec::<String>::new());
+}
+
+#[test]
+fn the_template_of_a_set_has_the_schema_of_a_cluster() {
+    let set = schema_of(&definitions()[1]);
+    assert_eq!(
+        set["spec"]["properties"]["template"]["properties"]["spec"]["properties"],
+        schema()["spec"]["properties"]
+    );
 }

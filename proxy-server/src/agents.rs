@@ -211,7 +211,14 @@ impl Agents {
         }
         debug!(%agent, "TLS established");
         let is_peer = self.is_peer(&agent);
-        let registration = register::Registration::new(&self, agent, is_peer, certificate.id.clone());
+        let shared = register::Shared {
+            registry: Arc::clone(&self.registry),
+            grants: self.grants.clone(),
+            server_id: Arc::clone(&self.server_id),
+            enrolment: self.enrolment.clone(),
+            revocations: self.revocations.clone(),
+        };
+        let registration = register::Registration::new(shared, agent, is_peer, certificate.id.clone());
         let connection = http().serve_connection(TokioIo::new(stream), registration.service()).with_upgrades();
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
         let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };

@@ -24,6 +24,7 @@ use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
 use ops::machine;
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, server_config};
+use protocol::ClusterName;
 use request_metrics::{Names, RequestMetrics};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -158,16 +159,7 @@ impl App {
         };
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));
-        let (left_sender, left) = mpsc::channel(16);
-        let reconciler = Reconciler::new(
-            Arc::clone(&registry),
-            files.serving_ca.clone(),
-            reloader.clone(),
-            tasks.child(),
-            &metrics,
-            desired,
-            left_sender,
-        );
+        let (reconciler, left) = reconciler(desired, &registry, &files, (&reloader, &tasks, &metrics));
         let status =
             status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
         // In containers, all processes have the same ID.
@@ -237,8 +229,20 @@ impl App {
     /// completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, grants, reconciler, peers, workers, threads, tasks, .. } =
-            self;
+        let Self {
+            connect,
+            proxy_tls,
+            endpoint,
+            observe,
+            reload,
+            grants,
+            reconciler,
+            peers,
+            workers,
+            threads,
+            tasks,
+            ..
+        } = self;
         tasks.spawn_until_cancelled("reload", reload.run());
         if let Some(grants) = grants {
             tasks.spawn_until_cancelled("grants", grants.run());
@@ -297,6 +301,20 @@ impl App {
         threads.end().await;
         drained
     }
+}
+
+/// The reconciler for Karmada, and the clusters that have left.
+fn reconciler(
+    desired: watch::Receiver<Desired>,
+    registry: &Arc<Registry>,
+    files: &files::Files,
+    (reloader, tasks, metrics): (&Reloader, &Tasks, &ops::metrics::Registry),
+) -> (Reconciler, mpsc::Receiver<ClusterName>) {
+    let (left_sender, left) = mpsc::channel(16);
+    let (registry, serving_ca) = (Arc::clone(registry), files.serving_ca.clone());
+    let reconciler =
+        Reconciler::new(registry, serving_ca, reloader.clone(), tasks.child(), metrics, desired, left_sender);
+    (reconciler, left)
 }
 
 /// How long the process still serves new connections of clients when it stops. In this time, load balancers and agents

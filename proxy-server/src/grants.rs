@@ -65,11 +65,7 @@ pub(crate) fn merge(config: &ProxyServerConfiguration, added: &Added) -> ProxySe
 }
 
 /// The grant by which an agent may add a cluster that the file does not have.
-fn may_add<'c>(
-    config: &'c ProxyServerConfiguration,
-    agent: &AgentId,
-    name: &ClusterName,
-) -> Option<&'c config::Grant> {
+fn may_add<'c>(config: &'c ProxyServerConfiguration, agent: &AgentId, name: &ClusterName) -> Option<&'c config::Grant> {
     let grant = config.grants.as_ref()?.allow(agent, name)?;
     let is_too_long = name.as_str().len() > LONGEST_NAME && config.karmada.as_ref().is_some_and(|to| to.wants(name));
     let is_listed = config.clusters.iter().any(|cluster| cluster.name == *name);

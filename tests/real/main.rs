@@ -32,6 +32,7 @@ mod soak;
 mod status_page;
 mod trial;
 mod virtual_clusters;
+mod walkthrough;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -75,6 +76,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(examples::trials());
     trials.extend(operator::trials(host));
     trials.extend(pages::trials());
+    trials.extend(walkthrough::trials());
     trials.extend(peers::trials(host));
     trials.push(plugin::trial_of_kubectl());
     trials.push(status_page::trial(host));

@@ -32,6 +32,7 @@ pub(crate) const ALL: [Manifests; 2] = [
             "clusterrolebinding.rbac.authorization.k8s.io/atoll-proxy-agent-custom-resources",
             "configmap/proxy-agent",
             "customresourcedefinition.apiextensions.k8s.io/virtualclusters.atoll.dev",
+            "customresourcedefinition.apiextensions.k8s.io/virtualclustersets.atoll.dev",
             "deployment.apps/proxy-agent",
             "namespace/atoll-system",
             "networkpolicy.networking.k8s.io/proxy-agent",

@@ -112,7 +112,7 @@ fn start(folder: &Path) -> anyhow::Result<Process> {
 }
 
 /// Runs a command, and compares what it prints. A command that only reads runs again until a change has arrived.
-fn check(step: &Step, folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn check(step: &Step, folder: &Path) -> anyhow::Result<()> {
     let reads = [" get ", " auth ", "atoll status"].iter().any(|word| step.command.contains(word));
     let compare = || {
         let printed = run(&step.command, folder)?;

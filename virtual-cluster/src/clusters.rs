@@ -213,6 +213,11 @@ pub enum ClusterReason {
 // === impl VirtualClusters ===
 
 impl VirtualClusters {
+    /// All nodes of the host.
+    pub fn all_nodes(&self) -> Arc<AllNodes> {
+        Arc::clone(&self.nodes)
+    }
+
     /// Checks the configuration. The names of namespaces come from `namespaces`.
     pub fn new<'c>(
         configured: impl IntoIterator<Item = &'c config::VirtualCluster>,

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`Declared`] (an object), [`spec`] (its content), [`accept`] (which objects are served), [`Facts`] and
 //! [`ready`](ready::ready) (how they are), [`Status`] and `next_status` (what is written), [`removal`] (the deletion of what a cluster has on the
-//! host), [`Report`] (the loop that writes). What is *not* here: serving the clusters.
+//! host), [`Report`] (the loop that writes), and [`sets`] (what creates objects). What is *not* here: serving the clusters.
 
 mod accept;
 mod event;
@@ -21,12 +21,13 @@ mod object;
 pub mod ready;
 pub mod removal;
 mod report;
+pub mod sets;
 pub mod spec;
 mod status;
 
 pub use accept::{Accepted, InForce, Others, Verdict, accept};
 pub use facts::{Facts, Reach};
-pub use follow::{Objects, follow};
+pub use follow::{ByName, Named, Objects, follow};
 pub use object::{Declared, Metadata};
 pub use report::{Judged, Observe, Report};
 pub use spec::{DeletionPolicy, Spec, SpecError};

@@ -1,7 +1,7 @@
 //! The cache of the host's nodes, and the nodes of each virtual cluster. They determine which objects that belong to a
 //! node a virtual cluster sees.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +70,18 @@ impl AllNodes {
         loop {
             self.take(&following.next().await);
         }
+    }
+
+    /// Tells of each node that is new or has other labels.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// The values of a label. `None` until the first list is complete.
+    pub fn values(&self, label: &str) -> Option<BTreeSet<String>> {
+        let is_synced = *self.synced.borrow();
+        let nodes = lock(&self.nodes);
+        is_synced.then(|| nodes.labels.values().filter_map(|labels| labels.get(label)).cloned().collect())
     }
 
     fn take(&self, change: &Change) {

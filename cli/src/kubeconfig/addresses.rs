@@ -5,14 +5,17 @@ use ops::config::{Located, load};
 use ops::listen::ListenAddr;
 use proxy_server::ProxyServerConfiguration;
 use proxy_server::config::Cluster;
+use proxy_server::grants;
 
 use super::args::Args;
 
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Reads the configuration, if there is a flag for it.
+/// Reads the configuration, if there is a flag for it, with the clusters that agents have added.
 pub(super) fn server_config(args: &Args) -> anyhow::Result<Option<ProxyServerConfiguration>> {
-    args.server_config.as_deref().map(load).transpose().map_err(Into::into)
+    let Some(path) = &args.server_config else { return Ok(None) };
+    let config: ProxyServerConfiguration = load(path)?;
+    Ok(Some(grants::with_added(&config).context("grants.directory")?))
 }
 
 /// The cluster's entry.

@@ -11,6 +11,7 @@ use protocol::RefusedClusters;
 use tokio::sync::watch;
 use virtual_cluster::admission_policies::PolicyState;
 use virtual_cluster::clusters::VirtualCluster;
+use virtual_cluster::declared::sets::{self, Sets};
 use virtual_cluster::declared::{self, Facts, Judged, LastError, Objects, Observe, Reach, Report};
 use virtual_cluster::provisioner::ProvisionState;
 
@@ -47,6 +48,12 @@ impl Declarations {
         let reflector = Reflector::new(&api, declared::PATH, Selection::default());
         tasks.spawn_until_cancelled("virtual clusters", async move { declared::follow(reflector, &objects).await });
         let observer = Observer { services: services.clone(), tunnels: Arc::clone(tunnels) };
+        let all_sets = watch::Sender::new(None);
+        let loop_of_sets = Sets::new(api.clone(), services.clusters.all_nodes());
+        let run_sets = loop_of_sets.run(all_sets.subscribe(), declarations.objects.clone());
+        tasks.spawn_until_cancelled("virtual cluster sets", run_sets);
+        let reflector = Reflector::new(&api, sets::PATH, Selection::default());
+        tasks.spawn_until_cancelled("sets", async move { declared::follow(reflector, &all_sets).await });
         let report = Report::new(api, observer).run(declarations.judged.subscribe());
         tasks.spawn_until_cancelled("status of virtual clusters", report);
         declarations

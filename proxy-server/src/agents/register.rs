@@ -14,7 +14,6 @@ use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
 use tracing::{debug, warn};
 
-use super::Agents;
 use super::enrol::{answer, answer_agent};
 use super::refused::refused;
 use crate::enrolment::{Enrolment, EnrolmentError};
@@ -22,19 +21,26 @@ use crate::grants::Grants;
 use crate::registry::Registry;
 use crate::revocations::{CertificateId, Revocations};
 
+/// What all registrations share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) registry: Arc<Registry>,
+    /// The clusters that agents may add.
+    pub(super) grants: Option<Arc<Grants>>,
+    /// The instance of this process.
+    pub(super) server_id: Arc<str>,
+    pub(super) enrolment: Option<Arc<Enrolment>>,
+    pub(super) revocations: Revocations,
+}
+
 /// Responds to the registration, and keeps it if it is accepted.
 #[derive(Clone)]
 pub(super) struct Registration {
-    registry: Arc<Registry>,
-    grants: Option<Arc<Grants>>,
-    /// The instance of this process.
-    server_id: Arc<str>,
+    shared: Shared,
     agent: AgentId,
-    enrolment: Option<Arc<Enrolment>>,
     /// Whether the agent is another proxy-server.
     is_peer: bool,
     certificate: CertificateId,
-    revocations: Revocations,
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
 
@@ -47,23 +53,13 @@ pub(super) struct Accepted {
 // === impl Registration ===
 
 impl Registration {
-    pub(super) fn new(agents: &Agents, agent: AgentId, is_peer: bool, certificate: CertificateId) -> Self {
-        Self {
-            registry: Arc::clone(&agents.registry),
-            grants: agents.grants.clone(),
-            server_id: Arc::clone(&agents.server_id),
-            agent,
-            enrolment: agents.enrolment.clone(),
-            is_peer,
-            certificate,
-            revocations: agents.revocations.clone(),
-            outcome: Arc::default(),
-        }
+    pub(super) fn new(shared: Shared, agent: AgentId, is_peer: bool, certificate: CertificateId) -> Self {
+        Self { shared, agent, is_peer, certificate, outcome: Arc::default() }
     }
 
     /// Whether the operator has revoked the certificate of the agent.
     fn is_revoked(&self) -> bool {
-        self.revocations.revokes_agent(&self.agent, &self.certificate)
+        self.shared.revocations.revokes_agent(&self.agent, &self.certificate)
     }
 
     pub(super) fn service(
@@ -90,7 +86,7 @@ impl Registration {
             if self.is_peer {
                 return answer(Err(EnrolmentError::Peer), Some(&self.agent));
             }
-            return answer_agent(request, &self.agent, &self.certificate, self.enrolment.as_deref()).await;
+            return answer_agent(request, &self.agent, &self.certificate, self.shared.enrolment.as_deref()).await;
         }
         let upgrade = hyper::upgrade::on(&mut request);
         match self.decide(request).await {
@@ -135,18 +131,18 @@ impl Registration {
             return Err(Refusal::new(RefusalReason::IdentityMismatch, why));
         }
         if !self.is_peer {
-            if let Some(grants) = &self.grants {
+            if let Some(grants) = &self.shared.grants {
                 grants.admit(&self.agent, &registration.clusters).await;
             }
-            self.registry.check(&self.agent, &registration.clusters)?;
-        } else if *registration.instance == *self.server_id {
+            self.shared.registry.check(&self.agent, &registration.clusters)?;
+        } else if *registration.instance == *self.shared.server_id {
             return Err(Refusal::new(RefusalReason::Itself, "this proxy-server has dialled itself"));
         }
         Ok(registration)
     }
 
     fn switching(&self) -> Response<Full<Bytes>> {
-        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: self.server_id.to_string() };
+        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: self.shared.server_id.to_string() };
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();

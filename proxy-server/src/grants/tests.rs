@@ -85,7 +85,10 @@ async fn an_agent_adds_what_it_is_granted() {
     let (ours, other) = (tunnel("host-1").await, tunnel("host-2").await);
     assert_eq!(world.offer(&other, &["site-a"]).await, not_granted(&["site-a"]));
     // `site-file` is in the file, for another agent.
-    assert_eq!(world.offer(&ours, &["site-a", "elsewhere", "site-file"]).await, not_granted(&["elsewhere", "site-file"]));
+    assert_eq!(
+        world.offer(&ours, &["site-a", "elsewhere", "site-file"]).await,
+        not_granted(&["elsewhere", "site-file"])
+    );
     assert!(world.has("site-a") && !world.has("elsewhere"));
     assert_eq!(world.offer(&ours, &["site-a", "site-b", "site-c"]).await, not_granted(&["site-c"]), "the limit is two");
     let physical = Offer::new("site-d".parse().unwrap(), Mode::Physical);

@@ -83,7 +83,6 @@ pub(super) fn define(host: &HostCluster) -> anyhow::Result<()> {
     let file = paths::workspace().join("configs/kubernetes/virtual-clusters.yaml");
     let file = file.to_str().context("the path is UTF-8")?;
     host.kubectl().ok(&["apply", "--server-side", "-f", file])?;
-    host.kubectl()
-        .ok(&["wait", "--for=condition=Established", "crd/virtualclusters.atoll.dev", "--timeout=30s"])
-        .map(drop)
+    let definitions = ["crd/virtualclusters.atoll.dev", "crd/virtualclustersets.atoll.dev"];
+    host.kubectl().ok(&[&["wait", "--for=condition=Established", "--timeout=30s"], &definitions[..]].concat()).map(drop)
 }

@@ -1,13 +1,13 @@
-//! Events about VirtualClusters.
+//! Events about VirtualClusters and their sets.
 
 use host_client::api::{ApiError, HostApi};
 use ops::date::Moment;
 use serde_json::{Value, json};
 
-use super::object::Declared;
+use super::API_VERSION;
+use super::object::Metadata;
 use super::ready::Ready;
 use super::status::{Condition, READY, Status};
-use super::{API_VERSION, KIND};
 
 /// The namespace of Events for cluster-scoped objects (client-go's `tools/record`).
 const PATH: &str = "/api/v1/namespaces/default/events";
@@ -38,17 +38,23 @@ impl Event {
         Some(Self { is_warning, reason: ready.reason, message: ready.message.clone() })
     }
 
-    pub(super) async fn send(&self, api: &impl HostApi, object: &Declared, now: Moment) -> Result<(), ApiError> {
-        api.create(PATH, &self.object(object, now, fastrand::u64(..))).await.map(drop)
+    /// Creates the Event about an object of this kind.
+    pub(super) async fn send(
+        &self,
+        api: &impl HostApi,
+        (kind, about): (&str, &Metadata),
+        now: Moment,
+    ) -> Result<(), ApiError> {
+        api.create(PATH, &self.object(kind, about, now, fastrand::u64(..))).await.map(drop)
     }
 
-    fn object(&self, about: &Declared, now: Moment, number: u64) -> Value {
-        let (name, now) = (&about.metadata.name, now.to_string());
+    fn object(&self, kind: &str, about: &Metadata, now: Moment, number: u64) -> Value {
+        let (name, now) = (&about.name, now.to_string());
         json!({
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": format!("{name}.{number:016x}"), "namespace": "default"},
-            "involvedObject": {"apiVersion": API_VERSION, "kind": KIND, "name": name, "uid": about.metadata.uid},
+            "involvedObject": {"apiVersion": API_VERSION, "kind": kind, "name": name, "uid": about.uid},
             "type": if self.is_warning { "Warning" } else { "Normal" },
             "reason": self.reason,
             "message": self.message,

@@ -1,5 +1,7 @@
 //! A VirtualCluster as the host stores it.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -31,6 +33,8 @@ pub struct Metadata {
     pub creation_timestamp: Option<String>,
     pub deletion_timestamp: Option<String>,
     pub finalizers: Vec<String>,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
 }
 
 // === impl Declared ===
@@ -39,6 +43,11 @@ impl Declared {
     /// The virtual cluster that it declares.
     pub fn spec(&self) -> Result<Spec, SpecError> {
         super::spec::read(&self.metadata.name, &self.spec)
+    }
+
+    /// What the operator wants, as the host stores it.
+    pub(super) fn raw_spec(&self) -> &Value {
+        &self.spec
     }
 
     /// What happens to its namespaces when it is deleted. This holds even if the rest of the specification is invalid.

@@ -180,7 +180,7 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         if finalizer::change(&self.api, object, Change::Remove).await? {
             info!(virtual_cluster = object.metadata.name, "VirtualCluster deleted: {message}");
             let event = Event { is_warning: false, reason, message: message.to_owned() };
-            event.send(&self.api, object, Moment::now()).await?;
+            event.send(&self.api, (KIND, &object.metadata), Moment::now()).await?;
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         let changed = Event::of_change(&object.status(), &ready);
         memory.written = Some((status, Instant::now()));
         if let Some(event) = changed {
-            event.send(&self.api, object, now).await?;
+            event.send(&self.api, (KIND, &object.metadata), now).await?;
         }
         Ok(())
     }
