@@ -25,6 +25,7 @@ use ops::listen::{Connection, Listener, Slot};
 use ops::machine;
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, server_config};
 use request_metrics::{Names, RequestMetrics};
+use request_traces::{Exporter, Service, Traces};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::agents::{Agents, HandshakeRate};
+use crate::client_cas::ClientCas;
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
@@ -72,6 +74,8 @@ pub struct App {
     proxy_tls: Option<ProxyTls>,
     endpoint: Endpoint,
     observe: observe::Observe,
+    /// `None` if no traces are exported.
+    exporter: Option<Exporter>,
     reload: reload::Reload,
     reconciler: Reconciler,
     peers: Option<peers::Peers>,
@@ -142,16 +146,11 @@ impl App {
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
-        let services = Services {
-            registry: Arc::clone(&registry),
-            client_cas: Arc::clone(&client_cas),
-            limits: Arc::clone(&limits),
-            metrics: Arc::clone(&requests),
-            domain: Arc::clone(&domain),
-            tasks: tasks.child(),
-            documents: Arc::default(),
-            drain: Duration::from(config.drain).saturating_sub(handover(config)),
-        };
+        // In containers, all processes have the same ID.
+        let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
+        let service = Service { name: "proxy-server", version: env!("CARGO_PKG_VERSION"), instance: &server_id };
+        let (traces, exporter) = Traces::open(config.tracing.as_ref(), service, &metrics, &reloader)?;
+        let services = services(config, (&registry, &client_cas, &limits), (&requests, traces), (&domain, &tasks));
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));
         let (left_sender, left) = mpsc::channel(16);
@@ -166,8 +165,6 @@ impl App {
         );
         let status =
             status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
-        // In containers, all processes have the same ID.
-        let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
         let peers = peers::Peers::open(config, &reloader, (&registry, &server_id), (&workers, &tasks))?;
         let identity = peers.as_ref().map(|peers| peers.identity.clone());
         let followers = reload::Followers {
@@ -213,6 +210,7 @@ impl App {
             proxy_tls,
             endpoint,
             observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
+            exporter,
             reload,
             reconciler,
             peers,
@@ -230,14 +228,29 @@ impl App {
     /// completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =
-            self;
+        let Self {
+            connect,
+            proxy_tls,
+            endpoint,
+            observe,
+            exporter,
+            reload,
+            reconciler,
+            peers,
+            workers,
+            threads,
+            tasks,
+            ..
+        } = self;
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("karmada", reconciler.run());
         let knows_others = peers.as_ref().map(peers::Peers::knows_others);
         let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());
         // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
+        if let Some(exporter) = exporter {
+            pages.spawn("traces", exporter.run(pages.cancelled()));
+        }
         observe.serve(listeners.pages, &pages, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
             peers.run(&tasks);
@@ -286,6 +299,26 @@ impl App {
         pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
+    }
+}
+
+/// What the requests of clients use.
+fn services(
+    config: &ProxyServerConfiguration,
+    (registry, client_cas, limits): (&Arc<Registry>, &Arc<ClientCas>, &Arc<Limits>),
+    (metrics, traces): (&Arc<RequestMetrics>, Traces),
+    (domain, tasks): (&Arc<str>, &Tasks),
+) -> Services {
+    Services {
+        registry: Arc::clone(registry),
+        client_cas: Arc::clone(client_cas),
+        limits: Arc::clone(limits),
+        metrics: Arc::clone(metrics),
+        traces,
+        domain: Arc::clone(domain),
+        tasks: tasks.child(),
+        documents: Arc::default(),
+        drain: Duration::from(config.drain).saturating_sub(handover(config)),
     }
 }
 
