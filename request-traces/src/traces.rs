@@ -96,9 +96,10 @@ impl Traces {
 
     /// Begins the span of a request that came through a tunnel. Removes what the proxy-server says about it. If the
     /// proxy-server records traces, it has decided whether this request is traced.
-    pub fn of_tunnel(&self, headers: &mut HeaderMap, began: Instant) -> Option<Box<Span>> {
+    pub fn of_tunnel(&self, headers: &mut HeaderMap) -> Option<Box<Span>> {
         let sampled = Sampled::take(headers);
         let active = self.0.as_ref()?;
+        let began = Instant::now();
         let span = match sampled {
             Some(Sampled::Yes) => active.server_span(headers, Trust::Parent, began),
             Some(Sampled::No) => None,

@@ -11,7 +11,6 @@ use protocol::stream::PREFIX;
 use protocol::{ClusterName, Fault};
 use request_metrics::{Failure, Measured, VerbClass};
 use request_traces::{Parent, Phase, Span, Traces};
-use tokio::time::Instant;
 
 use caller::Caller;
 
@@ -38,7 +37,7 @@ impl Record {
     /// Begins the span of the request, if it is traced. Its context replaces that of the request, so that the host's spans
     /// are below this one even if no phase has a span of its own.
     pub(super) fn traced(&mut self, traces: &Traces, cluster: &ClusterName, head: &mut request::Parts) {
-        self.span = traces.of_tunnel(&mut head.headers, Instant::now());
+        self.span = traces.of_tunnel(&mut head.headers);
         if let Some(span) = &mut self.span {
             span.routed(cluster);
             span.classified(&head.method, None);

@@ -61,7 +61,7 @@ async fn a_request_has_one_trace_in_both_halves() {
     let mut span = server.of_client(&headers, Trust::Parent, Instant::now()).unwrap();
     let in_tunnel = span.phase(Phase::Tunnel).unwrap();
     server.write_for_agent(Some(&in_tunnel), &mut headers);
-    let at_agent = agent.of_tunnel(&mut headers, Instant::now()).unwrap();
+    let at_agent = agent.of_tunnel(&mut headers).unwrap();
     let parent = at_agent.as_parent();
     let mut at_host = parent.phase(Phase::Host).unwrap();
     at_host.write(&mut headers);
@@ -85,16 +85,16 @@ async fn the_proxy_server_decides_for_the_agent() {
     let (agent, _spans) = traces(MILLION);
     let mut refused = headers("01");
     traces(0).0.write_for_agent(None, &mut refused);
-    assert!(agent.of_tunnel(&mut refused, Instant::now()).is_none());
+    assert!(agent.of_tunnel(&mut refused).is_none());
     assert!(!traceparent::read(&refused).unwrap().is_sampled() && refused.len() == 1, "{refused:?}");
     // A proxy-server that records nothing does not decide, and changes nothing.
     let mut unchanged = headers("01");
     Traces::default().write_for_agent(None, &mut unchanged);
     assert_eq!(unchanged, headers("01"));
-    assert!(agent.of_tunnel(&mut unchanged, Instant::now()).is_some());
+    assert!(agent.of_tunnel(&mut unchanged).is_some());
     // Nor does an agent that records nothing.
     let mut unchanged = headers("01");
-    assert!(Traces::default().of_tunnel(&mut unchanged, Instant::now()).is_none());
+    assert!(Traces::default().of_tunnel(&mut unchanged).is_none());
     assert_eq!(unchanged, headers("01"));
 }
 
