@@ -163,8 +163,8 @@ impl App {
             desired,
             left_sender,
         );
-        let status =
-            status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
+        let counted = (&limits, &requests, &links);
+        let status = status::StatusSource::new(&registry, &files, reconciler.memberships(), counted, &tasks);
         let peers = peers::Peers::open(config, &reloader, (&registry, &server_id), (&workers, &tasks))?;
         let identity = peers.as_ref().map(|peers| peers.identity.clone());
         let followers = reload::Followers {
