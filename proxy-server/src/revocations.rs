@@ -272,7 +272,10 @@ mod tests {
         write("{cluster: a, user: }");
         reloader.reload();
         assert!(revocations.revokes_user(&cluster, &old), "an invalid file changes nothing");
-        write("{agent: site-a}, {cluster: a, user: jane}, {cluster: b, user: jane}");
+        let before = "issuedBefore: 2026-01-01T00:00:00Z";
+        write(&format!(
+            "{{agent: site-a, {before}}}, {{cluster: a, user: jane, {before}}}, {{cluster: b, user: jane, {before}}}"
+        ));
         reloader.reload();
         let InForce { digest, agents, users, credentials } = revocations.in_force().unwrap();
         assert_eq!((agents, users, credentials), (1, 2, 0));
