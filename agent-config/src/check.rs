@@ -60,6 +60,9 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
         }
     }
     check_shared(config, problems);
+    if let Some(tracing) = &config.tracing {
+        request_traces::config::check(tracing, problems);
+    }
     for pattern in &config.protected_namespace_keys {
         problems.take(pattern, pattern.parse::<KeyPattern>());
     }

@@ -11,6 +11,7 @@ use ops::config::{Duration, FilePath, Located};
 use ops::listen::ListenAddr;
 use protocol::registration::Mode;
 use protocol::{Authority, ClusterName, Offer};
+use request_traces::config::Tracing;
 use rewrite::request::{PROTECTED_BY_DEFAULT, ProtectedKeys};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -69,6 +70,9 @@ pub struct ProxyAgentConfiguration {
     /// When responses are compressed on their way to the proxy-server.
     #[serde(default)]
     pub compression: Compression,
+    /// Exports traces of requests.
+    #[serde(default)]
+    pub tracing: Option<Tracing>,
     /// The time that streams have to end when the process stops.
     #[serde(default = "default_drain")]
     pub drain: Duration,

@@ -9,7 +9,7 @@
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
 //! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
-//! compressed), [`digest`] (bodies that are not sent again), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
+//! compressed), [`digest`] (bodies that are not sent again), [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
 //! settings on which both sides must agree).
 
 pub mod authority;
@@ -23,6 +23,7 @@ pub mod identity;
 pub mod name;
 pub mod offers;
 pub mod registration;
+pub mod sampled;
 pub mod settings;
 pub mod stream;
 pub mod upgrade;

@@ -25,6 +25,7 @@ use ops::tls::{Identity, ServerCa, TlsVersions, client_config};
 use ops::workers::{Threads, Workers, cores};
 use protocol::{AgentId, Authority};
 use request_metrics::{Names, RequestMetrics};
+use request_traces::{Exporter, Service, Traces};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -60,6 +61,8 @@ pub struct App {
     /// The virtual clusters that objects of the host declare; `None` until they are known.
     judged: watch::Receiver<Option<Judged>>,
     reload: reload::Reload,
+    /// `None` if no traces are exported.
+    exporter: Option<Exporter>,
     status: Arc<status::StatusSource>,
     metrics: Registry,
     threads: Threads,
@@ -101,7 +104,10 @@ impl App {
         let tunnels = Arc::new(Tunnels::default());
         let metrics = metrics::metrics(&tunnels);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
-        let (exchange, cluster_services) = exchange::open(config, &reloader, &requests, &tasks)?.unzip();
+        let instance: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
+        let service = Service { name: "proxy-agent", version: env!("CARGO_PKG_VERSION"), instance: &instance };
+        let (traces, exporter) = Traces::open(config.tracing.as_ref(), service, &metrics, &reloader)?;
+        let (exchange, cluster_services) = exchange::open(config, &reloader, (&requests, traces), &tasks)?.unzip();
         metrics::of_host(&metrics, cluster_services.as_ref());
         let status = Arc::new(status::StatusSource {
             agent: agent.clone(),
@@ -135,7 +141,6 @@ impl App {
             main,
         };
         let (workers, threads) = Workers::start(cores()).context("cannot start threads")?;
-        let instance = format!("{:016x}", fastrand::u64(..)).into();
         let dial = Dial {
             tls: Arc::new(tls),
             identity,
@@ -159,6 +164,7 @@ impl App {
             judged,
             servers: config.servers.iter().map(|server| (**server).clone()).collect(),
             reload,
+            exporter,
             status,
             metrics,
             threads,
@@ -178,6 +184,9 @@ impl App {
         }
         // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
+        if let Some(exporter) = self.exporter {
+            pages.spawn("traces", exporter.run(pages.cancelled()));
+        }
         observe::serve(listeners, status, &metrics, &dial.workers, (&pages, &tasks));
         tasks.spawn_until_cancelled("unread", limit_unread(unread));
         tasks.spawn_until_cancelled("reload", reload.run());

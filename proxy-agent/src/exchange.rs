@@ -167,10 +167,11 @@ impl Exchange {
     ) -> Result<(), h2::Error> {
         let mut stream = self.stream(cluster, &request, respond);
         stream.blocks_link = accepts_blocks(request.headers()).then(|| Arc::clone(&tunnel.link));
+        let (mut head, body) = request.into_parts();
+        stream.record.traced(&self.services.traces, cluster, &mut head);
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return stream.refuse(not_served(cluster.as_str()));
         };
-        let (mut head, body) = request.into_parts();
         restore_authorization(&mut head.headers);
         stream.held = Digest::take(&mut head.headers);
         match self.exchange(&cluster, head, body, &mut stream, stack::serve).await {
@@ -188,10 +189,11 @@ impl Exchange {
         respond: SendResponse<Bytes>,
     ) -> Result<(), h2::Error> {
         let mut stream = self.stream(cluster, &request, respond);
+        let (mut head, body) = request.into_parts();
+        stream.record.traced(&self.services.traces, cluster, &mut head);
         let Some(cluster) = self.services.clusters.get(cluster) else {
             return stream.refuse(not_served(cluster.as_str()));
         };
-        let (mut head, body) = request.into_parts();
         restore_authorization(&mut head.headers);
         let handshake = match Handshake::read(&head) {
             Ok((method, handshake)) => {

@@ -285,6 +285,7 @@ impl Agents {
             connects_destinations,
             link,
             budget,
+            certificate_until: Some(certificate.valid_until),
         };
         let tunnel = Tunnel::new(origin, requests);
         self.validity.registered(&tunnel.agent, certificate.valid_until);

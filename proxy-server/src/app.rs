@@ -26,6 +26,7 @@ use ops::machine;
 use ops::tls::{ALPN_HTTP1, ClientAuth, EndpointTls, MintedCertificates, TlsVersions, server_config};
 use protocol::ClusterName;
 use request_metrics::{Names, RequestMetrics};
+use request_traces::{Exporter, Service, Traces};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
@@ -34,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::agents::{Agents, HandshakeRate};
+use crate::client_cas::ClientCas;
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
@@ -74,6 +76,8 @@ pub struct App {
     proxy_tls: Option<ProxyTls>,
     endpoint: Endpoint,
     observe: observe::Observe,
+    /// `None` if no traces are exported.
+    exporter: Option<Exporter>,
     reload: reload::Reload,
     grants: Option<Arc<Grants>>,
     reconciler: Reconciler,
@@ -147,23 +151,16 @@ impl App {
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
-        let services = Services {
-            registry: Arc::clone(&registry),
-            client_cas: Arc::clone(&client_cas),
-            limits: Arc::clone(&limits),
-            metrics: Arc::clone(&requests),
-            domain: Arc::clone(&domain),
-            tasks: tasks.child(),
-            documents: Arc::default(),
-            drain: Duration::from(config.drain).saturating_sub(handover(config)),
-        };
+        // In containers, all processes have the same ID.
+        let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
+        let service = Service { name: "proxy-server", version: env!("CARGO_PKG_VERSION"), instance: &server_id };
+        let (traces, exporter) = Traces::open(config.tracing.as_ref(), service, &metrics, &reloader)?;
+        let services = services(config, (&registry, &client_cas, &limits), (&requests, traces), (&domain, &tasks));
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));
         let (reconciler, left) = reconciler(desired, &registry, &files, (&reloader, &tasks, &metrics));
-        let status =
-            status::StatusSource::new(&registry, &files, reconciler.memberships(), (&limits, &requests, &links));
-        // In containers, all processes have the same ID.
-        let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
+        let counted = (&limits, &requests, &links);
+        let status = status::StatusSource::new(&registry, &files, reconciler.memberships(), counted, &tasks);
         let peers = peers::Peers::open(config, &reloader, (&registry, &server_id), (&workers, &tasks))?;
         let identity = peers.as_ref().map(|peers| peers.identity.clone());
         let followers = reload::Followers {
@@ -211,6 +208,7 @@ impl App {
             proxy_tls,
             endpoint,
             observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
+            exporter,
             reload,
             grants,
             reconciler,
@@ -234,6 +232,7 @@ impl App {
             proxy_tls,
             endpoint,
             observe,
+            exporter,
             reload,
             grants,
             reconciler,
@@ -252,6 +251,9 @@ impl App {
         let knows_peers = move || knows_others.as_ref().is_none_or(|knows_others| knows_others());
         // Probes and status pages must respond until the drain ends.
         let pages = Tasks::new();
+        if let Some(exporter) = exporter {
+            pages.spawn("traces", exporter.run(pages.cancelled()));
+        }
         observe.serve(listeners.pages, &pages, stopping.clone(), knows_peers);
         if let Some(peers) = peers {
             peers.run(&tasks);
@@ -303,6 +305,7 @@ impl App {
     }
 }
 
+<<<<<<< HEAD
 /// The reconciler for Karmada, and the clusters that have left.
 fn reconciler(
     desired: watch::Receiver<Desired>,
@@ -315,6 +318,26 @@ fn reconciler(
     let reconciler =
         Reconciler::new(registry, serving_ca, reloader.clone(), tasks.child(), metrics, desired, left_sender);
     (reconciler, left)
+=======
+/// What the requests of clients use.
+fn services(
+    config: &ProxyServerConfiguration,
+    (registry, client_cas, limits): (&Arc<Registry>, &Arc<ClientCas>, &Arc<Limits>),
+    (metrics, traces): (&Arc<RequestMetrics>, Traces),
+    (domain, tasks): (&Arc<str>, &Tasks),
+) -> Services {
+    Services {
+        registry: Arc::clone(registry),
+        client_cas: Arc::clone(client_cas),
+        limits: Arc::clone(limits),
+        metrics: Arc::clone(metrics),
+        traces,
+        domain: Arc::clone(domain),
+        tasks: tasks.child(),
+        documents: Arc::default(),
+        drain: Duration::from(config.drain).saturating_sub(handover(config)),
+    }
+>>>>>>> trace
 }
 
 /// How long the process still serves new connections of clients when it stops. In this time, load balancers and agents

@@ -2,8 +2,9 @@
 //!
 //! See [`protocol::enrolment`] for the exchange. What is *not* here: the listener, and TLS.
 //!
-//! Reading order: [`tokens`] (what an operator has created), then [`Enrolment`].
+//! Reading order: [`tokens`] (what an operator has created), then [`Enrolment`]. `shown` is for the status.
 
+pub(crate) mod shown;
 pub mod tokens;
 
 use std::sync::Arc;

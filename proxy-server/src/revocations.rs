@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use ops::files::{LoadError, Reloader, Watched};
+use ops::secret::sha256;
 use ops::tls::PeerIdentity;
 use protocol::{AgentId, ClusterName};
 
@@ -28,6 +29,18 @@ pub(crate) struct Revoked {
     agents: HashMap<AgentId, SystemTime>,
     users: HashMap<ClusterName, HashMap<String, SystemTime>>,
     credentials: HashSet<String>,
+    /// SHA-256 of the file.
+    digest: String,
+}
+
+/// The list in force, for its operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InForce {
+    /// SHA-256 of the file.
+    pub(crate) digest: String,
+    pub(crate) agents: usize,
+    pub(crate) users: usize,
+    pub(crate) credentials: usize,
 }
 
 /// What identifies a certificate in the list.
@@ -48,7 +61,8 @@ impl Revocations {
         let Some(path) = path else { return Ok(Self(None)) };
         let origin = path.to_owned();
         let parse = move |[text]: [&[u8]; 1]| {
-            ops::config::parse(&String::from_utf8_lossy(text), &origin).map(|list: RevocationList| Revoked::from(&list))
+            ops::config::parse(&String::from_utf8_lossy(text), &origin)
+                .map(|list: RevocationList| Revoked { digest: sha256(text), ..Revoked::from(&list) })
         };
         reloader.watch([path.to_owned()], parse).map(|list| Self(Some(list)))
     }
@@ -67,6 +81,17 @@ impl Revocations {
     pub(crate) fn agent_revoked_before(&self, agent: &AgentId) -> SystemTime {
         let list = self.0.as_ref().map(Watched::borrow);
         list.and_then(|list| list.agents.get(agent).copied()).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// What is in force. `None` without a file.
+    pub(crate) fn in_force(&self) -> Option<InForce> {
+        let list = self.0.as_ref()?.borrow();
+        Some(InForce {
+            digest: list.digest.clone(),
+            agents: list.agents.len(),
+            users: list.users.values().map(HashMap::len).sum(),
+            credentials: list.credentials.len(),
+        })
     }
 
     /// Completes when the condition holds for the newest list.
@@ -247,5 +272,14 @@ mod tests {
         write("{cluster: a, user: }");
         reloader.reload();
         assert!(revocations.revokes_user(&cluster, &old), "an invalid file changes nothing");
+        let before = "issuedBefore: 2026-01-01T00:00:00Z";
+        write(&format!(
+            "{{agent: site-a, {before}}}, {{cluster: a, user: jane, {before}}}, {{cluster: b, user: jane, {before}}}"
+        ));
+        reloader.reload();
+        let InForce { digest, agents, users, credentials } = revocations.in_force().unwrap();
+        assert_eq!((agents, users, credentials), (1, 2, 0));
+        assert_eq!(digest, sha256(&std::fs::read(&path).unwrap()));
+        assert_eq!(Revocations::default().in_force(), None);
     }
 }

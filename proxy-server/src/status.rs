@@ -8,6 +8,7 @@ mod document;
 mod report;
 
 pub use document::{
-    CertificateStatus, ClusterStatus, KIND, LinkStatus, RefusedOfferStatus, ServerStatus, TunnelStatus,
+    CertificateStatus, ClusterStatus, KIND, LinkStatus, RefusedOfferStatus, RevocationsStatus, ServerStatus,
+    TokenStatus, TunnelStatus,
 };
 pub use report::report;

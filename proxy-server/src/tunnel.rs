@@ -45,6 +45,8 @@ pub struct Tunnel {
     pub protocol: ProtocolVersion,
     /// When it was registered.
     pub since: SystemTime,
+    /// When the certificate of its agent expires. `None` in tests.
+    pub certificate_until: Option<SystemTime>,
     /// Ends the tunnel.
     pub end: CancellationToken,
     /// Cancelled when another proxy-server that has dialled it begins to stop. Watches through it must then end.
@@ -95,6 +97,8 @@ pub struct Origin {
     pub link: Arc<Link>,
     /// The limit for unread data.
     pub budget: Arc<Budget>,
+    /// When the certificate expires. `None` in tests.
+    pub certificate_until: Option<SystemTime>,
 }
 
 /// A stream that can be opened on a tunnel.
@@ -205,6 +209,7 @@ impl Origin {
             connects_destinations: true,
             link: links.of(&name.parse().unwrap()),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
+            certificate_until: None,
         }
     }
 }
@@ -215,7 +220,8 @@ impl Tunnel {
     /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
         let Origin { agent, instance, version, protocol, histories, .. } = origin;
-        let Origin { is_peer, indexes_authorization, connects_destinations, link, budget, .. } = origin;
+        let Origin { is_peer, indexes_authorization, connects_destinations, link, budget, certificate_until, .. } =
+            origin;
         link.connected();
         Arc::new(Self {
             agent,
@@ -223,6 +229,7 @@ impl Tunnel {
             version,
             protocol,
             since: SystemTime::now(),
+            certificate_until,
             end: CancellationToken::new(),
             leaving: CancellationToken::new(),
             is_peer,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use atoll_tests::kubectl::CONDITION_TIMEOUT;
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Nodes, Reads, Site, eventually, kubectl, paths, pause, site};
+use atoll_tests::{Curl, HostCluster, Nodes, Reads, Site, eventually, kubectl, paths, pause, site};
 use libtest_mimic::Trial;
 
 use crate::case;
@@ -45,6 +45,15 @@ fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
     let keys = format!("enrolment: {{tokens: tokens, certificateLifetime: {lifetime}s}}");
     let mut site = Site::start_with(&[&site::entry(CLUSTER, AGENT)], &[CLUSTER], &keys)?;
     let token = create(&site)?;
+    let (id, secret) = token.split_once('.').context("no secret")?;
+    let secret = secret.split('.').next().unwrap_or_default();
+    let admin = Curl::plain(&format!("127.0.0.1:{}", site.ports.admin));
+    eventually(CONDITION_TIMEOUT, || {
+        let status = admin.get("/statusz")?.body;
+        let shown = status.lines().any(|line| line.starts_with(id) && line.contains(AGENT));
+        ensure!(shown && !status.contains(secret), "{status}");
+        Ok(())
+    })?;
 
     // A token of another installation: nothing secret is sent.
     let other = NewSite::new(&site, host, "other")?;

@@ -30,6 +30,7 @@ mod proposal;
 mod reload;
 mod soak;
 mod status_page;
+mod trace;
 mod trial;
 mod virtual_clusters;
 mod walkthrough;
@@ -85,6 +86,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(limits::trials(host));
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
+    trials.push(trace::trial());
     trials.push(observe::trial(host));
     trials.extend(helm::trials());
     trials.extend(virtual_clusters::trials());

@@ -1,6 +1,7 @@
 //! The status in a browser: what the operator sees without a terminal.
 
 use std::fmt::Write as _;
+use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::ensure;
@@ -50,6 +51,9 @@ fn browsers_show_the_status(host: &HostCluster) -> anyhow::Result<()> {
     ensure!(error[2..6] == ["2", "503", "tunnel", "ServiceUnavailable"], "{error:?}");
     ensure!(error[0] == SHOWN && error[6].starts_with("cluster shown has no agent connected"), "{error:?}");
     ensure!(server.cell("Clusters", MARKED, "STREAMS")?.starts_with("0/"), "{}", server.dom);
+    let sum = Command::new("sha256sum").arg(site.file("revocations.yaml")).output()?;
+    let digest = server.cell("Revocations", "0", "SHA-256 OF THE LIST")?;
+    ensure!(String::from_utf8_lossy(&sum.stdout).starts_with(&digest) && digest.len() == 64, "{digest} {sum:?}");
 
     let shown = refuse_root(host).and_then(|()| agent_shows(&site, host, &kubectl, &curl));
     host.kubectl().ok(&["delete", "validatingadmissionpolicybindings,validatingadmissionpolicies", "refuse-marked"])?;

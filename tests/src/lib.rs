@@ -7,6 +7,7 @@
 pub mod bad_network;
 pub mod balancer;
 pub mod browser;
+pub mod collector;
 pub mod compare;
 pub mod costly;
 pub mod curl;

@@ -29,6 +29,9 @@ pub(super) fn check(config: &ProxyAgentConfiguration, opens_host: bool, report: 
     } else {
         check_identity(identity, report);
     }
+    if let Some(ca) = config.tracing.as_ref().and_then(|tracing| tracing.server_ca.as_ref()) {
+        certificate::server_anchors(report, "tracing.serverCA", ca);
+    }
     let namespaces = Arc::new(Namespaces::new([]));
     for cluster in &config.virtual_clusters {
         if let Err(error) = VirtualClusters::new([&**cluster], &namespaces, config.reserved()) {

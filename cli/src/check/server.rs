@@ -50,6 +50,9 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     if let Some(peers) = &config.peers {
         check_peers(config, peers, report);
     }
+    if let Some(ca) = config.tracing.as_ref().and_then(|tracing| tracing.server_ca.as_ref()) {
+        certificate::server_anchors(report, "tracing.serverCA", ca);
+    }
     if let Some(karmada) = &config.karmada {
         let path = &karmada.kubeconfig;
         if let Err(error) = proxy_server::karmada::check(path.to_path_buf(), &Reloader::new(Reloader::DEFAULT_PERIOD)) {

@@ -7,6 +7,7 @@ use anyhow::Context;
 use ops::drain::Tasks;
 use ops::files::Reloader;
 use request_metrics::RequestMetrics;
+use request_traces::Traces;
 use rewrite::view::Certificate;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -61,7 +62,7 @@ impl ClusterServices {
 pub(super) fn open(
     config: &ProxyAgentConfiguration,
     reloader: &Reloader,
-    requests: &Arc<RequestMetrics>,
+    (requests, traces): (&Arc<RequestMetrics>, Traces),
     tasks: &Tasks,
 ) -> anyhow::Result<Option<(Exchange, ClusterServices)>> {
     let Some(configured) = config.host.as_ref() else { return Ok(None) };
@@ -70,7 +71,8 @@ pub(super) fn open(
     let endpoint_ca = reloader
         .watch([config.identity.server_ca.to_path_buf()], |[pem]| std::str::from_utf8(pem).map(Certificate::new));
     let endpoint_ca = endpoint_ca.context("identity.serverCA")?;
-    let services = Services::new(config, host, endpoint_ca, tasks)?;
+    let mut services = Services::new(config, host, endpoint_ca, tasks)?;
+    services.traces = traces;
     requests.exchange(config.virtual_clusters.iter().map(|cluster| &cluster.name));
     start(&services, &api, tasks);
     let cluster_services = ClusterServices {

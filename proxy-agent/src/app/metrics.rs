@@ -228,10 +228,12 @@ fn refused_clusters(tunnels: &Tunnels) -> Vec<(RefusedCluster, i64)> {
 mod tests {
     use std::num::NonZeroUsize;
 
+    use ops::files::Reloader;
     use ops::heartbeat::Heartbeat;
     use ops::workers::Workers;
     use protocol::{Acceptance, ProtocolVersion};
     use request_metrics::{Names, RequestMetrics};
+    use request_traces::{Service, Traces};
 
     use super::*;
 
@@ -244,6 +246,8 @@ mod tests {
         let (workers, _threads) = Workers::start(NonZeroUsize::MIN).unwrap();
         let _heartbeat = Heartbeat::new(&workers, &metrics);
         let _requests = RequestMetrics::new(&metrics, Names::AGENT);
+        let service = Service { name: "proxy-agent", version: "0", instance: "" };
+        let _traces = Traces::open(None, service, &metrics, &Reloader::new(Reloader::DEFAULT_PERIOD)).unwrap();
         let registered = metrics.descriptions().into_iter().filter(|one| one.name.starts_with("atoll_"));
         let registered: Vec<_> = registered.map(|one| (one.name, one.labels)).collect();
         let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();

@@ -17,6 +17,7 @@
 //! grants rights. The agent checks these later, as soon as it has the facts.
 
 use kube_wire::Target;
+use request_traces::Parent;
 use rewrite::HostNamespace;
 
 use crate::exchange::api_request::NamespaceLocation;
@@ -45,6 +46,11 @@ impl<'a> Authenticated<'a> {
     /// The caller.
     pub(super) fn caller(&self) -> &Caller {
         &self.0.api.caller
+    }
+
+    /// Sets the span of the request, which is the parent of those of the next phases.
+    pub(super) fn trace_below(&mut self, span: Option<Parent>) {
+        self.0.trace = span;
     }
 
     /// Continues the request if its caller is allowed to make it.

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use feeds::AtHost;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use request_traces::{Parent, Phase, Span};
 use rewrite::{Mapping, View};
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -34,6 +35,8 @@ pub(crate) struct Call<'a> {
     pub(crate) services: &'a Services,
     /// The facts, which no phase after `authorise` changes.
     pub(crate) api: ApiRequest<'a>,
+    /// The span of the request. `None` if it is not traced.
+    pub(super) trace: Option<Parent>,
     /// What the attempts so far have shown.
     pub(super) attempts: Attempts,
     /// The permits and the memory that the request holds.
@@ -55,6 +58,7 @@ impl<'a> Call<'a> {
         Self {
             services,
             api,
+            trace: None,
             attempts: Attempts::default(),
             turn: Turn::default(),
             counted_weight: AtomicUsize::new(0),
@@ -147,7 +151,11 @@ impl<'a> Call<'a> {
 
     /// Sends a request to the host, without samples of its body. Use `host::sample::send` for a body that a client has
     /// written. Other clusters may parse large objects until the host responds.
-    pub(crate) async fn send_unsampled(&self, request: Request<RequestBody>) -> Result<Response<HostBody>, HostError> {
+    pub(crate) async fn send_unsampled(
+        &self,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<HostBody>, HostError> {
+        let mut span = self.host_span(request.headers_mut());
         let sent = async {
             let is_parsing = self.turn.held().parsed.take().is_some();
             let response = self.in_time(self.services.host.send(request)).await;
@@ -158,9 +166,20 @@ impl<'a> Call<'a> {
             response
         };
         // Pinned here, because each function would hold its state twice.
-        let response = self.outside(pin!(sent)).await?;
+        let response = self.outside(pin!(sent)).await;
+        if let Some(span) = &mut span {
+            span.ended(response.as_ref().ok().map(Response::status), "host");
+        }
+        let response = response?;
         response.body().set_owner(self.api.cluster.lasting.owner);
         Ok(response)
+    }
+
+    /// Begins the span of a request to the host, whose own spans are then below it.
+    pub(super) fn host_span(&self, headers: &mut HeaderMap) -> Option<Box<Span>> {
+        let span = self.trace.as_ref()?.phase(Phase::Host)?;
+        span.write(headers);
+        Some(span)
     }
 
     /// Ends a request that waits for the host, unless it may last.

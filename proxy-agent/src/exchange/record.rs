@@ -1,15 +1,16 @@
-//! The phase `record`: the metrics of a request, and response headers for the proxy-server's access log: the name of the
+//! The phase `record`: the metrics and the span of a request, and response headers for the proxy-server's access log: the name of the
 //! caller, and whose fault a refusal is.
 //!
 //! The proxy-server removes both headers before it sends the response to the client. This module also adds the warnings
 //! about the request to a refusal of the agent.
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request};
 use kube_wire::RequestInfo;
-use protocol::Fault;
 use protocol::identity::name_caller;
 use protocol::stream::PREFIX;
+use protocol::{ClusterName, Fault};
 use request_metrics::{Failure, Measured, VerbClass};
+use request_traces::{Parent, Phase, Span, Traces};
 
 use caller::Caller;
 
@@ -18,6 +19,8 @@ use caller::Caller;
 pub(crate) struct Record {
     /// Counts the request when this is dropped. `None` if its cluster is not in the configuration.
     measured: Option<Measured>,
+    /// `None` if the request is not traced.
+    span: Option<Box<Span>>,
     caller: Option<String>,
     /// Warnings for the client, in virtual names.
     warnings: Vec<HeaderValue>,
@@ -31,8 +34,31 @@ impl Record {
         Self { measured, ..Self::default() }
     }
 
+    /// Begins the span of the request, if it is traced. Its context replaces that of the request, so that the host's spans
+    /// are below this one even if no phase has a span of its own.
+    pub(super) fn traced(&mut self, traces: &Traces, cluster: &ClusterName, head: &mut request::Parts) {
+        self.span = traces.of_tunnel(&mut head.headers);
+        if let Some(span) = &mut self.span {
+            span.routed(cluster);
+            span.classified(&head.method, None);
+        }
+    }
+
+    /// Begins the span of a phase.
+    pub(super) fn phase(&self, phase: Phase) -> Option<Box<Span>> {
+        self.span.as_ref()?.phase(phase)
+    }
+
+    /// The span of the request, as the parent of others.
+    pub(super) fn parent(&self) -> Option<Parent> {
+        self.span.as_deref().map(Span::as_parent)
+    }
+
     /// Records what the request does.
     pub(crate) fn parsed(&mut self, info: &RequestInfo<'_>) {
+        if let Some(span) = &mut self.span {
+            span.classified(info.method(), Some(info));
+        }
         if let Some(measured) = &mut self.measured {
             measured.classified(VerbClass::of(Some(info)));
         }
@@ -57,6 +83,9 @@ impl Record {
 
     /// Records the status of a response, and adds the headers.
     pub(crate) fn write(&mut self, status: StatusCode, headers: &mut HeaderMap) {
+        if let Some(span) = &mut self.span {
+            span.answered(status);
+        }
         if let Some(measured) = &mut self.measured {
             measured.answered(status);
         }

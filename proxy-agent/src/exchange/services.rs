@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube_wire::Status;
 use ops::drain::Tasks;
 use ops::files::Watched;
+use request_traces::Traces;
 use rewrite::view::Certificate;
 use tokio::time::timeout;
 
@@ -50,6 +51,8 @@ pub(crate) struct Services {
     /// The authority that clients of the endpoints trust. It replaces that of the host where the host publishes it.
     pub(crate) endpoint_ca: Watched<Certificate>,
     pub(crate) seal: Arc<Seal>,
+    /// Begins the spans of requests.
+    pub(crate) traces: Traces,
     /// Shares watches of the host. `None` if the configuration does not.
     pub(crate) sharing: Option<Arc<Sharing>>,
     /// Whether a Service gets another node port if the requested one belongs to another virtual cluster.
@@ -107,6 +110,7 @@ impl Services {
             sharing: Sharing::new(&config.hub, &Api::new(host.clone()), &namespaces, &authz, tasks).map(Arc::new),
             authz,
             overlays: Arc::default(),
+            traces: Traces::default(),
             endpoint_ca,
             seal: Arc::new(Seal::new().map_err(|_| ServicesError::Randomness)?),
             replaces_node_ports: config.taken_node_ports == TakenNodePorts::Replace,

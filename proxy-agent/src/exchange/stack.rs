@@ -6,6 +6,7 @@ use ::tunnel::{Inbound, Reservation};
 use feeds::AtHost;
 use http::Response;
 use kube_wire::{RequestInfo, ResourceRequest, Verb};
+use request_traces::Phase;
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
 
 use crate::exchange::authenticate::authenticate;
@@ -111,8 +112,11 @@ async fn limits(incoming: Incoming<'_>) -> Result<Limited<'_>, Refusal> {
 async fn identify(limited: Limited<'_>) -> Result<Admitted<'_, Authenticated<'_>, Inbound>, Refusal> {
     let Limited { incoming, info, held } = limited;
     let Incoming { services, cluster, headers, body, commitment, record, .. } = incoming;
-    let call = authenticate(services, cluster, info, headers).await?;
+    let span = record.phase(Phase::Authenticate);
+    let mut call = authenticate(services, cluster, info, headers).await?;
+    drop(span);
     record.identified(call.caller());
+    call.trace_below(record.parent());
     Ok(Admitted { call, body, commitment, record, held })
 }
 
@@ -121,7 +125,9 @@ async fn authorise<'a>(
     admitted: Admitted<'a, Authenticated<'a>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
     let Admitted { call, body, commitment, record, held } = admitted;
+    let span = record.phase(Phase::Authorise);
     let call = call.authorise().await?;
+    drop(span);
     call.api.cluster.lasting.activity.record();
     Ok(Admitted { call, body, commitment, record, held })
 }

@@ -89,7 +89,16 @@ pub(super) async fn switch(
     } else {
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     }
-    let response = match call.services.host.switch(request).await? {
+    let span = call.host_span(request.headers_mut());
+    let switched = call.services.host.switch(request).await;
+    if let Some(mut span) = span {
+        let status = switched.as_ref().ok().map(|switched| match switched {
+            Switched::Upgraded { .. } => StatusCode::SWITCHING_PROTOCOLS,
+            Switched::Refused(response) => response.status(),
+        });
+        span.ended(status, "host");
+    }
+    let response = match switched? {
         Switched::Upgraded { head, stream } => HostResponse::Upgraded { head, host: stream, client },
         Switched::Refused(response) => {
             let response = response.map(crate::translate::Upstream::Stream);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ops::config::API_VERSION;
 use ops::date::Moment;
+use ops::drain::Tasks;
 use ops::files::Watched;
 use ops::pki::{Authority, Validity};
 use ops::tls::{ClientCa, Identity};
@@ -13,12 +14,16 @@ use request_metrics::RequestMetrics;
 
 use super::files::Files;
 use crate::client_cas::ClientCas;
+use crate::enrolment::shown::ShownTokens;
+use crate::enrolment::tokens::Token;
 use crate::karmada::Memberships;
 use crate::limits::Limits;
 use crate::links::{Links, Traffic};
 use crate::registry::Registry;
+use crate::revocations::InForce;
 use crate::status::{
-    CertificateStatus, ClusterStatus, KIND, LinkStatus, RefusedOfferStatus, ServerStatus, TunnelStatus,
+    CertificateStatus, ClusterStatus, KIND, LinkStatus, RefusedOfferStatus, RevocationsStatus, ServerStatus,
+    TokenStatus, TunnelStatus,
 };
 
 /// The maximum length in characters. An agent states its version and instance, and nothing else checks them.
@@ -37,6 +42,7 @@ pub(super) struct StatusSource {
     requests: Arc<RequestMetrics>,
     links: Arc<Links>,
     peer_identity: Option<Watched<Identity>>,
+    tokens: ShownTokens,
 }
 
 // === impl StatusSource ===
@@ -47,7 +53,12 @@ impl StatusSource {
         files: &Files,
         memberships: Memberships,
         (limits, requests, links): (&Arc<Limits>, &Arc<RequestMetrics>, &Arc<Links>),
+        tasks: &Tasks,
     ) -> Self {
+        let tokens = ShownTokens::default();
+        if let Some(enrolment) = &files.enrolment {
+            tasks.spawn_until_cancelled("tokens", tokens.clone().keep(enrolment.tokens.clone()));
+        }
         Self {
             registry: Arc::clone(registry),
             serving_ca: files.serving_ca.clone(),
@@ -58,6 +69,7 @@ impl StatusSource {
             requests: Arc::clone(requests),
             links: Arc::clone(links),
             peer_identity: None,
+            tokens,
         }
     }
 
@@ -115,6 +127,7 @@ impl StatusSource {
                 clusters: served.remove(&Arc::as_ptr(tunnel)).unwrap_or_default(),
                 streams: tunnel.streams(),
                 round_trip_micros: u64::try_from(tunnel.round_trip().as_micros()).unwrap_or(u64::MAX),
+                certificate_not_after: tunnel.certificate_until.map(Moment::from),
             })
             .collect();
         tunnels.sort_by(|one, other| (&one.agent, one.since).cmp(&(&other.agent, other.since)));
@@ -136,6 +149,8 @@ impl StatusSource {
             other_refused_offers,
             memberships: self.memberships.all(),
             certificates: self.certificates().into_iter().map(certificate).collect(),
+            tokens: self.tokens.all().into_iter().map(token).collect(),
+            revocations: self.client_cas.revocations().in_force().map(revocations),
         }
     }
 
@@ -186,4 +201,13 @@ impl StatusSource {
 
 fn certificate((name, validity): (String, Validity)) -> CertificateStatus {
     CertificateStatus { name, not_after: validity.not_after.into() }
+}
+
+fn token(token: Token) -> TokenStatus {
+    let Token { id, agent, expires, uses_left, .. } = token;
+    TokenStatus { id, agent: agent.to_string(), not_after: expires, uses_left }
+}
+
+fn revocations(InForce { digest, agents, users, credentials }: InForce) -> RevocationsStatus {
+    RevocationsStatus { digest, agents, users, credentials }
 }

@@ -1,6 +1,7 @@
 //! The keys at the top of the file.
 
 use ops::config::{Document, Duration, FilePath, Located, Problems, Unread};
+use request_traces::config::{self as tracing, Tracing};
 use rustls_pki_types::{DnsName, ServerName};
 use serde::Deserialize;
 
@@ -56,6 +57,9 @@ pub struct ProxyServerConfiguration {
     /// The other proxy-servers.
     #[serde(default)]
     pub peers: Option<Peers>,
+    /// Exports traces of requests.
+    #[serde(default)]
+    pub tracing: Option<Tracing>,
     /// How long connections may take to end after SIGTERM.
     #[serde(default = "default_drain")]
     pub drain: Duration,
@@ -101,6 +105,9 @@ impl Document for ProxyServerConfiguration {
         }
         if let Some(karmada) = &self.karmada {
             karmada::check(karmada, &self.clusters, self.grants.as_ref(), problems);
+        }
+        if let Some(tracing) = &self.tracing {
+            tracing::check(tracing, problems);
         }
     }
 }

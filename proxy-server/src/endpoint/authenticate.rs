@@ -1,14 +1,16 @@
-//! The third phase: verifies the client certificate. The agent authenticates tokens.
+//! The third phase: verifies the client certificate. The agent authenticates tokens. The span of a traced request begins here,
+//! because the identity says whether the client decides that. API servers begin it at the same place.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use request_traces::Trust;
 use tracing::info;
 
 use super::caller::Caller;
 use super::connection::Connection;
 use super::peer::ClientIdentity;
-use super::record::Refused;
+use super::record::{Recorded, Refused};
 use super::refusal::Refusal;
 use super::route::Routed;
 use crate::config::Cluster;
@@ -31,6 +33,9 @@ pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refu
     if let Some(identity) = &identity {
         routed.recorded.record.identified(&identity.user);
     }
+    let Recorded { head, record, connection, .. } = &mut routed.recorded;
+    let trust = identity.as_ref().map_or(Trust::Link, |identity| identity.trust);
+    record.traced(&connection.services.traces, &routed.cluster.name, head, trust);
     let (limits, headers) = (&routed.recorded.connection.services.limits, routed.recorded.head.headers());
     let caller = Caller::of(limits, &routed.cluster.name, identity.as_deref(), headers);
     Ok(Authenticated { routed, identity, caller })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ops::drain::Tasks;
 use protocol::ClusterName;
 use request_metrics::RequestMetrics;
+use request_traces::Traces;
 
 use super::documents::Documents;
 use super::idle::Requests;
@@ -21,6 +22,7 @@ pub(crate) struct Services {
     pub(crate) client_cas: Arc<ClientCas>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) metrics: Arc<RequestMetrics>,
+    pub(crate) traces: Traces,
     /// The domain in `<cluster>.<domain>`.
     pub(crate) domain: Arc<str>,
     pub(crate) tasks: Tasks,

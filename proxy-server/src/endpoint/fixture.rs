@@ -67,6 +67,7 @@ pub(super) fn services() -> Arc<Services> {
         client_cas: Arc::new(client_cas),
         limits,
         metrics: Arc::new(requests),
+        traces: request_traces::Traces::default(),
         domain: "atoll.internal".into(),
         tasks: Tasks::new(),
         drain: std::time::Duration::from_secs(2),

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
 use protocol::{ClusterName, Identity};
+use request_traces::Trust;
 use rustls_pki_types::CertificateDer;
 
 use crate::limits::User;
@@ -25,6 +26,8 @@ pub(super) struct Peer {
 #[derive(Debug)]
 pub(super) struct ClientIdentity {
     pub(super) user: User,
+    /// Whether the client decides which of its requests are traced.
+    pub(super) trust: Trust,
     /// The headers for the agent.
     headers: Vec<(HeaderName, HeaderValue)>,
     certificate: CertificateId,
@@ -35,6 +38,13 @@ struct Verified {
     identity: Arc<ClientIdentity>,
     /// The time at which the chain must be verified again.
     until: SystemTime,
+}
+
+/// Like an API server, only these groups decide (`notSystemPrivilegedGroup` in apiserver's
+/// `pkg/endpoints/filters/traces.go`). Whoever decides can fill the queue of spans, and use up the collector.
+fn trust(groups: &[String]) -> Trust {
+    let is_trusted = groups.iter().any(|group| matches!(group.as_str(), "system:masters" | "system:monitoring"));
+    if is_trusted { Trust::Parent } else { Trust::Link }
 }
 
 // === impl Peer ===
@@ -94,7 +104,8 @@ impl Peer {
 
 impl ClientIdentity {
     pub(super) fn new(identity: &Identity, certificate: CertificateId) -> Self {
-        Self { user: identity.user.as_str().into(), headers: identity.headers(), certificate }
+        let trust = trust(&identity.groups);
+        Self { user: identity.user.as_str().into(), trust, headers: identity.headers(), certificate }
     }
 
     /// The certificate, for [`Revocations`].

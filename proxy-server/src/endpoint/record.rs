@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use kube_wire::{RequestInfo, Status};
 use protocol::{ClusterName, Fault};
 use request_metrics::{Failure, Measured, RequestMetrics, VerbClass};
+use request_traces::{Span, Traces, Trust};
 use tokio::time::Instant;
 
 use super::access_log::Entry;
@@ -31,6 +32,8 @@ pub(super) struct Record {
     /// `None` until the cluster is known.
     measured: Option<Measured>,
     began: Instant,
+    /// `None` if the request is not traced.
+    pub(super) span: Option<Box<Span>>,
     /// Whether the request is for a watch.
     pub(super) is_watch: bool,
     /// When the watch must end.
@@ -89,6 +92,7 @@ impl Record {
             entry: Entry::begin(request, began),
             measured: None,
             began,
+            span: None,
             is_watch: false,
             watch_end: None,
             _running: running,
@@ -101,6 +105,16 @@ impl Record {
         self.measured = metrics.measure(cluster, VerbClass::of(info), self.began);
         if let Some(entry) = &mut self.entry {
             entry.routed(cluster, info);
+        }
+    }
+
+    /// Begins the span of the request, once it is known whether its caller decides about that.
+    pub(super) fn traced(&mut self, traces: &Traces, cluster: &ClusterName, head: &Request<()>, trust: Trust) {
+        self.span = traces.of_client(head.headers(), trust, self.began);
+        if let Some(span) = &mut self.span {
+            let info = RequestInfo::parse(head.method(), head.uri().path(), head.uri().query()).ok();
+            span.routed(cluster);
+            span.classified(head.method(), info.as_ref());
         }
     }
 
@@ -140,6 +154,9 @@ impl Record {
 
     /// Adds the status of the response.
     pub(super) fn answered(&mut self, status: StatusCode) {
+        if let Some(span) = &mut self.span {
+            span.answered(status);
+        }
         if let Some(entry) = &mut self.entry {
             entry.answered(status);
         }

@@ -7,6 +7,7 @@ use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use protocol::encoding::{UnknownEncoding, accept_blocks};
 use protocol::stream::{unswitched, write_cluster};
 use protocol::{ClusterName, Encoding};
+use request_traces::{Phase, Span};
 use tokio_util::sync::CancellationToken;
 
 use super::admit::{Admitted, Charge};
@@ -38,6 +39,8 @@ pub(super) struct Sent {
     /// A body that the agent does not need.
     unwanted: Option<Upload>,
     upgrade: Option<Upgrade>,
+    /// The time in the tunnel, if the request is traced.
+    in_tunnel: Option<Box<Span>>,
     /// If the request is for a document: its key, and the last one.
     document: Option<(Key, Option<Document>)>,
 }
@@ -72,6 +75,8 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
         None if upload.is_empty() || charge.is_anonymous() => (Content::Nothing, Some(upload)),
         None => (Content::Body(upload, content_length(head.headers())), None),
     };
+    let in_tunnel = record.span.as_ref().and_then(|span| span.phase(Phase::Tunnel));
+    connection.services.traces.write_for_agent(in_tunnel.as_deref(), head.headers_mut());
     let mut document = None;
     if upgrade.is_none() {
         accept_blocks(head.headers_mut());
@@ -86,12 +91,15 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
     let lasting = Lasting { cluster: Arc::clone(&cluster), end: end.clone(), request: outgoing };
     let timed = Timed { is_long_running: is_long_running || upgrade.is_some(), request: lasting };
-    Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade, document }))
+    Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade, in_tunnel, document }))
 }
 
 /// Makes the client's response. Records the identity and the fault that the agent's response names.
 pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Result<Responded, Box<Refused>> {
-    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade, document } = sent;
+    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade, in_tunnel, document } = sent;
+    if let (Some(mut in_tunnel), Err(refusal)) = (in_tunnel, &result) {
+        in_tunnel.failed(refusal.fault().word());
+    }
     if let Some(unwanted) = unwanted {
         unwanted.discard(&connection.services.tasks);
     }
@@ -125,7 +133,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {
             let guard = charge.into_guard(&connection, lease, None);
             let session = Session { inbound, outbound, guard, connection, end };
-            upgrade.switch(parts, session, record.entry.take())
+            upgrade.switch(parts, session, (record.entry.take(), record.span.take()))
         }
         (_, sending) => {
             let received = match (stored, encoding, &histories) {

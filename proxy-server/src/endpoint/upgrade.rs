@@ -13,6 +13,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header, response}
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use protocol::stream::METHOD;
+use request_traces::Span;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 use tunnel::Inbound;
@@ -85,7 +86,7 @@ impl Upgrade {
         self,
         mut parts: response::Parts,
         session: Session,
-        mut entry: Option<Box<Entry>>,
+        (mut entry, mut span): (Option<Box<Entry>>, Option<Box<Span>>),
     ) -> Response<ResponseBody> {
         let Self { token, switched, .. } = self;
         let Session { inbound, outbound, guard, connection, end } = session;
@@ -93,10 +94,13 @@ impl Upgrade {
         if let Some(entry) = &mut entry {
             entry.answered(StatusCode::SWITCHING_PROTOCOLS);
         }
+        if let Some(span) = &mut span {
+            span.answered(StatusCode::SWITCHING_PROTOCOLS);
+        }
         let permit = connection.permit.clone();
         connection.services.tasks.clone().spawn("upgraded", async move {
-            // The connection and the request count until the bytes have ended.
-            let _guards = (guard, permit);
+            // The connection and the request count until the bytes have ended. The span ends then, too.
+            let _guards = (guard, permit, span);
             let io = match switched.await {
                 Ok(io) => TokioIo::new(io),
                 Err(error) => return debug!(%error, "the client disconnected at the upgrade"),

@@ -130,19 +130,33 @@ impl Tokens {
             return Ok(Vec::new());
         }
         let _lock = self.lock()?;
+        let (valid, expired) = self.read(usize::MAX, now)?;
+        for token in expired {
+            remove(&self.path(&token.id))?;
+        }
+        Ok(valid)
+    }
+
+    /// The tokens that are still valid among this number of files, for the status. Unlike [`Tokens::list`], it waits for no lock and
+    /// removes nothing. A file is replaced as a whole, so it is read as a whole, too.
+    pub(crate) fn look(&self, most: usize, now: SystemTime) -> Result<Vec<Token>, StoreError> {
+        if self.0.exists() { Ok(self.read(most, now)?.0) } else { Ok(Vec::new()) }
+    }
+
+    /// The tokens in this number of files: those that are still valid, by age, and the others.
+    fn read(&self, most: usize, now: SystemTime) -> Result<(Vec<Token>, Vec<Token>), StoreError> {
         let io = |source| StoreError::Io { path: self.0.clone(), source };
         let mut tokens = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(io)? {
+        for entry in fs::read_dir(&self.0).map_err(io)?.take(most) {
             let path = entry.map_err(io)?.path();
             let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
             if path.extension().is_none_or(|extension| extension != EXTENSION) {
                 continue;
             }
-            let Some(token) = read(&path, id)? else { continue };
-            if token.expires.time() <= now { remove(&path)? } else { tokens.push(token) }
+            tokens.extend(read(&path, id)?);
         }
         tokens.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
-        Ok(tokens)
+        Ok(tokens.into_iter().partition(|token| token.expires.time() > now))
     }
 
     /// Removes a token. Returns whether it existed.
@@ -249,12 +263,18 @@ mod tests {
         assert_eq!(tokens.use_once(&credential, now, |_| SystemTime::UNIX_EPOCH).unwrap(), agent);
         assert!(matches!(tokens.use_once(&credential, now, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Unknown)));
 
+        // The status neither waits for the lock nor removes anything.
+        let lock = tokens.lock().unwrap();
+        assert_eq!(tokens.look(100, now).unwrap(), []);
+        drop(lock);
         let late = tokens.create(&agent, HOUR, 1, now).unwrap();
         assert!(matches!(tokens.use_once(&late, now + HOUR, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Expired)));
         let deleted = tokens.create(&agent, HOUR, 1, now).unwrap();
         assert!(tokens.delete(&deleted.id).unwrap() && !tokens.delete(&deleted.id).unwrap());
         assert!(matches!(tokens.use_once(&deleted, now, |_| SystemTime::UNIX_EPOCH), Err(TokenError::Unknown)));
         tokens.create(&agent, HOUR, 1, now).unwrap();
+        assert_eq!((tokens.look(100, now).unwrap().len(), tokens.look(100, now + HOUR).unwrap().len()), (1, 0));
+        assert_eq!(tokens.look(100, now).unwrap()[0].uses_left, 1);
         assert_eq!(tokens.list(now + HOUR).unwrap(), []);
     }
 

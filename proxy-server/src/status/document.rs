@@ -45,6 +45,12 @@ pub struct ServerStatus {
     /// The CAs and `peers.identity`, and when they expire. The serving CA issues the certificates of endpoints and
     /// renews them.
     pub certificates: Vec<CertificateStatus>,
+    /// The join tokens that are still valid, the oldest first. At most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<TokenStatus>,
+    /// The list of revoked certificates that is in force. Absent if the configuration has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revocations: Option<RevocationsStatus>,
 }
 
 /// One cluster.
@@ -102,6 +108,9 @@ pub struct TunnelStatus {
     pub streams: usize,
     /// The last measured round trip.
     pub round_trip_micros: u64,
+    /// When the certificate expires with which the agent has opened it. Absent in the status of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate_not_after: Option<Moment>,
 }
 
 /// The network between a proxy-server and an agent. All figures except `tunnels` and `roundTripMicros` are totals since
@@ -150,6 +159,34 @@ pub struct CertificateStatus {
     pub name: String,
     /// When it expires.
     pub not_after: Moment,
+}
+
+/// A join token, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenStatus {
+    /// The ID, which `atoll token delete` takes.
+    pub id: String,
+    /// The agent that gets a certificate.
+    pub agent: String,
+    /// From this time on, it is not valid.
+    pub not_after: Moment,
+    /// How many certificates can still be issued for it.
+    pub uses_left: u32,
+}
+
+/// The list of revoked certificates that is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevocationsStatus {
+    /// SHA-256 of the file, in hexadecimal, as `sha256sum` prints it.
+    pub digest: String,
+    /// The number of agents.
+    pub agents: usize,
+    /// The number of users in all clusters.
+    pub users: usize,
+    /// The number of single certificates.
+    pub credentials: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -3,12 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use ops::columns::Columns;
-use ops::date::Age;
+use ops::date::{Age, Moment};
 use ops::report::Report;
 use protocol::registration::Mode;
 use request_metrics::LastError;
 
-use super::document::{CertificateStatus, ClusterStatus, LinkStatus, RefusedOfferStatus, ServerStatus, TunnelStatus};
+use super::document::{
+    CertificateStatus, ClusterStatus, LinkStatus, RefusedOfferStatus, RevocationsStatus, ServerStatus, TokenStatus,
+    TunnelStatus,
+};
 use crate::karmada::Membership;
 
 /// Tables like those of `kubectl get`. With `wide`, the whole document.
@@ -29,6 +32,8 @@ pub fn report(status: &ServerStatus, wide: bool) -> Report {
         .with_table("Links", links(&status.links))
         .with_table("Members of Karmada", memberships(&status.memberships, now))
         .with_table("Certificates", certificates(&status.certificates, now))
+        .with_table("Join tokens", tokens(&status.tokens, now))
+        .with_table("Revocations", revocations(status.revocations.as_ref()))
 }
 
 fn clusters(clusters: &[ClusterStatus], now: SystemTime, wide: bool) -> Columns {
@@ -85,7 +90,8 @@ fn memberships(memberships: &[Membership], now: SystemTime) -> Columns {
 }
 
 fn tunnels(tunnels: &[TunnelStatus], now: SystemTime, wide: bool) -> Columns {
-    let heading = ["AGENT", "UP FOR", "STREAMS", "VERSION", "PROTOCOL", "INSTANCE", "ROUND TRIP", "CLUSTERS"];
+    let heading =
+        ["AGENT", "UP FOR", "STREAMS", "VERSION", "PROTOCOL", "INSTANCE", "ROUND TRIP", "CERTIFICATE FOR", "CLUSTERS"];
     let columns = if wide { heading.len() } else { 5 };
     let mut table = Columns::new(heading.into_iter().take(columns));
     for tunnel in tunnels {
@@ -97,6 +103,7 @@ fn tunnels(tunnels: &[TunnelStatus], now: SystemTime, wide: bool) -> Columns {
             tunnel.protocol.clone(),
             tunnel.instance.clone(),
             format!("{} us", tunnel.round_trip_micros),
+            tunnel.certificate_not_after.map_or_else(|| "-".to_owned(), |end| left_of(end, now)),
             tunnel.clusters.join(","),
         ];
         table.row(cells.into_iter().take(columns));
@@ -145,12 +152,54 @@ fn certificates(certificates: &[CertificateStatus], now: SystemTime) -> Columns 
     let mut table = Columns::new(["CERTIFICATE", "EXPIRES", "IN"]);
     for certificate in certificates {
         let not_after = certificate.not_after;
-        let left = not_after.time().duration_since(now).unwrap_or(Duration::ZERO);
-        table.row([certificate.name.clone(), not_after.to_string(), left_of(left)]);
+        table.row([certificate.name.clone(), not_after.to_string(), left_of(not_after, now)]);
     }
     table
 }
 
-fn left_of(left: Duration) -> String {
+fn tokens(tokens: &[TokenStatus], now: SystemTime) -> Columns {
+    let mut table = Columns::new(["JOIN TOKEN", "FOR AGENT", "EXPIRES IN", "USES LEFT"]);
+    for token in tokens {
+        let cells = [token.id.clone(), token.agent.clone(), left_of(token.not_after, now), token.uses_left.to_string()];
+        table.row(cells);
+    }
+    table
+}
+
+fn revocations(revocations: Option<&RevocationsStatus>) -> Columns {
+    let mut table = Columns::new(["REVOKED AGENTS", "USERS", "CERTIFICATES", "SHA-256 OF THE LIST"]);
+    if let Some(RevocationsStatus { digest, agents, users, credentials }) = revocations {
+        table.row([agents.to_string(), users.to_string(), credentials.to_string(), digest.clone()]);
+    }
+    table
+}
+
+fn left_of(end: Moment, now: SystemTime) -> String {
+    let left = end.time().duration_since(now).unwrap_or(Duration::ZERO);
     if left.is_zero() { "over".to_owned() } else { Age(left).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_and_revocations_are_shown_without_secrets() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let token = TokenStatus {
+            id: "abc".into(),
+            agent: "site-a".into(),
+            not_after: Moment::from(now + Duration::from_secs(3600)),
+            uses_left: 2,
+        };
+        let rows = |table: Columns| table.rows().map(|row| row.join(" ")).collect::<Vec<_>>();
+        assert_eq!(
+            rows(tokens(std::slice::from_ref(&token), now)),
+            [format!("abc site-a {} 2", Age(Duration::from_secs(3600)))]
+        );
+        assert_eq!(left_of(token.not_after, token.not_after.time()), "over");
+        let list = RevocationsStatus { digest: "0f".into(), agents: 1, users: 2, credentials: 3 };
+        assert_eq!(rows(revocations(Some(&list))), ["1 2 3 0f"]);
+        assert!(rows(revocations(None)).is_empty());
+    }
 }

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dial", &["ops", "protocol", "tunnel"]),
     ("kubeconfig", &["ops"]),
     ("request-metrics", &["kube-wire", "ops", "protocol"]),
+    ("request-traces", &["kube-wire", "ops", "protocol"]),
     ("rewrite", &["kube-wire"]),
     ("hub", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
@@ -26,7 +27,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("agent-config", &["host-client", "ops", "protocol", "rewrite", "tunnel", "virtual-cluster"]),
     ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
-    ("proxy-server", &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
+    (
+        "proxy-server",
+        &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "request-traces", "tunnel"],
+    ),
     (
         "proxy-agent",
         &[
@@ -39,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ops",
             "protocol",
             "request-metrics",
+            "request-traces",
             "rewrite",
             "tunnel",
             "virtual-cluster",
