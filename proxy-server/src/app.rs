@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use audit::Auditors;
 use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
@@ -30,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::{debug, error, info};
 
 use crate::agents::{Agents, HandshakeRate};
 use crate::config::{self, ProxyServerConfiguration, fitting};
@@ -44,6 +45,9 @@ use crate::workers::{Threads, Workers};
 
 /// The number of connections that a listener accepts above its limit, because some are still closing.
 const CLOSING_CONNECTIONS: usize = 256;
+
+/// The time for audit logs to write what they have, after the last request.
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for the responses of probes and of the admin listener to end.
 const PAGES_TIMEOUT: Duration = Duration::from_millis(500);
@@ -80,6 +84,8 @@ pub struct App {
     /// Cancelled when the process begins to stop.
     stopping: CancellationToken,
     tasks: Tasks,
+    /// Writes what the audit logs have not written yet.
+    audit_tasks: Tasks,
     handover: Duration,
     drain: Duration,
 }
@@ -142,6 +148,9 @@ impl App {
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
+        let audit_tasks = Tasks::new();
+        let auditors = Arc::new(Auditors::new(&metrics, audit_tasks.clone()));
+        auditors.exchange(reload::open_audit_logs(&auditors, config, &reloader)?);
         let services = Services {
             registry: Arc::clone(&registry),
             client_cas: Arc::clone(&client_cas),
@@ -150,6 +159,7 @@ impl App {
             domain: Arc::clone(&domain),
             tasks: tasks.child(),
             documents: Arc::default(),
+            auditors: Arc::clone(&auditors),
             drain: Duration::from(config.drain).saturating_sub(handover(config)),
         };
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
@@ -173,6 +183,7 @@ impl App {
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
             client_cas,
+            auditors,
             requests: Arc::clone(&requests),
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             karmada: desired_sender,
@@ -220,6 +231,7 @@ impl App {
             threads,
             stopping,
             tasks,
+            audit_tasks,
             handover: handover(config),
             drain: config.drain.into(),
         })
@@ -230,8 +242,20 @@ impl App {
     /// completes.
     pub async fn run(self, stop: impl Future, hurry: impl Future) -> Drained {
         let Self { listeners, agents, agent_tls, agent_connections, limits, stopping, .. } = self;
-        let Self { connect, proxy_tls, endpoint, observe, reload, reconciler, peers, workers, threads, tasks, .. } =
-            self;
+        let Self {
+            connect,
+            proxy_tls,
+            endpoint,
+            observe,
+            reload,
+            reconciler,
+            peers,
+            workers,
+            threads,
+            tasks,
+            audit_tasks,
+            ..
+        } = self;
         tasks.spawn_until_cancelled("reload", reload.run());
         tasks.spawn_until_cancelled("karmada", reconciler.run());
         let knows_others = peers.as_ref().map(peers::Peers::knows_others);
@@ -283,6 +307,10 @@ impl App {
             () = sleep(self.handover) => tasks.drain(self.drain.saturating_sub(self.handover), hurry).await,
             _ = &mut hurry => tasks.drain(Duration::ZERO, pending::<()>()).await,
         };
+        // Now no request is left that adds to the audit logs.
+        if let Drained::Deadline(tasks) = audit_tasks.drain(AUDIT_TIMEOUT, pending::<()>()).await {
+            error!(?tasks, "audit events are lost, because they could not be written in time");
+        }
         pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
@@ -324,7 +352,7 @@ fn with_permit<F: Future<Output = ()>, S: FnOnce(TcpStream, ConnectionPermit, Sl
     serve: S,
 ) -> impl Future<Output = ()> + use<F, S> {
     let Connection { stream, client, slot } = connection;
-    let permit = connections.admit(client.0.ip().into());
+    let permit = connections.admit_from(client.0.ip());
     let serving = permit.map(|permit| serve(stream, permit, slot));
     async move {
         if let Some(serving) = serving {

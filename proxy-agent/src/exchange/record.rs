@@ -1,16 +1,17 @@
 //! The phase `record`: the metrics of a request, and response headers for the proxy-server's access log: the name of the
-//! caller, and whose fault a refusal is.
+//! caller, and whose fault a refusal is. If the proxy-server keeps an audit log, also the facts for it.
 //!
-//! The proxy-server removes both headers before it sends the response to the client. This module also adds the warnings
+//! The proxy-server removes these headers before it sends the response to the client. This module also adds the warnings
 //! about the request to a refusal of the agent.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use kube_wire::RequestInfo;
+use kube_wire::{RequestInfo, Status};
 use protocol::Fault;
 use protocol::identity::name_caller;
 use protocol::stream::PREFIX;
 use request_metrics::{Failure, Measured, VerbClass};
 
+use super::audit::AuditFacts;
 use caller::Caller;
 
 /// What is known about one request so far.
@@ -19,6 +20,8 @@ pub(crate) struct Record {
     /// Counts the request when this is dropped. `None` if its cluster is not in the configuration.
     measured: Option<Measured>,
     caller: Option<String>,
+    /// `None` unless the proxy-server keeps an audit log.
+    pub(crate) audit: Option<Box<AuditFacts>>,
     /// Warnings for the client, in virtual names.
     warnings: Vec<HeaderValue>,
 }
@@ -27,8 +30,8 @@ pub(crate) struct Record {
 
 impl Record {
     /// The record of a request that has just arrived.
-    pub(crate) fn new(measured: Option<Measured>) -> Self {
-        Self { measured, ..Self::default() }
+    pub(crate) fn new(measured: Option<Measured>, headers: &HeaderMap) -> Self {
+        Self { measured, audit: AuditFacts::requested(headers), ..Self::default() }
     }
 
     /// Records what the request does.
@@ -46,6 +49,13 @@ impl Record {
     /// Records the warnings for a request that the agent refuses.
     pub(crate) fn warned(&mut self, warnings: Vec<HeaderValue>) {
         self.warnings = warnings;
+    }
+
+    /// Records the Status of a refusal of the agent.
+    pub(crate) fn refused(&mut self, status: &Status) {
+        if let Some(audit) = &mut self.audit {
+            audit.refused(status);
+        }
     }
 
     /// Records a refusal of the agent, for its operator.
@@ -67,6 +77,9 @@ impl Record {
         }
         if let Some(caller) = &self.caller {
             name_caller(headers, caller);
+        }
+        if let Some(audit) = &self.audit {
+            audit.write(headers);
         }
     }
 

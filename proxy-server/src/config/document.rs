@@ -1,5 +1,6 @@
 //! The keys at the top of the file.
 
+use audit::config::Audit;
 use ops::config::{Document, Duration, FilePath, Located, Problems, Unread};
 use rustls_pki_types::{DnsName, ServerName};
 use serde::Deserialize;
@@ -43,6 +44,9 @@ pub struct ProxyServerConfiguration {
     /// The clusters, and the agents that may serve them.
     #[serde(default)]
     pub clusters: Vec<Located<Cluster>>,
+    /// The audit logs of clusters that have none of their own.
+    #[serde(default)]
+    pub audit: Option<Located<Audit>>,
     /// Limits of clients.
     #[serde(default)]
     pub limits: Limits,
@@ -85,6 +89,7 @@ impl Document for ProxyServerConfiguration {
         }
         listeners::check(&self.listeners, self.proxy, problems);
         cluster::check(&self.clusters, self.proxy.tls, problems);
+        cluster::check_audit(self.audit.as_ref(), &self.clusters, problems);
         limits::check(&self.limits, problems);
         if let Some(enrolment) = &self.enrolment {
             enrolment::check(enrolment, &self.agent_ca, problems);

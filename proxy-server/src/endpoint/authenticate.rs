@@ -29,7 +29,7 @@ pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refu
         Err(refusal) => return Err(routed.recorded.refuse(refusal)),
     };
     if let Some(identity) = &identity {
-        routed.recorded.record.identified(&identity.user);
+        routed.recorded.record.identified(identity);
     }
     let (limits, headers) = (&routed.recorded.connection.services.limits, routed.recorded.head.headers());
     let caller = Caller::of(limits, &routed.cluster.name, identity.as_deref(), headers);

@@ -5,11 +5,17 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
+use protocol::audit::UserInfo;
 use protocol::{ClusterName, Identity};
 use rustls_pki_types::CertificateDer;
 
 use crate::limits::User;
 use crate::revocations::{CertificateId, Revocations, Revoked};
+
+/// The group of all authenticated users, and the extra field with the ID of the credential (`AllAuthenticated` and
+/// `CredentialIDKey` in apiserver's `pkg/authentication/user/user.go`).
+const AUTHENTICATED: &str = "system:authenticated";
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The certificates that the client sent. They are not verified yet, because the CA depends on the request.
 #[derive(Debug)]
@@ -27,6 +33,8 @@ pub(super) struct ClientIdentity {
     pub(super) user: User,
     /// The headers for the agent.
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// For the audit log.
+    pub(super) info: UserInfo,
     certificate: CertificateId,
 }
 
@@ -94,7 +102,7 @@ impl Peer {
 
 impl ClientIdentity {
     pub(super) fn new(identity: &Identity, certificate: CertificateId) -> Self {
-        Self { user: identity.user.as_str().into(), headers: identity.headers(), certificate }
+        Self { user: identity.user.as_str().into(), headers: identity.headers(), info: info(identity), certificate }
     }
 
     /// The certificate, for [`Revocations`].
@@ -106,6 +114,17 @@ impl ClientIdentity {
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.extend(self.headers.iter().cloned());
     }
+}
+
+/// The user as an API server sees it.
+fn info(identity: &Identity) -> UserInfo {
+    let Identity { user, groups, uid, credential } = identity;
+    let mut groups = groups.clone();
+    if !groups.iter().any(|group| group == AUTHENTICATED) {
+        groups.push(AUTHENTICATED.to_owned());
+    }
+    let extra = credential.iter().map(|id| (CREDENTIAL_ID.to_owned(), vec![id.clone()])).collect();
+    UserInfo { username: user.clone(), uid: uid.clone().unwrap_or_default(), groups, extra }
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 use tunnel::Inbound;
 
-use super::access_log::Entry;
 use super::body::{ResponseBody, ResponseGuard};
 use super::connection::Connection;
+use super::record::Record;
 use super::refusal::Refusal;
 
 /// The protocol that a client requests.
@@ -85,18 +85,17 @@ impl Upgrade {
         self,
         mut parts: response::Parts,
         session: Session,
-        mut entry: Option<Box<Entry>>,
+        record: &mut Record,
     ) -> Response<ResponseBody> {
         let Self { token, switched, .. } = self;
         let Session { inbound, outbound, guard, connection, end } = session;
         // Before the task: the client may disconnect before it has switched.
-        if let Some(entry) = &mut entry {
-            entry.answered(StatusCode::SWITCHING_PROTOCOLS);
-        }
+        record.answered(StatusCode::SWITCHING_PROTOCOLS, &mut parts.headers);
+        let (entry, audited) = (record.entry.take(), record.audited.take());
         let permit = connection.permit.clone();
         connection.services.tasks.clone().spawn("upgraded", async move {
             // The connection and the request count until the bytes have ended.
-            let _guards = (guard, permit);
+            let _guards = (guard, permit, audited);
             let io = match switched.await {
                 Ok(io) => TokioIo::new(io),
                 Err(error) => return debug!(%error, "the client disconnected at the upgrade"),

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dial", &["ops", "protocol", "tunnel"]),
     ("kubeconfig", &["ops"]),
     ("request-metrics", &["kube-wire", "ops", "protocol"]),
+    ("audit", &["kube-wire", "kubeconfig", "ops", "protocol"]),
     ("rewrite", &["kube-wire"]),
     ("hub", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
@@ -25,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
     ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
-    ("proxy-server", &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
+    ("proxy-server", &["audit", "dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
     (
         "proxy-agent",
         &[

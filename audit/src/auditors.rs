@@ -1,0 +1,141 @@
+//! The audit logs of all clusters.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use ops::drain::Tasks;
+use ops::files::{LoadError, Reloader, Watched};
+use ops::metrics::Registry;
+use protocol::ClusterName;
+
+use crate::auditor::Auditor;
+use crate::config::{Audit, Log, Webhook};
+use crate::lost::Lost;
+use crate::metrics::{LOG, Metrics, OfCluster, WEBHOOK};
+use crate::policy::Policy;
+use crate::queue::Queue;
+use crate::{log, webhook};
+
+/// The audit logs of all clusters.
+#[derive(Debug)]
+pub struct Auditors {
+    by_cluster: ArcSwap<Opened>,
+    metrics: Metrics,
+    tasks: Tasks,
+}
+
+/// The audit logs of one configuration. They take effect with [`Auditors::exchange`].
+pub type Opened = HashMap<ClusterName, Arc<Auditor>>;
+
+/// An audit log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The policy cannot be read.
+    #[error("audit.policyFile")]
+    Policy(#[source] LoadError),
+    /// The log cannot be written.
+    #[error("audit.log.path: cannot open {}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: io::Error,
+    },
+    /// The kubeconfig of the webhook cannot be used.
+    #[error("audit.webhook.kubeconfig")]
+    Webhook(#[source] kubeconfig::OpenError),
+}
+
+// === impl Auditors ===
+
+impl Auditors {
+    /// No logs yet. Those that follow write in `tasks`, and a drain of it waits until they have written everything.
+    pub fn new(metrics: &Registry, tasks: Tasks) -> Self {
+        Self { by_cluster: ArcSwap::default(), metrics: Metrics::new(metrics), tasks }
+    }
+
+    /// The log of a cluster.
+    pub fn get(&self, cluster: &ClusterName) -> Option<Arc<Auditor>> {
+        let by_cluster = self.by_cluster.load();
+        if by_cluster.is_empty() { None } else { by_cluster.get(cluster).cloned() }
+    }
+
+    /// Opens the logs of a configuration. Those that have not changed stay open. Blocks on the file system.
+    pub fn open<'a>(
+        &self,
+        wanted: impl IntoIterator<Item = (&'a ClusterName, Audit)>,
+        reloader: &Reloader,
+    ) -> Result<Opened, OpenError> {
+        let current = self.by_cluster.load();
+        let mut opened = HashMap::new();
+        for (cluster, settings) in wanted {
+            if settings.is_on() {
+                let auditor = self.open_one(cluster, settings, current.get(cluster), reloader)?;
+                opened.insert(cluster.clone(), auditor);
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Puts logs into force. The others write what they have, and end.
+    pub fn exchange(&self, opened: Opened) {
+        let before = self.by_cluster.swap(Arc::new(opened));
+        let now = self.by_cluster.load();
+        for (cluster, auditor) in before.iter().filter(|(cluster, _)| !now.contains_key(*cluster)) {
+            debug_assert_eq!(cluster.as_str(), auditor.cluster());
+            self.metrics.remove(&auditor.cluster);
+        }
+    }
+
+    fn open_one(
+        &self,
+        cluster: &ClusterName,
+        settings: Audit,
+        current: Option<&Arc<Auditor>>,
+        reloader: &Reloader,
+    ) -> Result<Arc<Auditor>, OpenError> {
+        if let Some(current) = current.filter(|current| current.settings == settings) {
+            return Ok(Arc::clone(current));
+        }
+        let name: Arc<str> = cluster.as_str().into();
+        let policy = match &settings.policy_file {
+            None => Watched::fixed(Policy::metadata()),
+            Some(path) => {
+                let origin = path.to_path_buf();
+                let parse = move |[text]: [&[u8]; 1]| Policy::parse(text, &origin);
+                reloader.watch([path.to_path_buf()], parse).map_err(OpenError::Policy)?
+            }
+        };
+        let kept = current.and_then(|current| current.log.clone().filter(|_| current.settings.log == settings.log));
+        let log = match (&settings.log, kept) {
+            (Some(_), Some(kept)) => Some(kept),
+            (Some(log), None) => Some(self.open_log(&name, log)?),
+            (None, _) => None,
+        };
+        let kept = current.and_then(|it| it.webhook.clone().filter(|_| it.settings.webhook == settings.webhook));
+        let webhook = match (&settings.webhook, kept) {
+            (Some(_), Some(kept)) => Some(kept),
+            (Some(webhook), None) => Some(self.open_webhook(&name, webhook, reloader)?),
+            (None, _) => None,
+        };
+        let events = self.metrics.events.with(&OfCluster { cluster: Arc::clone(&name) });
+        Ok(Arc::new(Auditor { cluster: name, settings, policy, log, webhook, events }))
+    }
+
+    fn open_log(&self, cluster: &Arc<str>, settings: &Log) -> Result<Queue, OpenError> {
+        let lost = Lost::new(&self.metrics, cluster, LOG);
+        let opened = log::open(settings, lost, &self.tasks);
+        opened.map_err(|source| OpenError::Log { path: settings.path.to_path_buf(), source })
+    }
+
+    fn open_webhook(&self, cluster: &Arc<str>, settings: &Webhook, reloader: &Reloader) -> Result<Queue, OpenError> {
+        let lost = Lost::new(&self.metrics, cluster, WEBHOOK);
+        webhook::open(settings, lost, reloader, &self.tasks).map_err(OpenError::Webhook)
+    }
+}
+
+#[cfg(test)]
+mod tests;
