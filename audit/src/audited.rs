@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
-use kube_wire::{RequestInfo, ResourceRequest, Status};
+use kube_wire::{RequestInfo, Status};
 use protocol::audit::{self, ObjectFacts, UserInfo};
 
 use crate::auditor::Auditor;
 use crate::event::{Event, MicroTime, ObjectReference, ResponseStatus};
-use crate::policy::{Attributes, Decision, Object, Stage};
+use crate::policy::{Attributes, Decision, Stage};
 use crate::source_ips::source_ips;
 
 /// The header with the ID of a request, in both directions (`HeaderAuditID` in apiserver's `pkg/apis/audit/types.go`).
@@ -70,14 +70,14 @@ pub struct Audited {
 
 impl Audited {
     /// Begins with the head of a request.
-    pub(crate) fn new(auditor: Arc<Auditor>, head: Received<'_>) -> Self {
+    pub fn begin(auditor: Arc<Auditor>, head: Received<'_>) -> Box<Self> {
         let Received { method, uri, headers, info, remote } = head;
         let object = info.and_then(RequestInfo::resource).map(ObjectReference::from);
         let path = match info.map(RequestInfo::target) {
             Some(kube_wire::Target::NonResource(request)) => request.path(),
             _ => uri.path(),
         };
-        Self {
+        Box::new(Self {
             auditor,
             id: id(headers),
             uri: uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
@@ -94,7 +94,7 @@ impl Audited {
             received: SystemTime::now(),
             decision: None,
             is_complete: false,
-        }
+        })
     }
 
     /// Makes the agent and the host use the same ID, and asks the agent for facts.
@@ -135,11 +135,11 @@ impl Audited {
     /// The head of the response is sent.
     pub fn answered(&mut self, status: StatusCode) {
         self.status.get_or_insert_default().code = status.as_u16();
-        self.begin();
+        self.decide();
     }
 
     /// Decides what is recorded, and records the first stages.
-    fn begin(&mut self) {
+    fn decide(&mut self) {
         let object = self.object.as_ref().map(ObjectReference::attributes);
         let user = self.user.as_ref();
         let decision = self.auditor.decide(&Attributes {
@@ -192,7 +192,7 @@ impl Drop for Audited {
     fn drop(&mut self) {
         if self.decision.is_none() {
             self.status.get_or_insert_with(ResponseStatus::closed_early);
-            self.begin();
+            self.decide();
         }
         if let Some(decision) = self.decision.filter(|_| !self.is_complete) {
             self.record(decision, Stage::ResponseComplete);
@@ -227,50 +227,6 @@ fn name(stage: Stage) -> &'static str {
         Stage::ResponseStarted => "ResponseStarted",
         Stage::ResponseComplete => "ResponseComplete",
         Stage::Panic => "Panic",
-    }
-}
-
-// === impl ObjectReference ===
-
-impl From<&ResourceRequest<'_>> for ObjectReference {
-    fn from(request: &ResourceRequest<'_>) -> Self {
-        Self {
-            resource: request.resource().to_owned(),
-            namespace: request.namespace().unwrap_or_default().to_owned(),
-            name: request.name().unwrap_or_default().to_owned(),
-            api_group: request.group().to_owned(),
-            api_version: request.version().to_owned(),
-            subresource: request.subresource().unwrap_or_default().to_owned(),
-            ..Self::default()
-        }
-    }
-}
-
-impl ObjectReference {
-    fn attributes(&self) -> Object<'_> {
-        Object {
-            group: &self.api_group,
-            resource: &self.resource,
-            subresource: &self.subresource,
-            namespace: &self.namespace,
-            name: &self.name,
-        }
-    }
-
-    /// Adds what the path does not say (`LogRequestObject` in `pkg/audit/request.go`).
-    fn complete(&mut self, facts: ObjectFacts) {
-        let ObjectFacts { namespace, name, uid, resource_version } = facts;
-        let fields = [
-            (&mut self.namespace, namespace),
-            (&mut self.name, name),
-            (&mut self.uid, uid),
-            (&mut self.resource_version, resource_version),
-        ];
-        for (field, fact) in fields {
-            if field.is_empty() {
-                *field = fact;
-            }
-        }
     }
 }
 

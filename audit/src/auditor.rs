@@ -6,9 +6,8 @@ use bytes::Bytes;
 use ops::files::Watched;
 use ops::metrics::Counter;
 
-use crate::audited::{Audited, Received};
 use crate::config::Audit;
-use crate::policy::{Attributes, Decision, Policy};
+use crate::policy::{Attributes, Decision, Policy, decide};
 use crate::queue::Queue;
 
 /// The audit log of one cluster.
@@ -25,11 +24,6 @@ pub struct Auditor {
 // === impl Auditor ===
 
 impl Auditor {
-    /// Begins to record a request.
-    pub fn begin(self: &Arc<Self>, head: Received<'_>) -> Box<Audited> {
-        Box::new(Audited::new(Arc::clone(self), head))
-    }
-
     /// The name of the cluster.
     pub(crate) fn cluster(&self) -> &str {
         &self.cluster
@@ -37,7 +31,7 @@ impl Auditor {
 
     /// What is recorded of a request.
     pub(crate) fn decide(&self, attributes: &Attributes<'_>) -> Decision {
-        self.policy.borrow().decide(attributes)
+        decide(&self.policy.borrow(), attributes)
     }
 
     /// Records an event.

@@ -101,14 +101,7 @@ impl Auditors {
             return Ok(Arc::clone(current));
         }
         let name: Arc<str> = cluster.as_str().into();
-        let policy = match &settings.policy_file {
-            None => Watched::fixed(Policy::metadata()),
-            Some(path) => {
-                let origin = path.to_path_buf();
-                let parse = move |[text]: [&[u8]; 1]| Policy::parse(text, &origin);
-                reloader.watch([path.to_path_buf()], parse).map_err(OpenError::Policy)?
-            }
-        };
+        let policy = open_policy(&settings, reloader)?;
         let kept = current.and_then(|current| current.log.clone().filter(|_| current.settings.log == settings.log));
         let log = match (&settings.log, kept) {
             (Some(_), Some(kept)) => Some(kept),
@@ -135,6 +128,22 @@ impl Auditors {
         let lost = Lost::new(&self.metrics, cluster, WEBHOOK);
         webhook::open(settings, lost, reloader, &self.tasks).map_err(OpenError::Webhook)
     }
+}
+
+/// Checks the files that the settings name, without opening a log.
+pub fn check(settings: &Audit, reloader: &Reloader) -> Result<(), OpenError> {
+    open_policy(settings, reloader)?;
+    let Some(webhook) = &settings.webhook else { return Ok(()) };
+    let opened = kubeconfig::watch(webhook.kubeconfig.to_path_buf(), reloader);
+    opened.and_then(|client_config| client_config.borrow().open(reloader)).map_err(OpenError::Webhook)?;
+    Ok(())
+}
+
+fn open_policy(settings: &Audit, reloader: &Reloader) -> Result<Watched<Policy>, OpenError> {
+    let Some(path) = &settings.policy_file else { return Ok(Watched::fixed(Policy::metadata())) };
+    let origin = path.to_path_buf();
+    let parse = move |[text]: [&[u8]; 1]| Policy::parse(text, &origin);
+    reloader.watch([path.to_path_buf()], parse).map_err(OpenError::Policy)
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use kube_wire::Status;
 use kube_wire::status::{Details, Outcome};
+use kube_wire::{ResourceRequest, Status};
 use ops::date::Moment;
-use protocol::audit::UserInfo;
+use protocol::audit::{ObjectFacts, UserInfo};
 use serde::{Serialize, Serializer};
+
+use crate::policy::Object;
 
 /// One event, borrowed from the request.
 #[derive(Serialize)]
@@ -122,6 +124,51 @@ impl<'a> Event<'a> {
         serde_json::to_writer(&mut line, self).expect("texts and numbers are JSON, and a vector takes all of it");
         line.push(b'\n');
         line.into()
+    }
+}
+
+// === impl ObjectReference ===
+
+impl From<&ResourceRequest<'_>> for ObjectReference {
+    fn from(request: &ResourceRequest<'_>) -> Self {
+        Self {
+            resource: request.resource().to_owned(),
+            namespace: request.namespace().unwrap_or_default().to_owned(),
+            name: request.name().unwrap_or_default().to_owned(),
+            api_group: request.group().to_owned(),
+            api_version: request.version().to_owned(),
+            subresource: request.subresource().unwrap_or_default().to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl ObjectReference {
+    /// For the policy.
+    pub(crate) fn attributes(&self) -> Object<'_> {
+        Object {
+            group: &self.api_group,
+            resource: &self.resource,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+        }
+    }
+
+    /// Adds what the path does not say (`LogRequestObject` in `pkg/audit/request.go`).
+    pub(crate) fn complete(&mut self, facts: ObjectFacts) {
+        let ObjectFacts { namespace, name, uid, resource_version } = facts;
+        let fields = [
+            (&mut self.namespace, namespace),
+            (&mut self.name, name),
+            (&mut self.uid, uid),
+            (&mut self.resource_version, resource_version),
+        ];
+        for (field, fact) in fields {
+            if field.is_empty() {
+                *field = fact;
+            }
+        }
     }
 }
 

@@ -29,4 +29,4 @@ mod webhook;
 
 pub use audited::{Audited, Received};
 pub use auditor::Auditor;
-pub use auditors::{Auditors, OpenError, Opened};
+pub use auditors::{Auditors, OpenError, Opened, check};

@@ -8,19 +8,5 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
-use ops::config::ConfigErrors;
-
-use document::{GroupResources, PolicyRule};
 pub use document::{Level, Policy, Stage};
-pub use rule::{Attributes, Decision, Object};
-
-// === impl Policy ===
-
-impl Policy {
-    /// Reads a file. `origin` is its name, for errors.
-    pub fn parse(text: &[u8], origin: &Path) -> Result<Self, ConfigErrors> {
-        ops::config::parse(&String::from_utf8_lossy(text), origin)
-    }
-}
+pub use rule::{Attributes, Decision, Object, decide};

@@ -18,7 +18,7 @@ use tracing::debug;
 use crate::config;
 use crate::lost::Lost;
 use crate::queue::{Queue, Queued, queue};
-use client::{Client, PostError};
+use client::{Client, Post};
 use throttle::Throttle;
 
 /// The number of attempts for a batch, and by how much the pause between them grows
@@ -26,12 +26,6 @@ use throttle::Throttle;
 const ATTEMPTS: u32 = 5;
 const FACTOR: f64 = 1.5;
 const JITTER: f64 = 0.2;
-
-/// Where batches are sent.
-trait Post {
-    /// Sends an `EventList`.
-    fn post(&mut self, list: Bytes) -> impl Future<Output = Result<(), PostError>> + Send;
-}
 
 /// Collects and sends batches.
 struct Batches<P> {

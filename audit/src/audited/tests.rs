@@ -34,7 +34,8 @@ fn begin(auditor: &Arc<Auditor>, method: &str, uri: &str, headers: &[(&str, &str
     let request = request.body(()).unwrap();
     let info = RequestInfo::parse(request.method(), request.uri().path(), request.uri().query()).ok();
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    auditor.begin(Received { method, uri, headers, info: info.as_ref(), remote: Some("192.0.2.1".parse().unwrap()) })
+    let remote = Some("192.0.2.1".parse().unwrap());
+    Audited::begin(Arc::clone(auditor), Received { method, uri, headers, info: info.as_ref(), remote })
 }
 
 fn jane() -> UserInfo {

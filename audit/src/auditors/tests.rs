@@ -7,7 +7,7 @@ use ops::metrics::Build;
 use tempfile::TempDir;
 
 use super::*;
-use crate::Received;
+use crate::{Audited, Received};
 
 fn auditors() -> (Auditors, Tasks, Registry) {
     let registry = Registry::new(Build { component: "test", version: "0" });
@@ -23,7 +23,8 @@ fn settings(directory: &Path) -> Audit {
 
 fn record(auditor: &Arc<Auditor>) {
     let (method, uri, headers) = (&Method::GET, &Uri::from_static("/version"), &HeaderMap::new());
-    auditor.begin(Received { method, uri, headers, info: None, remote: None }).answered(StatusCode::OK);
+    let received = Received { method, uri, headers, info: None, remote: None };
+    Audited::begin(Arc::clone(auditor), received).answered(StatusCode::OK);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! The keys of a `Policy` (`pkg/apis/audit/v1/types.go` in apiserver).
 
+use std::path::Path;
+
 use kube_wire::name::dns_subdomain;
-use ops::config::{Document, Located, Problems, Unread};
+use ops::config::{ConfigErrors, Document, Located, Problems, Unread};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -103,6 +105,11 @@ impl Document for Policy {
 }
 
 impl Policy {
+    /// Reads a file. `origin` is its name, for errors.
+    pub fn parse(text: &[u8], origin: &Path) -> Result<Self, ConfigErrors> {
+        ops::config::parse(&String::from_utf8_lossy(text), origin)
+    }
+
     /// The policy of a cluster without a file: `Metadata` of all requests, without the stage `RequestReceived`.
     pub fn metadata() -> Self {
         let rules = vec![PolicyRule::everything(Level::Metadata).into()];

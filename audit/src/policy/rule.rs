@@ -1,6 +1,6 @@
 //! Decides what is recorded of a request.
 
-use super::{GroupResources, Level, Policy, PolicyRule, Stage};
+use super::document::{GroupResources, Level, Policy, PolicyRule, Stage};
 
 /// The facts on which the decision depends.
 #[derive(Clone, Copy, Debug)]
@@ -41,19 +41,15 @@ pub struct Decision {
     omitted: u8,
 }
 
-// === impl Policy ===
-
-impl Policy {
-    /// What is recorded of a request with these attributes.
-    pub fn decide(&self, attributes: &Attributes<'_>) -> Decision {
-        let omitted = bits(self.omit_stages.iter().map(|stage| **stage));
-        match self.rules.iter().find(|rule| rule.matches(attributes)) {
-            Some(rule) => {
-                let also = bits(rule.omit_stages.iter().map(|stage| **stage));
-                Decision { level: rule.level, omitted: omitted | also }
-            }
-            None => Decision { level: Level::None, omitted },
+/// What is recorded of a request with these attributes.
+pub fn decide(policy: &Policy, attributes: &Attributes<'_>) -> Decision {
+    let omitted = bits(policy.omit_stages.iter().map(|stage| **stage));
+    match policy.rules.iter().find(|rule| matches(rule, attributes)) {
+        Some(rule) => {
+            let also = bits(rule.omit_stages.iter().map(|stage| **stage));
+            Decision { level: rule.level, omitted: omitted | also }
         }
+        None => Decision { level: Level::None, omitted },
     }
 }
 
@@ -79,50 +75,42 @@ fn bit(stage: Stage) -> u8 {
     }
 }
 
-// === impl PolicyRule ===
-
-impl PolicyRule {
-    fn matches(&self, attributes: &Attributes<'_>) -> bool {
-        if !self.users.is_empty() && !has(&self.users, attributes.user) {
-            return false;
-        }
-        if !self.user_groups.is_empty() && !attributes.groups.iter().any(|group| has(&self.user_groups, group)) {
-            return false;
-        }
-        if !self.verbs.is_empty() && !has(&self.verbs, attributes.verb) {
-            return false;
-        }
-        if !self.namespaces.is_empty() || !self.resources.is_empty() {
-            return attributes.object.is_some_and(|object| self.matches_object(&object));
-        }
-        if self.non_resource_urls.is_empty() {
-            return true;
-        }
-        attributes.object.is_none() && self.non_resource_urls.iter().any(|url| matches_path(url, attributes.path))
+fn matches(rule: &PolicyRule, attributes: &Attributes<'_>) -> bool {
+    if !rule.users.is_empty() && !has(&rule.users, attributes.user) {
+        return false;
     }
-
-    fn matches_object(&self, object: &Object<'_>) -> bool {
-        // The namespace of an object without a namespace is the empty text.
-        if !self.namespaces.is_empty() && !has(&self.namespaces, object.namespace) {
-            return false;
-        }
-        self.resources.is_empty() || self.resources.iter().any(|of_group| of_group.matches(object))
+    if !rule.user_groups.is_empty() && !attributes.groups.iter().any(|group| has(&rule.user_groups, group)) {
+        return false;
     }
+    if !rule.verbs.is_empty() && !has(&rule.verbs, attributes.verb) {
+        return false;
+    }
+    if !rule.namespaces.is_empty() || !rule.resources.is_empty() {
+        return attributes.object.is_some_and(|object| matches_object(rule, &object));
+    }
+    if rule.non_resource_urls.is_empty() {
+        return true;
+    }
+    attributes.object.is_none() && rule.non_resource_urls.iter().any(|url| matches_path(url, attributes.path))
 }
 
-// === impl GroupResources ===
-
-impl GroupResources {
-    fn matches(&self, object: &Object<'_>) -> bool {
-        if self.group != "*" && self.group != object.group {
-            return false;
-        }
-        if self.resources.is_empty() {
-            return true;
-        }
-        let is_named = self.resource_names.is_empty() || has(&self.resource_names, object.name);
-        is_named && self.resources.iter().any(|resource| matches_resource(resource, object))
+fn matches_object(rule: &PolicyRule, object: &Object<'_>) -> bool {
+    // The namespace of an object without a namespace is the empty text.
+    if !rule.namespaces.is_empty() && !has(&rule.namespaces, object.namespace) {
+        return false;
     }
+    rule.resources.is_empty() || rule.resources.iter().any(|of_group| matches_group(of_group, object))
+}
+
+fn matches_group(of_group: &GroupResources, object: &Object<'_>) -> bool {
+    if of_group.group != "*" && of_group.group != object.group {
+        return false;
+    }
+    if of_group.resources.is_empty() {
+        return true;
+    }
+    let is_named = of_group.resource_names.is_empty() || has(&of_group.resource_names, object.name);
+    is_named && of_group.resources.iter().any(|resource| matches_resource(resource, object))
 }
 
 /// `pods`, `pods/log`, `pods/*`, `*/scale`, `*`.

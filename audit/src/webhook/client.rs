@@ -21,8 +21,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tracing::debug;
 
-use super::Post;
-
 /// The time limit for a request, including the connection.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -31,6 +29,12 @@ const MAX_RESPONSE: usize = 64 * 1024;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("proxy-server/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Where batches are sent.
+pub(super) trait Post {
+    /// Sends an `EventList`.
+    fn post(&mut self, list: Bytes) -> impl Future<Output = Result<(), PostError>> + Send;
+}
 
 /// Sends to the webhook.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::client::PostError;
 use super::*;
 use crate::metrics::{Metrics, WEBHOOK};
 

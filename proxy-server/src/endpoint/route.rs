@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audit::Received;
+use audit::{Audited, Received};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, header};
 use kube_wire::RequestInfo;
@@ -39,7 +39,7 @@ pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
     if let Some(auditor) = connection.services.auditors.get(&cluster.name) {
         let (method, uri, headers) = (head.method(), head.uri(), head.headers());
         let received = Received { method, uri, headers, info: info.as_ref(), remote: connection.address() };
-        record.audited = Some(auditor.begin(received));
+        record.audited = Some(Audited::begin(auditor, received));
     }
     let is_long_running = info.as_ref().is_some_and(RequestInfo::is_long_running);
     match connection.services.registry.end_of(&cluster.name) {
