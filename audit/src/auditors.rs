@@ -1,15 +1,18 @@
 //! The audit logs of all clusters.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use ops::drain::Tasks;
+use ops::drain::{Drained, Tasks};
 use ops::files::{LoadError, Reloader, Watched};
 use ops::metrics::Registry;
 use protocol::ClusterName;
+use tracing::error;
 
 use crate::auditor::Auditor;
 use crate::config::{Audit, Log, Webhook};
@@ -29,6 +32,9 @@ pub struct Auditors {
 
 /// The audit logs of one configuration. They take effect with [`Auditors::exchange`].
 pub type Opened = HashMap<ClusterName, Arc<Auditor>>;
+
+/// The policies that have been read, by file.
+type Policies = HashMap<Option<PathBuf>, Watched<Policy>>;
 
 /// An audit log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -52,9 +58,16 @@ pub enum OpenError {
 // === impl Auditors ===
 
 impl Auditors {
-    /// No logs yet. Those that follow write in `tasks`, and a drain of it waits until they have written everything.
-    pub fn new(metrics: &Registry, tasks: Tasks) -> Self {
-        Self { by_cluster: ArcSwap::default(), metrics: Metrics::new(metrics), tasks }
+    /// No logs yet.
+    pub fn new(metrics: &Registry) -> Self {
+        Self { by_cluster: ArcSwap::default(), metrics: Metrics::new(metrics), tasks: Tasks::new() }
+    }
+
+    /// Writes what waits, for at most this time. No request may follow.
+    pub async fn drain(&self, limit: Duration) {
+        if let Drained::Deadline(tasks) = self.tasks.drain(limit, pending::<()>()).await {
+            error!(?tasks, "audit events are lost, because they could not be written in time");
+        }
     }
 
     /// The log of a cluster.
@@ -70,10 +83,16 @@ impl Auditors {
         reloader: &Reloader,
     ) -> Result<Opened, OpenError> {
         let current = self.by_cluster.load();
+        // Clusters often have the same policy, which is then read once.
+        let mut policies = Policies::new();
+        for auditor in current.values() {
+            let file = auditor.settings.policy_file.as_ref();
+            policies.insert(file.map(|file| file.to_path_buf()), auditor.policy.clone());
+        }
         let mut opened = HashMap::new();
         for (cluster, settings) in wanted {
             if settings.is_on() {
-                let auditor = self.open_one(cluster, settings, current.get(cluster), reloader)?;
+                let auditor = self.open_one(cluster, settings, (current.get(cluster), &mut policies), reloader)?;
                 opened.insert(cluster.clone(), auditor);
             }
         }
@@ -94,14 +113,18 @@ impl Auditors {
         &self,
         cluster: &ClusterName,
         settings: Audit,
-        current: Option<&Arc<Auditor>>,
+        (current, policies): (Option<&Arc<Auditor>>, &mut Policies),
         reloader: &Reloader,
     ) -> Result<Arc<Auditor>, OpenError> {
         if let Some(current) = current.filter(|current| current.settings == settings) {
             return Ok(Arc::clone(current));
         }
         let name: Arc<str> = cluster.as_str().into();
-        let policy = open_policy(&settings, reloader)?;
+        let file = settings.policy_file.as_ref().map(|file| file.to_path_buf());
+        let policy = match policies.get(&file) {
+            Some(policy) => policy.clone(),
+            None => policies.entry(file).insert_entry(open_policy(&settings, reloader)?).get().clone(),
+        };
         let kept = current.and_then(|current| current.log.clone().filter(|_| current.settings.log == settings.log));
         let log = match (&settings.log, kept) {
             (Some(_), Some(kept)) => Some(kept),

@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, info};
+use tracing::{debug, info};
 
 use crate::agents::{Agents, HandshakeRate};
 use crate::config::{self, ProxyServerConfiguration, fitting};
@@ -84,8 +84,7 @@ pub struct App {
     /// Cancelled when the process begins to stop.
     stopping: CancellationToken,
     tasks: Tasks,
-    /// Writes what the audit logs have not written yet.
-    audit_tasks: Tasks,
+    auditors: Arc<Auditors>,
     handover: Duration,
     drain: Duration,
 }
@@ -130,14 +129,10 @@ impl App {
         let (tasks, stopping) = (Tasks::new(), CancellationToken::new());
         let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
         let registry = Arc::new(Registry::new(Clusters::of(config)));
-        let domain: Arc<str> = config.domain.to_ascii_lowercase().into();
 
         let files = files::open(config, &reloader)?;
         let certificates = Arc::new(files.certificates(config, &registry));
-        let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let agent_tls = files.agent_tls(&certificates);
-        // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
-        let proxy_tls = config.proxy.tls.then(|| ProxyTls::new(&certificates));
 
         let metrics = metrics::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
@@ -146,22 +141,11 @@ impl App {
         let links = Arc::new(Links::new(&metrics));
         let (workers, threads) = Workers::start(ops::workers::cores()).context("cannot start threads")?;
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
-        let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
-        let audit_tasks = Tasks::new();
-        let auditors = Arc::new(Auditors::new(&metrics, audit_tasks.clone()));
-        auditors.exchange(reload::open_audit_logs(&auditors, config, &reloader)?);
-        let services = Services {
-            registry: Arc::clone(&registry),
-            client_cas: Arc::clone(&client_cas),
-            limits: Arc::clone(&limits),
-            metrics: Arc::clone(&requests),
-            domain: Arc::clone(&domain),
-            tasks: tasks.child(),
-            documents: Arc::default(),
-            auditors: Arc::clone(&auditors),
-            drain: Duration::from(config.drain).saturating_sub(handover(config)),
-        };
+        let auditors = files::audit_logs(config, &metrics, &reloader)?;
+        let services = services(config, &files, &registry, &limits, &requests, &auditors, &tasks);
+        let domain = Arc::clone(&services.domain);
+        let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));
         let (left_sender, left) = mpsc::channel(16);
@@ -182,8 +166,8 @@ impl App {
         let identity = peers.as_ref().map(|peers| peers.identity.clone());
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
-            client_cas,
-            auditors,
+            client_cas: Arc::clone(&files.client_cas),
+            auditors: Arc::clone(&auditors),
             requests: Arc::clone(&requests),
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             karmada: desired_sender,
@@ -221,7 +205,8 @@ impl App {
             agent_connections: Connections::new(agent_limits),
             limits,
             connect,
-            proxy_tls,
+            // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
+            proxy_tls: config.proxy.tls.then(|| ProxyTls::new(&certificates)),
             endpoint,
             observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
             reload,
@@ -231,7 +216,7 @@ impl App {
             threads,
             stopping,
             tasks,
-            audit_tasks,
+            auditors,
             handover: handover(config),
             drain: config.drain.into(),
         })
@@ -253,7 +238,7 @@ impl App {
             workers,
             threads,
             tasks,
-            audit_tasks,
+            auditors,
             ..
         } = self;
         tasks.spawn_until_cancelled("reload", reload.run());
@@ -308,12 +293,33 @@ impl App {
             _ = &mut hurry => tasks.drain(Duration::ZERO, pending::<()>()).await,
         };
         // Now no request is left that adds to the audit logs.
-        if let Drained::Deadline(tasks) = audit_tasks.drain(AUDIT_TIMEOUT, pending::<()>()).await {
-            error!(?tasks, "audit events are lost, because they could not be written in time");
-        }
+        auditors.drain(AUDIT_TIMEOUT).await;
         pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
+    }
+}
+
+/// What requests use.
+fn services(
+    config: &ProxyServerConfiguration,
+    files: &files::Files,
+    registry: &Arc<Registry>,
+    limits: &Arc<Limits>,
+    requests: &Arc<RequestMetrics>,
+    auditors: &Arc<Auditors>,
+    tasks: &Tasks,
+) -> Services {
+    Services {
+        registry: Arc::clone(registry),
+        client_cas: Arc::clone(&files.client_cas),
+        limits: Arc::clone(limits),
+        metrics: Arc::clone(requests),
+        domain: config.domain.to_ascii_lowercase().into(),
+        tasks: tasks.child(),
+        documents: Arc::default(),
+        auditors: Arc::clone(auditors),
+        drain: Duration::from(config.drain).saturating_sub(handover(config)),
     }
 }
 

@@ -2,17 +2,15 @@ use std::fs;
 use std::path::Path;
 
 use http::{HeaderMap, Method, StatusCode, Uri};
-use ops::drain::Drained;
 use ops::metrics::Build;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{Audited, Received};
 
-fn auditors() -> (Auditors, Tasks, Registry) {
+fn auditors() -> (Auditors, Registry) {
     let registry = Registry::new(Build { component: "test", version: "0" });
-    let tasks = Tasks::new();
-    (Auditors::new(&registry, tasks.clone()), tasks, registry)
+    (Auditors::new(&registry), registry)
 }
 
 fn settings(directory: &Path) -> Audit {
@@ -30,7 +28,7 @@ fn record(auditor: &Arc<Auditor>) {
 #[tokio::test]
 async fn each_cluster_has_its_file_and_all_is_written_at_the_end() {
     let directory = TempDir::new().unwrap();
-    let ((auditors, tasks, registry), reloader) = (auditors(), Reloader::new(Reloader::DEFAULT_PERIOD));
+    let ((auditors, registry), reloader) = (auditors(), Reloader::new(Reloader::DEFAULT_PERIOD));
     let (a, b): (ClusterName, ClusterName) = ("a".parse().unwrap(), "b".parse().unwrap());
     let of = |cluster: &ClusterName| settings(directory.path()).of(cluster.as_str());
     auditors.exchange(auditors.open([(&a, of(&a)), (&b, of(&b))], &reloader).unwrap());
@@ -49,7 +47,7 @@ async fn each_cluster_has_its_file_and_all_is_written_at_the_end() {
     auditors.exchange(auditors.open([(&a, changed)], &reloader).unwrap());
     assert!(Arc::ptr_eq(&second, &auditors.get(&a).unwrap()), "nothing has changed");
     drop((first, other, second));
-    assert_eq!(tasks.drain(std::time::Duration::from_secs(5), std::future::pending::<()>()).await, Drained::Clean);
+    auditors.drain(Duration::from_secs(5)).await;
     let count = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap().lines().count();
     // The default policy omits one stage.
     assert_eq!((count("a.log"), count("b.log")), (3, 1));

@@ -165,7 +165,8 @@ impl PolicyRule {
                 problems.at(of_group, "resourceNames need `resources`");
             }
         }
-        if !self.non_resource_urls.is_empty() && !(self.resources.is_empty() && self.namespaces.is_empty()) {
+        let has_resources = !self.resources.is_empty() || !self.namespaces.is_empty();
+        if has_resources && !self.non_resource_urls.is_empty() {
             problems.at(rule, "a rule cannot have both nonResourceURLs and resources or namespaces");
         }
     }

@@ -164,7 +164,7 @@ proptest! {
         });
         let attributes = Attributes { user, groups: &groups, verb, path, object };
         let (decision, (level, omitted)) = (decide(&policy, &attributes), expected(&json, &attributes));
-        prop_assert_eq!(format!("{:?}", decision.level), level.clone());
+        prop_assert_eq!(format!("{:?}", decision.level), level.as_str());
         for stage in [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete] {
             let is_expected = level != "None" && !omitted.contains(&format!("{stage:?}"));
             prop_assert_eq!(decision.records(stage), is_expected);

@@ -39,7 +39,7 @@ pub(super) trait Post {
 /// Sends to the webhook.
 #[derive(Debug)]
 pub(super) struct Client {
-    client_config: Watched<ClientConfig>,
+    kubeconfig: Watched<ClientConfig>,
     reloader: Reloader,
     tasks: Tasks,
     connection: Option<Connection>,
@@ -82,12 +82,12 @@ pub(super) enum PostError {
 
 impl Client {
     /// Opens no connection yet. Connections run as `tasks`.
-    pub(super) fn new(client_config: Watched<ClientConfig>, reloader: Reloader, tasks: Tasks) -> Self {
-        Self { client_config, reloader, tasks, connection: None }
+    pub(super) fn new(kubeconfig: Watched<ClientConfig>, reloader: Reloader, tasks: Tasks) -> Self {
+        Self { kubeconfig, reloader, tasks, connection: None }
     }
 
     async fn exchange(&mut self, list: Bytes) -> Result<(), PostError> {
-        let client_config = self.client_config.borrow();
+        let client_config = self.kubeconfig.borrow();
         let kept = self.connection.take().filter(|connection| {
             !connection.sender.is_closed() && Arc::ptr_eq(&connection.client_config, &client_config)
         });

@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
+use super::files::open_audit_logs;
 use super::peers::Peers;
 use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
@@ -179,8 +180,8 @@ impl Reload {
         self.running.karmada.clone_from(&config.karmada);
         self.running.audit.clone_from(&config.audit);
         self.serve(files);
-        let ProxyServerConfiguration { clusters, karmada, audit, .. } = self.running.clone();
-        if (ProxyServerConfiguration { clusters, karmada, audit, ..config.clone() }) != self.running {
+        let ProxyServerConfiguration { clusters, audit, karmada, .. } = self.running.clone();
+        if (ProxyServerConfiguration { clusters, audit, karmada, ..config.clone() }) != self.running {
             warn!(file = %self.path.display(), "only changes of `clusters`, `karmada` and `audit` are in force; restart the proxy-server to apply the others");
         }
     }
@@ -223,17 +224,6 @@ fn served(config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> Pr
     let without = |cluster: Cluster| Cluster { destinations: Vec::new(), ..cluster };
     config.clusters.extend(leaving.iter().map(|cluster| cluster.clone().map(without)));
     config
-}
-
-/// Opens the audit logs of a configuration that are not open yet.
-pub(super) fn open_audit_logs(
-    auditors: &Auditors,
-    config: &ProxyServerConfiguration,
-    reloader: &Reloader,
-) -> anyhow::Result<Opened> {
-    let default = config.audit.as_deref();
-    let wanted = config.clusters.iter().filter_map(|cluster| Some((&cluster.name, cluster.audit(default)?)));
-    auditors.open(wanted, reloader).context("audit")
 }
 
 fn names(clusters: &[Located<Cluster>]) -> Vec<&str> {

@@ -66,7 +66,7 @@ pub(super) fn services() -> Arc<Services> {
     requests.exchange([&cluster().name].into_iter());
     Arc::new(Services {
         documents: Arc::default(),
-        auditors: Arc::new(Auditors::new(&metrics, Tasks::new())),
+        auditors: Arc::new(Auditors::new(&metrics)),
         registry: Arc::new(Registry::new(Clusters::new([cluster(), physical()]))),
         client_cas: Arc::new(client_cas),
         limits,
