@@ -48,10 +48,10 @@ async fn the_user_of_a_token_the_object_and_the_failure_are_told() {
 #[tokio::test]
 async fn a_refusal_of_the_agent_is_told() {
     let agent = Scripted::new().await;
-    let request = || ClientRequest::get("/metrics").header("x-atoll-user", "jane");
+    let request = || ClientRequest::get("/metrics");
     let response = agent.agent.send(request().header("x-atoll-audit", "1")).await;
     let (user, object, status) = facts(&response.headers);
-    assert_eq!((user.groups, object), (vec!["system:authenticated".to_owned()], None));
+    assert_eq!((user.groups, object), (["system:masters", "system:authenticated"].map(str::to_owned).to_vec(), None));
     assert_eq!(status.unwrap()["message"], response.json()["message"]);
     assert_eq!(response.headers[header::CONTENT_TYPE], "application/json");
     let unasked = agent.agent.send(request()).await;
