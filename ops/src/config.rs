@@ -50,6 +50,9 @@ pub trait Document: Sized {
     /// The `kind` of the document, for example `ProxyServerConfiguration`.
     const KIND: &'static str;
 
+    /// The `apiVersion` of the document. Another one than ours if Kubernetes defines the format.
+    const API_VERSION: &'static str = API_VERSION;
+
     /// Reads the document: [`Unread::read`].
     ///
     /// Serde's code for a configuration is large. In this method, it is compiled once, with the type. In [`load`], each
@@ -95,7 +98,7 @@ pub fn examine<T: Document>(path: &Path) -> (Option<T>, Problems) {
 fn examine_text<T: Document>(text: &str, origin: &Path) -> (Option<T>, Problems) {
     let mut problems = Problems::default();
     let directory = origin.parent().unwrap_or(Path::new(""));
-    let value = documents::pick(text, T::KIND)
+    let value = documents::pick(text, T::API_VERSION, T::KIND)
         .and_then(|document| T::read(Unread { text: &document, directory, problems: &mut problems }));
     match value {
         Ok(value) => {

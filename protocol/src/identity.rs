@@ -123,7 +123,7 @@ pub fn caller(headers: &HeaderMap) -> Option<String> {
     decode(headers.get(USER)?).ok()
 }
 
-fn encode(text: &str) -> HeaderValue {
+pub(crate) fn encode(text: &str) -> HeaderValue {
     let mut out = Vec::with_capacity(text.len());
     encode_into(&mut out, text);
     value(&out)
@@ -156,7 +156,7 @@ fn value(encoded: &[u8]) -> HeaderValue {
     HeaderValue::from_bytes(encoded).expect("only visible ASCII is written")
 }
 
-fn decode(value: &HeaderValue) -> Result<String, MalformedIdentity> {
+pub(crate) fn decode(value: &HeaderValue) -> Result<String, MalformedIdentity> {
     decode_bytes(value.as_bytes())
 }
 

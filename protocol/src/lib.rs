@@ -8,10 +8,12 @@
 //! What is *not* here: sockets, TLS, clocks, and the HTTP/2 implementation. They are in `tunnel` and the binaries.
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
-//! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
-//! compressed), [`digest`] (bodies that are not sent again), [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
+//! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`audit`] (facts for an audit log), [`fault`] (why
+//! a stream failed), [`encoding`] and [`blocks`] (how bodies are compressed), [`digest`] (bodies that are not sent again),
+//! [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
 //! settings on which both sides must agree).
 
+pub mod audit;
 pub mod authority;
 pub mod blocks;
 pub mod destination;

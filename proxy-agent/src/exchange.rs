@@ -29,6 +29,7 @@
 mod advertised;
 mod api_request;
 mod attempts;
+mod audit;
 mod authenticate;
 mod authorise;
 mod body;
@@ -217,7 +218,7 @@ impl Exchange {
     fn stream(&self, cluster: &ClusterName, request: &Request<Inbound>, respond: SendResponse<Bytes>) -> Stream {
         Stream {
             respond,
-            record: Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now())),
+            record: Record::new(self.requests.measure(cluster, VerbClass::Other, Instant::now()), request.headers()),
             accept: request.headers().get(header::ACCEPT).cloned(),
             is_head: request.method() == Method::HEAD,
             blocks_link: None,
@@ -325,6 +326,7 @@ impl Stream {
         let status = refusal.into_status();
         let message = operator_message.unwrap_or(&status.message);
         self.record.failed(&Failure { code: status.code, fault, reason: status.reason.as_str(), message });
+        self.record.refused(&status);
         let (mut response, body) = refusal::response(&status, self.accept.as_ref());
         self.record.write_refusal(response.status(), response.headers_mut(), fault);
         let mut stream = self.respond.send_response(response, self.is_head)?;

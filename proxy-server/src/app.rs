@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use audit::Auditors;
 use ops::drain::{Drained, Tasks};
 use ops::files::Reloader;
 use ops::listen::{Connection, Listener, Slot};
@@ -35,7 +36,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use crate::agents::{Agents, HandshakeRate};
-use crate::client_cas::ClientCas;
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
@@ -48,6 +48,9 @@ use crate::workers::{Threads, Workers};
 
 /// The number of connections that a listener accepts above its limit, because some are still closing.
 const CLOSING_CONNECTIONS: usize = 256;
+
+/// The time for audit logs to write what they have, after the last request.
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time for the responses of probes and of the admin listener to end.
 const PAGES_TIMEOUT: Duration = Duration::from_millis(500);
@@ -87,6 +90,7 @@ pub struct App {
     /// Cancelled when the process begins to stop.
     stopping: CancellationToken,
     tasks: Tasks,
+    auditors: Arc<Auditors>,
     handover: Duration,
     drain: Duration,
 }
@@ -133,14 +137,10 @@ impl App {
         let config = &grants::with_added(config).context("grants")?;
         let registry = Arc::new(Registry::new(Clusters::of(config)));
         let grants = Grants::open(config, &registry).context("grants")?;
-        let domain: Arc<str> = config.domain.to_ascii_lowercase().into();
 
         let files = files::open(config, &reloader)?;
         let certificates = Arc::new(files.certificates(config, &registry));
-        let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let agent_tls = files.agent_tls(&certificates);
-        // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
-        let proxy_tls = config.proxy.tls.then(|| ProxyTls::new(&certificates));
 
         let metrics = metrics::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
@@ -149,13 +149,15 @@ impl App {
         let links = Arc::new(Links::new(&metrics));
         let (workers, threads) = Workers::start(ops::workers::cores()).context("cannot start threads")?;
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
-        let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
+        let auditors = files::audit_logs(config, &metrics, &reloader)?;
         // In containers, all processes have the same ID.
         let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
         let service = Service { name: "proxy-server", version: env!("CARGO_PKG_VERSION"), instance: &server_id };
         let (traces, exporter) = Traces::open(config.tracing.as_ref(), service, &metrics, &reloader)?;
-        let services = services(config, (&registry, &client_cas, &limits), (&requests, traces), (&domain, &tasks));
+        let services = services(config, (&registry, &files, &limits), (&requests, traces, &auditors), &tasks);
+        let domain = Arc::clone(&services.domain);
+        let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
         let (desired_sender, desired) = watch::channel(Desired::of(config));
         let (reconciler, left) = reconciler(desired, &registry, &files, (&reloader, &tasks, &metrics));
@@ -165,7 +167,8 @@ impl App {
         let identity = peers.as_ref().map(|peers| peers.identity.clone());
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
-            client_cas,
+            client_cas: Arc::clone(&files.client_cas),
+            auditors: Arc::clone(&auditors),
             requests: Arc::clone(&requests),
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             karmada: desired_sender,
@@ -205,7 +208,8 @@ impl App {
             agent_connections: Connections::new(agent_limits),
             limits,
             connect,
-            proxy_tls,
+            // HTTP/1.1 only: Go offers h2 to an https proxy, but does not support it.
+            proxy_tls: config.proxy.tls.then(|| ProxyTls::new(&certificates)),
             endpoint,
             observe: observe::Observe::new(status.with_peer_identity(identity), metrics, &workers),
             exporter,
@@ -217,6 +221,7 @@ impl App {
             threads,
             stopping,
             tasks,
+            auditors,
             handover: handover(config),
             drain: config.drain.into(),
         })
@@ -240,6 +245,7 @@ impl App {
             workers,
             threads,
             tasks,
+            auditors,
             ..
         } = self;
         tasks.spawn_until_cancelled("reload", reload.run());
@@ -299,13 +305,14 @@ impl App {
             () = sleep(self.handover) => tasks.drain(self.drain.saturating_sub(self.handover), hurry).await,
             _ = &mut hurry => tasks.drain(Duration::ZERO, pending::<()>()).await,
         };
+        // Now no request is left that adds to the audit logs.
+        auditors.drain(AUDIT_TIMEOUT).await;
         pages.drain(PAGES_TIMEOUT, pending::<()>()).await;
         threads.end().await;
         drained
     }
 }
 
-<<<<<<< HEAD
 /// The reconciler for Karmada, and the clusters that have left.
 fn reconciler(
     desired: watch::Receiver<Desired>,
@@ -318,26 +325,27 @@ fn reconciler(
     let reconciler =
         Reconciler::new(registry, serving_ca, reloader.clone(), tasks.child(), metrics, desired, left_sender);
     (reconciler, left)
-=======
+}
+
 /// What the requests of clients use.
 fn services(
     config: &ProxyServerConfiguration,
-    (registry, client_cas, limits): (&Arc<Registry>, &Arc<ClientCas>, &Arc<Limits>),
-    (metrics, traces): (&Arc<RequestMetrics>, Traces),
-    (domain, tasks): (&Arc<str>, &Tasks),
+    (registry, files, limits): (&Arc<Registry>, &files::Files, &Arc<Limits>),
+    (metrics, traces, auditors): (&Arc<RequestMetrics>, Traces, &Arc<Auditors>),
+    tasks: &Tasks,
 ) -> Services {
     Services {
         registry: Arc::clone(registry),
-        client_cas: Arc::clone(client_cas),
+        client_cas: Arc::clone(&files.client_cas),
         limits: Arc::clone(limits),
         metrics: Arc::clone(metrics),
         traces,
-        domain: Arc::clone(domain),
+        domain: config.domain.to_ascii_lowercase().into(),
         tasks: tasks.child(),
         documents: Arc::default(),
+        auditors: Arc::clone(auditors),
         drain: Duration::from(config.drain).saturating_sub(handover(config)),
     }
->>>>>>> trace
 }
 
 /// How long the process still serves new connections of clients when it stops. In this time, load balancers and agents
@@ -375,7 +383,7 @@ fn with_permit<F: Future<Output = ()>, S: FnOnce(TcpStream, ConnectionPermit, Sl
     serve: S,
 ) -> impl Future<Output = ()> + use<F, S> {
     let Connection { stream, client, slot } = connection;
-    let permit = connections.admit(client.0.ip().into());
+    let permit = connections.admit_from(client.0.ip());
     let serving = permit.map(|permit| serve(stream, permit, slot));
     async move {
         if let Some(serving) = serving {

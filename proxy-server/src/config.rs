@@ -12,6 +12,7 @@ mod pattern;
 mod peers;
 mod revocations;
 
+pub use audit::check as check_audit;
 pub use certificates::{AgentCa, KeyPair};
 pub use cluster::{ClientCa, Cluster};
 pub use document::ProxyServerConfiguration;

@@ -2,6 +2,7 @@
 //! operator.
 
 mod access_log;
+mod audit;
 mod commands;
 mod containers;
 mod declared;
@@ -66,6 +67,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(faults::trials(host));
     trials.extend(commands::trials());
     trials.push(access_log::trial(host));
+    trials.extend(audit::trials(host));
     trials.extend(egress::trials(host));
     trials.extend(enrolment::trials(host));
     trials.extend(link::trials(host));

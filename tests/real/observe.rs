@@ -22,10 +22,11 @@ use crate::case;
 use client::Client;
 
 /// Alerts that this trial cannot provoke in reasonable time: they need thousands of agents, a worker that hangs or is
-/// overloaded, two versions, or a client that exceeds what the agent tolerates for minutes. `promtool test rules` evaluates them
+/// overloaded, two versions, a disk that is full, or a client that exceeds what the agent tolerates for minutes. `promtool test rules` evaluates them
 /// with series as the processes export them.
-const BY_PROMTOOL: [&str; 6] = [
+const BY_PROMTOOL: [&str; 7] = [
     "AtollAgentFlapping",
+    "AtollAuditEventsLost",
     "AtollHandshakesDelayed",
     "AtollRequestsThrottled",
     "AtollVersionSkew",

@@ -1,5 +1,9 @@
 //! The caller of a request.
 
+use protocol::audit::UserInfo;
+use rewrite::Mapping;
+use rewrite::mapping::identity::Seen;
+
 use super::host_user::HostUser;
 
 /// The caller of a request.
@@ -38,6 +42,24 @@ impl Caller {
     /// Whether the caller is in `system:authenticated`.
     pub fn is_authenticated(&self) -> bool {
         self.host.is_authenticated()
+    }
+
+    /// The caller in virtual names, for an audit log.
+    pub fn user_info(&self, mapping: &Mapping) -> UserInfo {
+        let mut groups = Vec::new();
+        for group in self.host.groups() {
+            if let Seen::Own(group) = mapping.seen(group)
+                && !groups.contains(&group)
+            {
+                groups.push(group);
+            }
+        }
+        UserInfo {
+            username: self.virtual_name.clone(),
+            uid: self.host.uid().unwrap_or_default().to_owned(),
+            groups,
+            extra: self.host.extra().iter().cloned().collect(),
+        }
     }
 
     pub(crate) fn new(host: HostUser, virtual_name: String, kind: Kind) -> Self {

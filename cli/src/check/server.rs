@@ -46,6 +46,7 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
     {
         report.mistake(path, format_args!("revocations: {}", chain(&errors)));
     }
+    check_audit(config, report);
     warn_of_equal_addresses(config, report);
     if let Some(peers) = &config.peers {
         check_peers(config, peers, report);
@@ -58,6 +59,17 @@ pub(super) fn check(config: &ProxyServerConfiguration, report: &mut Report) {
         if let Err(error) = proxy_server::karmada::check(path.to_path_buf(), &Reloader::new(Reloader::DEFAULT_PERIOD)) {
             let error = anyhow::Error::from(error);
             report.mistake(path, format_args!("karmada.kubeconfig: {error:#}"));
+        }
+    }
+}
+
+/// Reports policies and kubeconfigs of audit logs that cannot be used.
+fn check_audit(config: &ProxyServerConfiguration, report: &mut Report) {
+    let reloader = Reloader::new(Reloader::DEFAULT_PERIOD);
+    let of_clusters = config.clusters.iter().filter_map(|cluster| cluster.audit.as_ref());
+    for audit in config.audit.iter().chain(of_clusters) {
+        if let Err(error) = proxy_server::config::check_audit(audit, &reloader) {
+            report.mistake(audit, format_args!("{}", chain(&error)));
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use serde::Deserialize;
 
-use super::api_version::API_VERSION;
 use super::location::{Located, Location};
 use super::problem::{Problem, Problems};
 use super::yaml;
@@ -33,11 +32,11 @@ struct Header {
     kind: Option<Located<String>>,
 }
 
-/// Finds the one document of kind `kind`.
+/// Finds the one document of kind `kind`, which must have this `apiVersion`.
 ///
 /// # Errors
 /// A document is invalid YAML or has no kind; or there is none, or more than one, of that kind.
-pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
+pub(super) fn pick(file: &str, api_version: &str, kind: &str) -> Result<Text, Problems> {
     let (documents, mut problems) = read(file);
     let (wanted, others): (Vec<_>, Vec<_>) = documents.into_iter().partition(|document| *document.kind == kind);
     let mut wanted = wanted.into_iter();
@@ -55,12 +54,12 @@ pub(super) fn pick(file: &str, kind: &str) -> Result<Text, Problems> {
         problems.at(&another.kind, format_args!("a second {kind}; the first is at line {line}"));
     }
     match &document.api_version {
-        Some(version) if **version == API_VERSION => {}
+        Some(version) if **version == api_version => {}
         Some(version) => {
-            problems.at(version, format_args!("unknown apiVersion `{version}`; expected {API_VERSION}"));
+            problems.at(version, format_args!("unknown apiVersion `{version}`; expected {api_version}"));
         }
         None => {
-            problems.push(Problem::new(document.text.start(), format_args!("`apiVersion: {API_VERSION}` is missing")));
+            problems.push(Problem::new(document.text.start(), format_args!("`apiVersion: {api_version}` is missing")));
         }
     }
     if problems.is_empty() { Ok(document.text) } else { Err(problems) }

@@ -181,7 +181,7 @@ pub async fn explain(
     let (nodes, roles) = (clusters.nodes(), clusters.roles());
     let definitions = Arc::clone(&agent.services.definitions);
     let planned = async {
-        let call = authenticate(&agent.services, &virtual_cluster, info, head.headers).await?.authorise().await?;
+        let call = authenticate(&agent.services, &virtual_cluster, info, head.headers, None).await?.authorise().await?;
         let body = match call.api.body_use() {
             BodyUse::Mapped => Body::Whole(body),
             BodyUse::Passed => Body::Stream(Mutex::new(None)),

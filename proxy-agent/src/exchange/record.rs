@@ -1,17 +1,18 @@
 //! The phase `record`: the metrics and the span of a request, and response headers for the proxy-server's access log: the name of the
-//! caller, and whose fault a refusal is.
+//! caller, and whose fault a refusal is. If the proxy-server keeps an audit log, also the facts for it.
 //!
-//! The proxy-server removes both headers before it sends the response to the client. This module also adds the warnings
+//! The proxy-server removes these headers before it sends the response to the client. This module also adds the warnings
 //! about the request to a refusal of the agent.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header, request};
-use kube_wire::RequestInfo;
+use kube_wire::{RequestInfo, Status};
 use protocol::identity::name_caller;
 use protocol::stream::PREFIX;
 use protocol::{ClusterName, Fault};
 use request_metrics::{Failure, Measured, VerbClass};
 use request_traces::{Parent, Phase, Span, Traces};
 
+use super::audit::AuditFacts;
 use caller::Caller;
 
 /// What is known about one request so far.
@@ -22,6 +23,8 @@ pub(crate) struct Record {
     /// `None` if the request is not traced.
     span: Option<Box<Span>>,
     caller: Option<String>,
+    /// `None` unless the proxy-server keeps an audit log.
+    pub(crate) audit: Option<Box<AuditFacts>>,
     /// Warnings for the client, in virtual names.
     warnings: Vec<HeaderValue>,
 }
@@ -30,8 +33,8 @@ pub(crate) struct Record {
 
 impl Record {
     /// The record of a request that has just arrived.
-    pub(crate) fn new(measured: Option<Measured>) -> Self {
-        Self { measured, ..Self::default() }
+    pub(crate) fn new(measured: Option<Measured>, headers: &HeaderMap) -> Self {
+        Self { measured, audit: AuditFacts::requested(headers), ..Self::default() }
     }
 
     /// Begins the span of the request, if it is traced. Its context replaces that of the request, so that the host's spans
@@ -74,6 +77,13 @@ impl Record {
         self.warnings = warnings;
     }
 
+    /// Records the Status of a refusal of the agent.
+    pub(crate) fn refused(&mut self, status: &Status) {
+        if let Some(audit) = &mut self.audit {
+            audit.refused(status);
+        }
+    }
+
     /// Records a refusal of the agent, for its operator.
     pub(crate) fn failed(&self, failure: &Failure<'_>) {
         if let Some(measured) = &self.measured {
@@ -96,6 +106,9 @@ impl Record {
         }
         if let Some(caller) = &self.caller {
             name_caller(headers, caller);
+        }
+        if let Some(audit) = &self.audit {
+            audit.write(headers);
         }
     }
 

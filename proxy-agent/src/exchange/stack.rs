@@ -113,7 +113,7 @@ async fn identify(limited: Limited<'_>) -> Result<Admitted<'_, Authenticated<'_>
     let Limited { incoming, info, held } = limited;
     let Incoming { services, cluster, headers, body, commitment, record, .. } = incoming;
     let span = record.phase(Phase::Authenticate);
-    let mut call = authenticate(services, cluster, info, headers).await?;
+    let mut call = authenticate(services, cluster, info, headers, record.audit.as_deref_mut()).await?;
     drop(span);
     record.identified(call.caller());
     call.trace_below(record.parent());
@@ -164,9 +164,15 @@ async fn take_seats<'a>(
 
 async fn respond<'a>(admitted: Admitted<'a, Box<Call<'a>>, Body>) -> Result<ExchangeResponse, Refusal> {
     let Admitted { mut call, body, commitment, record, held } = admitted;
+    if let Some(audit) = &mut record.audit {
+        audit.received(&call, &body);
+    }
     let mut findings = Findings::default();
     let response = carry_out(&mut call, &body, commitment, &mut findings).await;
     let response = response.inspect_err(|_| record.warned(call.shown_warnings(&findings)))?;
+    if let Some(audit) = &mut record.audit {
+        audit.responded(call.api.info.resource(), &response);
+    }
     let response = response.map(|body| match body.read_timeout() {
         // The host has sent all of it, so it occupies no seats.
         Some(read_timeout) => Seated::in_memory(body, read_timeout),

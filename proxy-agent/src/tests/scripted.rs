@@ -1,5 +1,6 @@
 //! An agent whose host follows a script. No loop of the agent runs: it knows the state of the host from the start.
 
+mod audit;
 mod classes;
 mod known;
 mod metrics;

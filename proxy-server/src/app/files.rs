@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use audit::{Auditors, Opened};
 use ops::files::{LoadError, Reloader, Watched};
+use ops::metrics::Registry as Metrics;
 use ops::pki::Authority;
 use ops::tls::{ClientCa, MintedCertificates, agent_listener_config};
 use protocol::registration::Mode;
@@ -53,6 +55,28 @@ pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> an
 fn authority(reloader: &Reloader, certificate: &Path, key: &Path) -> Result<Watched<Authority>, LoadError> {
     let files = [certificate.to_path_buf(), key.to_path_buf()];
     reloader.watch(files, |[certificate, key]| Authority::from_pem(certificate, key))
+}
+
+/// The audit logs, which are open.
+pub(super) fn audit_logs(
+    config: &ProxyServerConfiguration,
+    metrics: &Metrics,
+    reloader: &Reloader,
+) -> anyhow::Result<Arc<Auditors>> {
+    let auditors = Auditors::new(metrics);
+    auditors.exchange(open_audit_logs(&auditors, config, reloader)?);
+    Ok(Arc::new(auditors))
+}
+
+/// Opens the audit logs of a configuration that are not open yet.
+pub(super) fn open_audit_logs(
+    auditors: &Auditors,
+    config: &ProxyServerConfiguration,
+    reloader: &Reloader,
+) -> anyhow::Result<Opened> {
+    let default = config.audit.as_deref();
+    let wanted = config.clusters.iter().filter_map(|cluster| Some((&cluster.name, cluster.audit(default)?)));
+    auditors.open(wanted, reloader).context("audit")
 }
 
 // === impl Files ===

@@ -1,5 +1,5 @@
-//! Reloads the configuration while the process runs: the list of clusters, `grants.agents` and the section `karmada`. Other changes
-//! need a restart. Clusters that agents have added are served as if the file had them.
+//! Reloads the configuration while the process runs: the list of clusters, `grants.agents`, and the sections `karmada` and `audit`.
+//! Other changes need a restart. Clusters that agents have added are served as if the file had them.
 //!
 //! A file that cannot be read or is invalid changes nothing; the reloader logs the reason with the lines. If the
 //! configuration names a client CA file that does not exist yet, it takes effect once the file exists.
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use audit::{Auditors, Opened};
 use ops::config::Located;
 use ops::files::{Changes, Reloader, Watched};
 use protocol::{AgentId, ClusterName};
@@ -20,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tracing::{error, info, warn};
 
+use super::files::open_audit_logs;
 use super::peers::Peers;
 use crate::client_cas::{ByCluster, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
@@ -48,10 +50,17 @@ pub(super) struct Reload {
     left: mpsc::Receiver<ClusterName>,
 }
 
+/// The files of a configuration that have been read.
+struct Files {
+    client_cas: ByCluster,
+    audit_logs: Opened,
+}
+
 /// The parts of the process that get each new list of clusters.
 pub(super) struct Followers {
     pub(super) registry: Arc<Registry>,
     pub(super) client_cas: Arc<ClientCas>,
+    pub(super) auditors: Arc<Auditors>,
     pub(super) requests: Arc<RequestMetrics>,
     /// The common name of all proxy-servers.
     pub(super) peer: Option<AgentId>,
@@ -123,9 +132,9 @@ impl Reload {
             }
             let leaving = self.leaving(&config);
             match self.read(&config, &leaving) {
-                Ok(client_cas) => {
+                Ok(files) => {
                     self.leaving = leaving;
-                    self.put_in_force(&config, client_cas);
+                    self.put_in_force(&config, files);
                     self.seen = config;
                     return;
                 }
@@ -146,14 +155,17 @@ impl Reload {
     }
 
     /// Reads the files of a configuration that are not read yet.
-    fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<ByCluster> {
+    fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<Files> {
         if let Some(karmada) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
             karmada::check(karmada.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
         }
         if let Some(id) = &self.followers.peer {
             Peers::check(id, &config.clusters)?;
         }
-        self.followers.client_cas.read(&served(config, leaving), &self.reloader)
+        let config = served(config, leaving);
+        let client_cas = self.followers.client_cas.read(&config, &self.reloader)?;
+        let audit_logs = open_audit_logs(&self.followers.auditors, &config, &self.reloader)?;
+        Ok(Files { client_cas, audit_logs })
     }
 
     /// The members of Karmada that are no longer in this configuration. None if it has no section `karmada`, because then
@@ -168,23 +180,27 @@ impl Reload {
         members.chain(&self.leaving).filter(|cluster| !is_named(cluster)).cloned().collect()
     }
 
-    fn put_in_force(&mut self, config: &ProxyServerConfiguration, client_cas: ByCluster) {
+    fn put_in_force(&mut self, config: &ProxyServerConfiguration, files: Files) {
         let (before, now) = (names(&self.running.clusters), names(&config.clusters));
         if config.clusters != self.running.clusters {
             info!(?before, ?now, leaving = ?names(&self.leaving), "a new list of clusters is in force");
+        }
+        if config.audit != self.running.audit {
+            info!("the new `audit` settings are in force");
         }
         if config.karmada != self.running.karmada {
             info!("the new `karmada` settings are in force");
         }
         self.running.clusters.clone_from(&config.clusters);
         self.running.karmada.clone_from(&config.karmada);
+        self.running.audit.clone_from(&config.audit);
         if let (Some(running), Some(new)) = (&mut self.running.grants, &config.grants) {
             running.agents.clone_from(&new.agents);
         }
-        self.serve(client_cas);
-        let (clusters, karmada) = (self.running.clusters.clone(), self.running.karmada.clone());
-        if (ProxyServerConfiguration { clusters, karmada, ..config.clone() }) != self.running {
-            warn!(file = %self.path.display(), "only changes of `clusters`, `grants.agents` and `karmada` are in force; restart the proxy-server to apply the others");
+        self.serve(files);
+        let ProxyServerConfiguration { clusters, audit, karmada, .. } = self.running.clone();
+        if (ProxyServerConfiguration { clusters, audit, karmada, ..config.clone() }) != self.running {
+            warn!(file = %self.path.display(), "only changes of `clusters`, `grants.agents`, `karmada` and `audit` are in force; restart the proxy-server to apply the others");
         }
     }
 
@@ -198,15 +214,16 @@ impl Reload {
         info!(cluster = %name, "no longer served");
         // This cannot fail: it only removes clusters, so all files are read already.
         match self.read(&self.running, &self.leaving) {
-            Ok(client_cas) => self.serve(client_cas),
+            Ok(files) => self.serve(files),
             Err(error) => error!(error = format!("{error:#}"), "the previous list of clusters stays in force"),
         }
     }
 
     /// Serves the clusters of the file, and those that are leaving.
-    fn serve(&mut self, client_cas: ByCluster) {
-        // First, so that every cluster in the registry has its client CA.
-        self.followers.client_cas.exchange(client_cas);
+    fn serve(&mut self, files: Files) {
+        // First, so that every cluster in the registry has its client CA and its audit log.
+        self.followers.client_cas.exchange(files.client_cas);
+        self.followers.auditors.exchange(files.audit_logs);
         let config = served(&self.running, &self.leaving);
         self.followers.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
         for tunnel in self.followers.registry.reload(Clusters::of(&config)) {

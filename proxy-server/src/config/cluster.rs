@@ -1,7 +1,8 @@
 //! `clusters:`, and the agents that may serve them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use audit::config::Audit;
 use ops::config::{FilePath, Located, Problems};
 use protocol::registration::Mode;
 use protocol::{AgentId, Authority, ClusterName, Destination};
@@ -37,11 +38,21 @@ pub struct Cluster {
     /// Other addresses of its site that clients with certain certificates may reach. The agent must allow them, too.
     #[serde(default)]
     pub destinations: Vec<Destination>,
+    /// Its audit log, instead of that of all clusters.
+    #[serde(default)]
+    pub audit: Option<Located<Audit>>,
 }
 
 // === impl Cluster ===
 
 impl Cluster {
+    /// The settings of its audit log. `default`: those of clusters that have none.
+    pub fn audit(&self, default: Option<&Audit>) -> Option<Audit> {
+        let is_virtual = self.mode == Mode::Virtual;
+        let audit = self.audit.as_deref().or(default).filter(|_| is_virtual);
+        audit.map(|audit| audit.of(self.name.as_str()))
+    }
+
     /// Whether an address is one of its destinations.
     pub fn allows(&self, address: &Authority) -> bool {
         self.destinations.iter().any(|allowed| allowed.covers(address))
@@ -68,6 +79,27 @@ pub(super) fn check(clusters: &[Located<Cluster>], tls: bool, problems: &mut Pro
     }
 }
 
+/// Reports clusters that would write to the same file. `default`: the settings of clusters that have none.
+pub(super) fn check_audit(default: Option<&Located<Audit>>, clusters: &[Located<Cluster>], problems: &mut Problems) {
+    if let Some(default) = default {
+        audit::config::check(default, true, problems);
+    }
+    let mut files = HashMap::new();
+    for cluster in clusters {
+        let Some(log) = cluster.audit(default.map(|default| &**default)).and_then(|audit| audit.log) else { continue };
+        if let Some(other) = files.insert(log.path.to_path_buf(), &cluster.name) {
+            problems.at(
+                cluster,
+                format_args!(
+                    "the clusters {other} and {} have the same audit.log.path: {}",
+                    cluster.name,
+                    log.path.display()
+                ),
+            );
+        }
+    }
+}
+
 fn check_cluster(cluster: &Located<Cluster>, problems: &mut Problems) {
     let name = &cluster.name;
     if cluster.agents.is_empty() {
@@ -86,6 +118,12 @@ fn check_cluster(cluster: &Located<Cluster>, problems: &mut Problems) {
             }
         }
         Mode::Physical => {
+            if let Some(audit) = &cluster.audit {
+                problems.at(
+                    audit,
+                    format_args!("audit is for virtual clusters; the API server of {name} has its own audit log"),
+                );
+            }
             if cluster.client_ca.is_some() && cluster.destinations.is_empty() {
                 problems.at(
                     cluster,

@@ -1,5 +1,6 @@
 //! The keys at the top of the file.
 
+use audit::config::Audit;
 use ops::config::{Document, Duration, FilePath, Located, Problems, Unread};
 use request_traces::config::{self as tracing, Tracing};
 use rustls_pki_types::{DnsName, ServerName};
@@ -48,6 +49,9 @@ pub struct ProxyServerConfiguration {
     /// The virtual clusters that agents may add by themselves.
     #[serde(default)]
     pub grants: Option<Grants>,
+    /// The audit logs of clusters that have none of their own.
+    #[serde(default)]
+    pub audit: Option<Located<Audit>>,
     /// Limits of clients.
     #[serde(default)]
     pub limits: Limits,
@@ -96,6 +100,7 @@ impl Document for ProxyServerConfiguration {
         if let Some(grants) = &self.grants {
             grants::check(grants, problems);
         }
+        cluster::check_audit(self.audit.as_ref(), &self.clusters, problems);
         limits::check(&self.limits, problems);
         if let Some(enrolment) = &self.enrolment {
             enrolment::check(enrolment, &self.agent_ca, problems);

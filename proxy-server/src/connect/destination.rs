@@ -125,6 +125,7 @@ mod tests {
                     client_ca: None,
                     api_server: None,
                     destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
+                    audit: None,
                 })
             };
             let authority = |name| CertificateAuthority::create(name, DAY).unwrap();

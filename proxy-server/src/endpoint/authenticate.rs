@@ -31,7 +31,7 @@ pub(super) fn authenticate(mut routed: Routed) -> Result<Authenticated, Box<Refu
         Err(refusal) => return Err(routed.recorded.refuse(refusal)),
     };
     if let Some(identity) = &identity {
-        routed.recorded.record.identified(&identity.user);
+        routed.recorded.record.identified(identity);
     }
     let Recorded { head, record, connection, .. } = &mut routed.recorded;
     let trust = identity.as_ref().map_or(Trust::Link, |identity| identity.trust);

@@ -1,8 +1,10 @@
 //! What all phases of a request use: the services of the process, and the facts about the connection.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use audit::Auditors;
 use ops::drain::Tasks;
 use protocol::ClusterName;
 use request_metrics::RequestMetrics;
@@ -28,6 +30,7 @@ pub(crate) struct Services {
     pub(crate) tasks: Tasks,
     /// The documents that this process stores.
     pub(crate) documents: Arc<Documents>,
+    pub(crate) auditors: Arc<Auditors>,
     /// The time that streams have to end when the process stops.
     pub(crate) drain: Duration,
 }
@@ -46,6 +49,11 @@ pub(super) struct Connection {
 // === impl Connection ===
 
 impl Connection {
+    /// The address of the client.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.permit.address()
+    }
+
     /// Completes when the operator revokes the client certificate.
     pub(super) async fn revoked(&self) {
         self.peer.revoked(self.services.client_cas.revocations()).await;

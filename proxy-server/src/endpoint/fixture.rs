@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 
+use audit::Auditors;
 use http::{Request, Response, request};
 use hyper::body::Incoming;
 use ops::drain::Tasks;
@@ -36,6 +37,7 @@ pub(super) fn cluster() -> Arc<Cluster> {
         client_ca: Some(config::ClientCa { certificate: path.into(), key: None }),
         api_server: None,
         destinations: Vec::new(),
+        audit: None,
     })
 }
 
@@ -47,6 +49,7 @@ fn physical() -> Arc<Cluster> {
         client_ca: None,
         api_server: Some("10.2.0.1:6443".parse().unwrap()),
         destinations: Vec::new(),
+        audit: None,
     })
 }
 
@@ -63,6 +66,7 @@ pub(super) fn services() -> Arc<Services> {
     requests.exchange([&cluster().name].into_iter());
     Arc::new(Services {
         documents: Arc::default(),
+        auditors: Arc::new(Auditors::new(&metrics)),
         registry: Arc::new(Registry::new(Clusters::new([cluster(), physical()]))),
         client_cas: Arc::new(client_cas),
         limits,

@@ -48,8 +48,8 @@ pub(super) fn end(accepted: Accepted, result: Result<Responded, Box<Refused>>) -
 
 impl Logged {
     /// Attaches the record to the response.
-    fn response(response: Response<ResponseBody>, mut record: Record) -> Response<Self> {
-        record.answered(response.status());
+    fn response(mut response: Response<ResponseBody>, mut record: Record) -> Response<Self> {
+        record.answered(response.status(), response.headers_mut());
         let frames = if record.is_watch { WatchFrames::of(&response) } else { None };
         response.map(|body| {
             let left = body.size_hint().exact();

@@ -5,12 +5,18 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ops::tls::{ClientCa, ClientCertificateError, PeerIdentity};
+use protocol::audit::UserInfo;
 use protocol::{ClusterName, Identity};
 use request_traces::Trust;
 use rustls_pki_types::CertificateDer;
 
 use crate::limits::User;
 use crate::revocations::{CertificateId, Revocations, Revoked};
+
+/// The group of all authenticated users, and the extra field with the ID of the credential (`AllAuthenticated` and
+/// `CredentialIDKey` in apiserver's `pkg/authentication/user/user.go`).
+const AUTHENTICATED: &str = "system:authenticated";
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The certificates that the client sent. They are not verified yet, because the CA depends on the request.
 #[derive(Debug)]
@@ -30,6 +36,8 @@ pub(super) struct ClientIdentity {
     pub(super) trust: Trust,
     /// The headers for the agent.
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// For the audit log.
+    pub(super) info: UserInfo,
     certificate: CertificateId,
 }
 
@@ -104,8 +112,8 @@ impl Peer {
 
 impl ClientIdentity {
     pub(super) fn new(identity: &Identity, certificate: CertificateId) -> Self {
-        let trust = trust(&identity.groups);
-        Self { user: identity.user.as_str().into(), trust, headers: identity.headers(), certificate }
+        let (trust, info) = (trust(&identity.groups), info(identity));
+        Self { user: identity.user.as_str().into(), trust, headers: identity.headers(), info, certificate }
     }
 
     /// The certificate, for [`Revocations`].
@@ -117,6 +125,17 @@ impl ClientIdentity {
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.extend(self.headers.iter().cloned());
     }
+}
+
+/// The user as an API server sees it.
+fn info(identity: &Identity) -> UserInfo {
+    let Identity { user, groups, uid, credential } = identity;
+    let mut groups = groups.clone();
+    if !groups.iter().any(|group| group == AUTHENTICATED) {
+        groups.push(AUTHENTICATED.to_owned());
+    }
+    let extra = credential.iter().map(|id| (CREDENTIAL_ID.to_owned(), vec![id.clone()])).collect();
+    UserInfo { username: user.clone(), uid: uid.clone().unwrap_or_default(), groups, extra }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use audit::Audited;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use kube_wire::{RequestInfo, Status};
-use protocol::{ClusterName, Fault};
+use protocol::{ClusterName, Fault, identity};
 use request_metrics::{Failure, Measured, RequestMetrics, VerbClass};
 use request_traces::{Span, Traces, Trust};
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use super::access_log::Entry;
 use super::body::ResponseBody;
 use super::connection::Connection;
 use super::idle::Running;
+use super::peer::ClientIdentity;
 use super::refusal::Refusal;
 use super::upload::Upload;
 use super::watch_end::WatchEnd;
@@ -29,6 +31,8 @@ const BY_AGENT: &str = "refused by the agent; the status of the agent has the re
 pub(super) struct Record {
     /// `None` if the log level excludes the line.
     pub(super) entry: Option<Box<Entry>>,
+    /// `None` unless the cluster has an audit log.
+    pub(super) audited: Option<Box<Audited>>,
     /// `None` until the cluster is known.
     measured: Option<Measured>,
     began: Instant,
@@ -90,6 +94,7 @@ impl Record {
         let began = Instant::now();
         Self {
             entry: Entry::begin(request, began),
+            audited: None,
             measured: None,
             began,
             span: None,
@@ -119,9 +124,12 @@ impl Record {
     }
 
     /// Adds the user of a certificate.
-    pub(super) fn identified(&mut self, user: &str) {
+    pub(super) fn identified(&mut self, identity: &ClientIdentity) {
         if let Some(entry) = &mut self.entry {
-            entry.identified(user);
+            entry.identified(&identity.user);
+        }
+        if let Some(audited) = &mut self.audited {
+            audited.certified(identity.info.clone());
         }
     }
 
@@ -129,6 +137,9 @@ impl Record {
     pub(super) fn responded(&mut self, status: StatusCode, headers: &HeaderMap) {
         if let Some(entry) = &mut self.entry {
             entry.responded(headers);
+        }
+        if let Some(audited) = &mut self.audited {
+            audited.responded(headers, identity::caller(headers));
         }
         // Only the agent names a fault. The reason is in the body, which is not parsed here.
         if let Some(measured) = &self.measured
@@ -144,6 +155,9 @@ impl Record {
         if let Some(entry) = &mut self.entry {
             entry.refused(refusal);
         }
+        if let Some(audited) = &mut self.audited {
+            audited.refused(status);
+        }
         if let Some(measured) = &self.measured {
             let message = refusal.operator_message();
             let message = message.as_deref().unwrap_or(&status.message);
@@ -152,10 +166,14 @@ impl Record {
         }
     }
 
-    /// Adds the status of the response.
-    pub(super) fn answered(&mut self, status: StatusCode) {
+    /// Adds the status of the response, and the ID of the request to the headers.
+    pub(super) fn answered(&mut self, status: StatusCode, headers: &mut HeaderMap) {
         if let Some(span) = &mut self.span {
             span.answered(status);
+        }
+        if let Some(audited) = &mut self.audited {
+            audited.identify(headers);
+            audited.answered(status);
         }
         if let Some(entry) = &mut self.entry {
             entry.answered(status);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use audit::{Audited, Received};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, header};
 use kube_wire::RequestInfo;
@@ -26,7 +27,7 @@ pub(super) struct Routed {
     pub(super) is_long_running: bool,
 }
 
-/// Finds the cluster, and adds it to the record.
+/// Finds the cluster, and adds it to the record. If the cluster has an audit log, the record of the request for it begins.
 pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
     let cluster = match find(&recorded.connection, &mut recorded.head) {
         Ok(cluster) => cluster,
@@ -35,6 +36,11 @@ pub(super) fn route(mut recorded: Recorded) -> Result<Routed, Box<Refused>> {
     let Recorded { head, record, connection, .. } = &mut recorded;
     let info = RequestInfo::parse(head.method(), head.uri().path(), head.uri().query()).ok();
     record.routed(&connection.services.metrics, &cluster.name, info.as_ref());
+    if let Some(auditor) = connection.services.auditors.get(&cluster.name) {
+        let (method, uri, headers) = (head.method(), head.uri(), head.headers());
+        let received = Received { method, uri, headers, info: info.as_ref(), remote: connection.address() };
+        record.audited = Some(Audited::begin(auditor, received));
+    }
     let is_long_running = info.as_ref().is_some_and(RequestInfo::is_long_running);
     match connection.services.registry.end_of(&cluster.name) {
         Some(end) => Ok(Routed { recorded, cluster, end, is_long_running }),

@@ -67,6 +67,9 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
             return Err(Box::new(Refused { refusal, record }));
         }
     };
+    if let Some(audited) = &record.audited {
+        audited.announce(head.headers_mut());
+    }
     let (content, unwanted) = match &upgrade {
         Some(upgrade) => {
             upgrade.extend(&mut head);
@@ -133,7 +136,7 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {
             let guard = charge.into_guard(&connection, lease, None);
             let session = Session { inbound, outbound, guard, connection, end };
-            upgrade.switch(parts, session, (record.entry.take(), record.span.take()))
+            upgrade.switch(parts, session, &mut record)
         }
         (_, sending) => {
             let received = match (stored, encoding, &histories) {

@@ -13,14 +13,13 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header, response}
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use protocol::stream::METHOD;
-use request_traces::Span;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 use tunnel::Inbound;
 
-use super::access_log::Entry;
 use super::body::{ResponseBody, ResponseGuard};
 use super::connection::Connection;
+use super::record::Record;
 use super::refusal::Refusal;
 
 /// The protocol that a client requests.
@@ -86,21 +85,17 @@ impl Upgrade {
         self,
         mut parts: response::Parts,
         session: Session,
-        (mut entry, mut span): (Option<Box<Entry>>, Option<Box<Span>>),
+        record: &mut Record,
     ) -> Response<ResponseBody> {
         let Self { token, switched, .. } = self;
         let Session { inbound, outbound, guard, connection, end } = session;
         // Before the task: the client may disconnect before it has switched.
-        if let Some(entry) = &mut entry {
-            entry.answered(StatusCode::SWITCHING_PROTOCOLS);
-        }
-        if let Some(span) = &mut span {
-            span.answered(StatusCode::SWITCHING_PROTOCOLS);
-        }
+        record.answered(StatusCode::SWITCHING_PROTOCOLS, &mut parts.headers);
+        let (entry, audited, span) = (record.entry.take(), record.audited.take(), record.span.take());
         let permit = connection.permit.clone();
         connection.services.tasks.clone().spawn("upgraded", async move {
             // The connection and the request count until the bytes have ended. The span ends then, too.
-            let _guards = (guard, permit, span);
+            let _guards = (guard, permit, audited, span);
             let io = match switched.await {
                 Ok(io) => TokioIo::new(io),
                 Err(error) => return debug!(%error, "the client disconnected at the upgrade"),

@@ -5,6 +5,7 @@
 //! replaced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct ConnectionPermit(Arc<Permit>);
 struct Permit {
     connections: Arc<Connections>,
     network: Network,
+    /// For audit logs. `None` for a connection in memory.
+    address: Option<IpAddr>,
     number: u64,
     evicted: CancellationToken,
     peer: Mutex<Peer>,
@@ -87,6 +90,15 @@ impl Connections {
 
     /// Counts a new connection. `None` if a limit is reached, and no other connection can be replaced.
     pub fn admit(self: &Arc<Self>, network: Network) -> Option<ConnectionPermit> {
+        self.count_new(network, None)
+    }
+
+    /// The same for a connection from this address.
+    pub fn admit_from(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
+        self.count_new(address.into(), Some(address))
+    }
+
+    fn count_new(self: &Arc<Self>, network: Network, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         let mut state = self.state();
         if state.unproven.get(&network).is_some_and(|own| own.len() >= self.limits.per_address) {
             state.evict(network)?;
@@ -100,7 +112,8 @@ impl Connections {
         state.insert_unproven(network, number, Unproven { since: Instant::now(), evict: evicted.clone() });
         drop(state);
         let peer = Mutex::new(Peer::Unproven);
-        Some(ConnectionPermit(Arc::new(Permit { connections: Arc::clone(self), network, number, evicted, peer })))
+        let connections = Arc::clone(self);
+        Some(ConnectionPermit(Arc::new(Permit { connections, network, address, number, evicted, peer })))
     }
 
     /// The proven connections of a cluster. Those to physical clusters are never proven.
@@ -124,6 +137,11 @@ impl ConnectionPermit {
     /// Where the connection comes from.
     pub fn network(&self) -> Network {
         self.0.network
+    }
+
+    /// The address of the client.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.0.address
     }
 
     /// Whether the client is proven.

@@ -9,6 +9,7 @@ fn cluster(name: &str, agents: &[&str], mode: Mode) -> Arc<Cluster> {
         client_ca: None,
         api_server: (mode == Mode::Physical).then(|| "10.2.0.1:6443".parse().unwrap()),
         destinations: Vec::new(),
+        audit: None,
     })
 }
 

@@ -18,18 +18,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kubeconfig", &["ops"]),
     ("request-metrics", &["kube-wire", "ops", "protocol"]),
     ("request-traces", &["kube-wire", "ops", "protocol"]),
+    ("audit", &["kube-wire", "kubeconfig", "ops", "protocol"]),
     ("rewrite", &["kube-wire"]),
     ("hub", &["kube-wire"]),
     ("dev-apiserver", &["kube-wire", "ops"]),
     ("host-client", &["kube-wire", "kubeconfig", "ops", "tunnel"]),
     ("caller", &["host-client", "kube-wire", "ops", "protocol", "rewrite"]),
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
-    ("agent-config", &["host-client", "ops", "protocol", "rewrite", "tunnel", "virtual-cluster"]),
+    ("agent-config", &["host-client", "ops", "protocol", "request-traces", "rewrite", "tunnel", "virtual-cluster"]),
     ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
     (
         "proxy-server",
-        &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "request-traces", "tunnel"],
+        &["audit", "dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "request-traces", "tunnel"],
     ),
     (
         "proxy-agent",

@@ -82,7 +82,7 @@ The arguments of the templates in _parts.tpl, without `root` and `values`.
 */}}
 {{- define "atoll.proxyServer" -}}
 name: proxy-server
-reloads: [clusters, karmada]
+reloads: [clusters, karmada, audit]
 token: false
 ports:
   {{- include "atoll.proxyServer.ports" . | nindent 2 }}

@@ -117,6 +117,16 @@ impl ShownBody {
         }
     }
 
+    /// The whole body, if it is in memory, and has at most this number of bytes.
+    pub(crate) fn in_memory(&self, limit: usize) -> Option<Bytes> {
+        let is_short = self.size_hint().exact().is_some_and(|length| length <= limit as u64);
+        match self {
+            Self::Whole(bytes) if is_short => bytes.clone(),
+            Self::Pieces(pieces) if is_short => Some(pieces.iter().flatten().copied().collect()),
+            _ => None,
+        }
+    }
+
     /// No body.
     pub(crate) fn none() -> Self {
         Self::Whole(None)

@@ -28,6 +28,7 @@ fn clusters(granted: &[(&str, &[&str])]) -> Clusters {
             client_ca: None,
             api_server: None,
             destinations: Vec::new(),
+            audit: None,
         })
     }))
 }

@@ -12,6 +12,7 @@ fn clusters() -> Clusters {
             client_ca: None,
             api_server: api_server.map(|address| address.parse().unwrap()),
             destinations: Vec::new(),
+            audit: None,
         })
     };
     Clusters::new([

@@ -19,6 +19,7 @@ fn cluster(name: &str, agent: &str) -> Arc<Cluster> {
         client_ca: None,
         api_server: None,
         destinations: Vec::new(),
+        audit: None,
     })
 }
 

@@ -95,6 +95,50 @@ where
     stack.oneshot(request).await.unwrap_or_else(|never| match never {}).status().as_u16()
 }
 
+/// The agent, the host and the client have the same ID, and the client gets none of the facts.
+#[tokio::test]
+async fn the_audit_log_has_what_the_agent_tells() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let connection = fixture::connection(Some("ke-beijing"));
+    let services = &connection.services;
+    let audit = format!("log: {{path: {}/audit.log}}", directory.path().display());
+    let config = format!(
+        "apiVersion: atoll.dev/v1alpha1\nkind: ProxyServerConfiguration\nservingCA: {{certificate: a, key: b}}\n\
+         agentCA: {{certificate: c}}\naudit: {{log: {{path: \"{{cluster}}\"}}}}\nclusters:\n\
+         - {{name: ke-beijing, agents: [a], clientCA: {{certificate: d}}, audit: {{{audit}}}}}\n"
+    );
+    let config = ops::config::parse::<crate::config::ProxyServerConfiguration>(&config, "p".as_ref()).unwrap();
+    let (cluster, reloader) = (&config.clusters[0], ops::files::Reloader::new(ops::files::Reloader::DEFAULT_PERIOD));
+    let settings = cluster.audit(config.audit.as_deref()).unwrap();
+    services.auditors.exchange(services.auditors.open([(&cluster.name, settings)], &reloader).unwrap());
+    fixture::agent(services, |head| {
+        let user = protocol::audit::UserInfo { username: "robot".into(), ..Default::default() };
+        let mut response = Response::new("answer");
+        assert!(head.headers.contains_key("x-atoll-audit") && head.headers["audit-id"] == "chosen");
+        protocol::audit::write(response.headers_mut(), protocol::audit::USER, &user);
+        response.headers_mut().insert("audit-id", "of-the-host".parse().unwrap());
+        response
+    })
+    .await;
+    let stack = stack(Arc::clone(&connection), send(Arc::clone(services)));
+    let headers = [("authorization", "Bearer t"), ("audit-id", "chosen"), ("x-atoll-audit", "forged")];
+    let response = stack.clone().oneshot(request("/api/v1/pods", &headers).await).await.unwrap();
+    assert_eq!(response.headers()["audit-id"], "chosen");
+    assert!(!response.headers().keys().any(|name| name.as_str().starts_with("x-atoll")));
+    response.into_body().collect().await.unwrap();
+    let log = loop {
+        tokio::task::yield_now().await;
+        let log = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+        if !log.is_empty() {
+            break log;
+        }
+    };
+    assert!(
+        log.contains(r#""auditID":"chosen","stage":"ResponseComplete""#) && log.contains(r#""username":"robot""#),
+        "{log}"
+    );
+}
+
 #[tokio::test]
 async fn a_refused_request_is_not_sent_and_has_a_status() {
     let never = service_fn(|outgoing: Outgoing| async move { panic!("sent {outgoing:?}") });

@@ -60,7 +60,7 @@ impl World {
         let groups = vec!["system:masters".to_owned()];
         Identity { user: "admin".into(), groups, uid: None, credential: None }.write(&mut headers);
         let info = RequestInfo::parse(&Method::GET, CLASSES, None).unwrap();
-        let authenticated = authenticate(&self.services, &self.cluster, info, headers).await.unwrap();
+        let authenticated = authenticate(&self.services, &self.cluster, info, headers, None).await.unwrap();
         authenticated.authorise().await.unwrap()
     }
 }
