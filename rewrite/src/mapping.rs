@@ -23,7 +23,7 @@ pub mod role;
 mod text;
 mod unknown;
 
-pub use index::{Index, Owner};
+pub use index::{Identity, Index, Owner};
 pub use namespaces::{FOREIGN_PREFIX, Shown, Taken};
 pub use object::RenamedKinds;
 pub use role::SharedRoles;
@@ -149,6 +149,16 @@ impl Mapping {
     /// The host name for a virtual one: that of the existing namespace, or the one that a new namespace would get.
     pub fn host(&self, name: &VirtualNamespace) -> Result<HostNamespace, Taken> {
         self.namespaces.host(name)
+    }
+
+    /// The uid of a Namespace as the virtual cluster sees it. `None` if it is the host's.
+    pub fn shown_uid(&self, host: &[u8]) -> Option<Bytes> {
+        self.namespaces.identity().filter(|identity| identity.host == host).map(|identity| identity.shown.clone())
+    }
+
+    /// The host's uid of a Namespace, if the virtual cluster sees another one.
+    pub fn host_uid(&self, shown: &[u8]) -> Option<Bytes> {
+        self.namespaces.identity().filter(|identity| identity.shown == shown).map(|identity| identity.host.clone())
     }
 
     /// The virtual cluster's name for a user or group of the host.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::index::{Index, Owner};
+use super::index::{Identity, Index, Owner};
 use super::unknown::UnknownNames;
 use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
 use crate::same::Same;
@@ -81,6 +81,11 @@ impl Namespaces {
     /// The virtual cluster.
     pub(crate) fn cluster(&self) -> &ClusterName {
         &self.cluster
+    }
+
+    /// The uid of its `kube-system`, if the virtual cluster sees another one than the host.
+    pub(super) fn identity(&self) -> Option<&Identity> {
+        self.index.identity(&self.cluster)
     }
 
     /// The virtual name of a host namespace that belongs to this virtual cluster.
