@@ -2,6 +2,7 @@
 //! operator.
 
 mod access_log;
+mod clusters;
 mod commands;
 mod containers;
 mod declared;
@@ -64,6 +65,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(faults::trials(host));
     trials.extend(commands::trials());
     trials.push(access_log::trial(host));
+    trials.extend(clusters::trials(host));
     trials.extend(egress::trials(host));
     trials.extend(enrolment::trials(host));
     trials.extend(link::trials(host));
