@@ -52,6 +52,3 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> 
         }
     })
 }
-
-/// A refusal: the virtual cluster is declared or served, so the command does nothing.
-const REFUSED: u8 = 3;

@@ -151,16 +151,6 @@ impl Mapping {
         self.namespaces.host(name)
     }
 
-    /// The uid of a Namespace as the virtual cluster sees it. `None` if it is the host's.
-    pub fn shown_uid(&self, host: &[u8]) -> Option<Bytes> {
-        self.namespaces.identity().filter(|identity| identity.host == host).map(|identity| identity.shown.clone())
-    }
-
-    /// The host's uid of a Namespace, if the virtual cluster sees another one.
-    pub fn host_uid(&self, shown: &[u8]) -> Option<Bytes> {
-        self.namespaces.identity().filter(|identity| identity.shown == shown).map(|identity| identity.host.clone())
-    }
-
     /// The virtual cluster's name for a user or group of the host.
     pub fn seen(&self, host: &str) -> Seen {
         self.identities.seen(&self.namespaces, host)

@@ -48,7 +48,9 @@ impl Declarations {
         let selection = Selection::labelled(PART_OF_ATOLL);
         let mut pages = api.pages(CONFIG_MAPS, &selection);
         while let Some(page) = pages.next::<Value>().await? {
-            page.iter().for_each(|config_map| found.note_all(config_map));
+            for config_map in &page {
+                found.note_all(config_map);
+            }
         }
         Ok(found)
     }

@@ -11,12 +11,13 @@ use tokio::time::{Instant, sleep};
 use virtual_cluster::belongings::{self, Hold};
 use virtual_cluster::declared::removal;
 
-use super::REFUSED;
 use super::declaration::{AgentArgs, Declarations};
 use super::host::HostArgs;
 use super::inventory::Inventory;
 use super::progress::{Progress, note};
 
+/// The exit code if the virtual cluster is declared or served.
+const REFUSED: u8 = 3;
 /// The time between two checks whether the namespaces still exist.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The time between two checks whether an agent has created objects again.

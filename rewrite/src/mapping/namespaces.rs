@@ -83,8 +83,18 @@ impl Namespaces {
         &self.cluster
     }
 
+    /// The uid of a Namespace as the virtual cluster sees it. `None` if it is the host's.
+    pub(crate) fn shown_uid(&self, host: &[u8]) -> Option<Bytes> {
+        self.identity().filter(|identity| identity.host == host).map(|identity| identity.shown.clone())
+    }
+
+    /// The host's uid of a Namespace, if the virtual cluster sees another one.
+    pub(crate) fn host_uid(&self, shown: &[u8]) -> Option<Bytes> {
+        self.identity().filter(|identity| identity.shown == shown).map(|identity| identity.host.clone())
+    }
+
     /// The uid of its `kube-system`, if the virtual cluster sees another one than the host.
-    pub(super) fn identity(&self) -> Option<&Identity> {
+    fn identity(&self) -> Option<&Identity> {
         self.index.identity(&self.cluster)
     }
 

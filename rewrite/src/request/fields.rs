@@ -52,7 +52,7 @@ impl<'r> Fields<'r> {
     /// The uid of a Namespace.
     pub(super) fn uid(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         if let Some(text) = non_empty_string(cursor)?
-            && let Some(host) = self.settings.names.mapping.host_uid(&text.bytes())
+            && let Some(host) = self.settings.names.mapping.namespaces.host_uid(&text.bytes())
         {
             edits.replace(text.range(), host);
         }

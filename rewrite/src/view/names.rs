@@ -35,7 +35,7 @@ impl Names<'_> {
             return cursor.skip();
         }
         let text = cursor.string()?;
-        if let Some(shown) = self.mapping.shown_uid(&text.bytes()) {
+        if let Some(shown) = self.mapping.namespaces.shown_uid(&text.bytes()) {
             edits.replace(text.range(), shown);
         }
         Ok(())

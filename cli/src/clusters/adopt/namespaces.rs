@@ -10,7 +10,7 @@ use rewrite::{ClusterName, HostNamespace, VirtualNamespace};
 use serde_json::{Value, json};
 use virtual_cluster::namespaces::PATH;
 
-use super::Args;
+use super::args::Args;
 
 /// What happens to a namespace.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use rewrite::name::endings;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::Args;
+use super::args::Args;
 use super::put::{Done, is_missing, put};
 use super::reader::{Reader, examine};
 use crate::clusters::document::{Document, Header};

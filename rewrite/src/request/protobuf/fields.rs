@@ -40,7 +40,7 @@ impl<'b> Fields<'_, 'b> {
 
     /// The uid of a Namespace.
     pub(super) fn uid(&mut self, found: &Found) {
-        if let Some(host) = self.settings.names.mapping.host_uid(self.splice.bytes(found)) {
+        if let Some(host) = self.settings.names.mapping.namespaces.host_uid(self.splice.bytes(found)) {
             self.splice.replace(found, host);
         }
     }

@@ -38,7 +38,7 @@ impl<'b> Names<'_, 'b> {
 
     /// The uid of a Namespace.
     pub(super) fn uid(&mut self, found: &Found) {
-        if let Some(shown) = self.mapping.shown_uid(self.splice.bytes(found)) {
+        if let Some(shown) = self.mapping.namespaces.shown_uid(self.splice.bytes(found)) {
             self.splice.replace(found, shown);
         }
     }
