@@ -1,5 +1,7 @@
 //! `atoll clusters remove`.
 
+mod served;
+
 use std::io::{BufRead as _, IsTerminal as _, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -27,8 +29,8 @@ const SETTLING: Duration = Duration::from_secs(2);
 ///
 /// First delete the VirtualCluster object, or remove the virtual cluster from the configuration of the agent. The command
 /// refuses to remove a virtual cluster that is still declared as far as it can see: by a VirtualCluster object, by the
-/// configuration of an agent in this host cluster, or by a file of --agent-config. If an agent still serves it, the
-/// namespaces come back, and the command stops.
+/// configuration of an agent in this host cluster, or by a file of --agent-config. It also refuses if an agent that runs
+/// elsewhere serves it. To find out, it removes a finalizer that an agent adds again.
 ///
 /// It deletes the namespaces with everything in them, the root namespace, the ClusterRoles, the FlowSchema, and custom
 /// resources without a namespace. It removes the labels and annotations of the virtual cluster from objects that it shares
@@ -90,24 +92,27 @@ pub(super) async fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit
     if !args.yes {
         confirm(cluster, out)?;
     }
+    if served::is_served(&api, &inventory).await? {
+        return Ok(refuse(cluster));
+    }
     let until = Instant::now() + Duration::from_secs(args.timeout);
     if !delete_namespaces(&api, cluster, until, out).await? {
-        return Ok(served(cluster));
+        return Ok(refuse(cluster));
     }
     delete_others(&api, cluster, until, out).await?;
     // An agent that serves it has created at least the root namespace again by now.
     sleep(SETTLING).await;
     let left = Inventory::of(&api, cluster).await?;
     if !left.namespaces.is_empty() {
-        return Ok(served(cluster));
+        return Ok(refuse(cluster));
     }
     writeln!(out, "This host has nothing of virtual cluster {cluster} any more.")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn served(cluster: &ClusterName) -> ExitCode {
+fn refuse(cluster: &ClusterName) -> ExitCode {
     note(&format!(
-        "a proxy-agent still serves {cluster} and creates its namespaces again; remove {cluster} from the agent's \
+        "a proxy-agent still serves {cluster}, and would create its objects again; remove {cluster} from the agent's \
          configuration, and run this command again"
     ));
     ExitCode::from(REFUSED)

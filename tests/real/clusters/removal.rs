@@ -44,7 +44,9 @@ pub(super) fn leaves_nothing(host: &HostCluster) -> anyhow::Result<()> {
     let file = site.file(&format!("{AGENT}.yaml"));
     let refused = clusters(host, &["remove", GONE, "--yes", "--agent-config", text(&file)?], 3)?;
     ensure!(refused.contains("is still declared by") && refused.contains("site-c.yaml"), "{refused}");
-    gone.ok(&["get", "namespace", "shop"])?;
+    let served = clusters(host, &["remove", GONE, "--yes"], 3)?;
+    ensure!(served.contains("a proxy-agent still serves cl-gone"), "{served}");
+    ensure!(gone.ok(&["get", "namespace", "shop", "-o=jsonpath={.status.phase}"])? == "Active");
     stop(running)?;
 
     let plan = clusters(host, &["remove", GONE, "--dry-run"], 0)?;
