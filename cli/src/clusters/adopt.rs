@@ -1,6 +1,7 @@
 //! `atoll clusters adopt`.
 
 mod args;
+mod belongs;
 mod namespaces;
 mod put;
 mod reader;

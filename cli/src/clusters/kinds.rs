@@ -123,6 +123,12 @@ impl Resources {
 // === impl Resource ===
 
 impl Resource {
+    #[cfg(test)]
+    pub(super) fn for_tests(group: &str, name: &str, is_namespaced: bool) -> Self {
+        let (group, name, version) = (group.to_owned(), name.to_owned(), "v1".to_owned());
+        Self { group, version, name, kind: String::new(), is_namespaced, is_stored: true, is_preferred: true }
+    }
+
     /// `plural.group`.
     pub(super) fn full_name(&self) -> String {
         if self.group.is_empty() { self.name.clone() } else { format!("{}.{}", self.name, self.group) }

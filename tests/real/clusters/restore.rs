@@ -156,5 +156,11 @@ fn identity_holds(client: &Kubectl, identity: &str) -> anyhow::Result<()> {
     ensure!(watched.contains(identity), "{watched}");
     let first = watched.lines().next().context("no event")?;
     ensure!(first.contains("\"ADDED\""), "{first}");
+    // A cache from the former host must list again, instead of waiting until the new one has the same version.
+    let future = "/api/v1/namespaces/shop/configmaps?watch=true&timeoutSeconds=1&resourceVersion=999999999";
+    let expired = client.fails(&["get", "--raw", future])?;
+    ensure!(expired.contains("from before the cluster was restored"), "{expired}");
+    let version = client.ok(&["get", "configmaps", "-n=shop", "-o=jsonpath={.metadata.resourceVersion}"])?;
+    client.ok(&["get", "--raw", &future.replace("999999999", &version)])?;
     Ok(())
 }

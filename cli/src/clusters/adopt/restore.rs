@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::args::Args;
+use super::belongs::Belonging;
 use super::put::{Done, is_missing, put};
 use super::reader::{Reader, examine};
 use crate::clusters::document::{Document, Header};
@@ -39,6 +40,7 @@ struct Restore<'a> {
     api: &'a Api,
     cluster: &'a ClusterName,
     resources: Resources,
+    belonging: Belonging<'a>,
     counts: Counts,
 }
 
@@ -51,7 +53,8 @@ pub(super) async fn run(api: &Api, args: &Args, file: &Path, out: &mut dyn Write
         note("the export has no Secrets; create those that workloads need yourself");
     }
     let resources = Resources::of(api, &[]).await?;
-    let mut restore = Restore { api, cluster, resources, counts: Counts::default() };
+    let mut restore =
+        Restore { api, cluster, resources, belonging: Belonging::new(cluster), counts: Counts::default() };
     let (mut reader, mut progress, mut seen) = (Reader::open(file)?, Progress::new(), 0);
     while let Some(document) = reader.next()? {
         let Document::Object(object) = document else { continue };
@@ -105,11 +108,7 @@ async fn check(api: &Api, args: &Args, header: &Header) -> anyhow::Result<()> {
 
 impl Restore<'_> {
     async fn object(&mut self, object: &Value) {
-        let outcome = match self.resource(object, ESTABLISHED).await {
-            Ok(resource) => put(self.api, self.cluster, &resource, object).await,
-            Err(error) => Err(error),
-        };
-        match outcome {
+        match self.create(object).await {
             Ok(Done::Created) => self.counts.created += 1,
             Ok(Done::Joined) => self.counts.joined += 1,
             Ok(Done::Present) => self.counts.present += 1,
@@ -122,9 +121,18 @@ impl Restore<'_> {
         }
     }
 
+    async fn create(&mut self, object: &Value) -> anyhow::Result<Done> {
+        let resource = self.resource(object, ESTABLISHED).await?;
+        self.belonging.check(&resource, object)?;
+        put(self.api, self.cluster, &resource, object).await
+    }
+
     async fn try_out(&mut self, object: &Value, out: &mut dyn Write) -> anyhow::Result<()> {
         let is_new = match self.resource(object, Duration::ZERO).await {
-            Ok(resource) => is_missing(self.api, &resource, object).await.with_context(|| describe(object))?,
+            Ok(resource) => {
+                self.belonging.check(&resource, object).with_context(|| describe(object))?;
+                is_missing(self.api, &resource, object).await.with_context(|| describe(object))?
+            }
             // The export has its definition.
             Err(_) => true,
         };
