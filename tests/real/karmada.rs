@@ -58,7 +58,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         case(&auto, "members_join_and_stay_current_by_themselves", auto::members_join_and_stay_current_by_themselves),
         case(&joined, "a_plain_cluster_is_a_member", a_plain_cluster_is_a_member),
         case(&joined, "a_physical_cluster_is_a_member", a_physical_cluster_is_a_member),
-        case(&auto, "members_stay_after_a_restore", auto::restored::members_stay_after_a_restore),
         case(&joined, "a_virtual_cluster_is_a_member", a_virtual_cluster_is_a_member),
         case(&auto, "one_of_two_proxy_servers_is_enough", auto::replicas::one_of_two_proxy_servers_is_enough),
         case(&joined, "a_virtual_cluster_is_a_member_without_a_proxy", a_virtual_cluster_is_a_member_without_a_proxy),

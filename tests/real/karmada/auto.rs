@@ -2,7 +2,6 @@
 
 pub(super) mod many;
 pub(super) mod replicas;
-pub(super) mod restored;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
