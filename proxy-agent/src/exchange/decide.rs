@@ -43,7 +43,7 @@ pub(super) fn decide<'p>(call: &'p Call<'_>, body: &'p Body) -> Pin<Box<dyn Futu
 
 async fn plan(call: &Undecided<'_>, body: &Body) -> Result<Box<Plan>, Refusal> {
     call.outside(shared::defined::defined(call)).await?;
-    call.outside(restored::known_version(call)).await?;
+    restored::known_version(call).await?;
     match call.api.info.target() {
         Target::NonResource(request) => non_resource::decide(call, request).await,
         Target::Resource(request) if request.namespace().is_some() && !request.is_namespace() => {

@@ -24,12 +24,16 @@ pub(super) async fn known_version(call: &Call<'_>) -> Result<(), Refusal> {
     if namespaces.has_seen(version) {
         return Ok(());
     }
+    // Boxed, because most requests do not need its state.
+    call.outside(Box::pin(compare(call, version, request.resource()))).await
+}
+
+async fn compare(call: &Call<'_>, version: u64, resource: &str) -> Result<(), Refusal> {
     // The watch of Namespaces lags behind other resources, so the host decides.
     let newest = call.host_api().newest_version(PATH, &format!("metadata.name={NOBODYS}")).await;
     // If the host does not respond, it refuses the watch itself.
     let newest = newest.ok().and_then(|newest| newest.parse::<u64>().ok());
     if newest.is_some_and(|newest| newest < version) {
-        let resource = request.resource();
         let message =
             format!("too old resource version: {version} of {resource} is from before the cluster was restored");
         return Err(Status::expired(message).into());
