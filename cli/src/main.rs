@@ -6,6 +6,7 @@
 
 mod certs;
 mod check;
+mod clusters;
 mod completions;
 mod demo;
 mod explain;
@@ -14,7 +15,6 @@ mod invocation;
 mod kubeconfig;
 mod lifetime;
 mod man;
-mod namespaces;
 mod programs;
 mod revocation_list;
 mod revoke;
@@ -58,7 +58,7 @@ enum Command {
     Check(check::Args),
     Status(status::Args),
     Explain(explain::Args),
-    Namespaces(namespaces::Args),
+    Clusters(clusters::Args),
     Forward(forward::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args, &mut out).map(done),
         Command::Status(args) => status::run(&args, &mut out),
         Command::Explain(args) => explain::run(&args, &mut out),
-        Command::Namespaces(args) => namespaces::run(&args, &mut out).map(done),
+        Command::Clusters(args) => clusters::run(&args, &mut out),
         Command::Forward(args) => forward::run(&args, &mut out),
         Command::Completions(args) => completions::run(&args, &Cli::command(), &mut out).map(done),
         Command::Man(args) => man::run(&args, &Cli::command(), &mut out).map(done),

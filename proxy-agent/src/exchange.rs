@@ -54,6 +54,7 @@ mod ports;
 mod query;
 mod record;
 mod refusals;
+mod restored;
 mod rights;
 mod services;
 mod shared_list;

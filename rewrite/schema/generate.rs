@@ -30,6 +30,7 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             ("metadata", "NamespaceMeta"),
             ("metadata.name", "OwnName"),
             ("metadata.generateName", "OwnGenerateName"),
+            ("metadata.uid", "OwnUid"),
             ("metadata.labels", "OwnLabels"),
             ("metadata.annotations", "OwnAnnotations"),
             ("status.conditions", "NamespaceConditions"),

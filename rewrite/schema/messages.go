@@ -31,7 +31,7 @@ var words = []string{"apiGroups", "resources", "verbs", "nonResourceURLs"}
 
 // alike are places other than references, of every kind that has them (`EVERY_OBJECT` and `additions` in generate.rs).
 var alike = []string{
-	"metadata.ownerReferences[].name", "metadata.managedFields[].fieldsV1", "status.conditions[].message", "spec.nodeName",
+	"metadata.ownerReferences[].name", "metadata.managedFields[].fieldsV1", "metadata.uid", "status.conditions[].message", "spec.nodeName",
 	"status.evaluationError", "status.resourceRules[].resourceNames[]",
 	"spec.healthCheckNodePort", "spec.ports[].nodePort", "spec.ports[].port", "spec.ports[].protocol",
 }

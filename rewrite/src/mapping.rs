@@ -23,7 +23,7 @@ pub mod role;
 mod text;
 mod unknown;
 
-pub use index::{Index, Owner};
+pub use index::{Identity, Index, Owner};
 pub use namespaces::{FOREIGN_PREFIX, Shown, Taken};
 pub use object::RenamedKinds;
 pub use role::SharedRoles;

@@ -3,6 +3,7 @@
 
 mod access_log;
 mod audit;
+mod clusters;
 mod commands;
 mod containers;
 mod declared;
@@ -68,6 +69,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(commands::trials());
     trials.push(access_log::trial(host));
     trials.extend(audit::trials(host));
+    trials.extend(clusters::trials(host));
     trials.extend(egress::trials(host));
     trials.extend(enrolment::trials(host));
     trials.extend(link::trials(host));

@@ -4,9 +4,11 @@
 //! [`namespaces`], [`nodes`] and [`roles`] (caches of objects on the host), [`provisioner`] (provisions a virtual
 //! cluster and reconciles it), [`admission_policies`] (the admission policies on the host), [`shared`] (objects that
 //! several virtual clusters see), [`usage`] (what each virtual cluster stores), [`policy`] (how each cluster-scoped resource is served), [`own_rights`] (the agent's
-//! own rights), [`declared`] (virtual clusters that objects on the host declare). What is *not* here: requests of clients.
+//! own rights), [`belongings`] (what a virtual cluster has outside its
+//! namespaces), [`declared`] (virtual clusters that objects on the host declare). What is *not* here: requests of clients.
 
 pub mod admission_policies;
+pub mod belongings;
 pub mod clusters;
 pub mod config;
 pub mod declared;

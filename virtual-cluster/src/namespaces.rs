@@ -33,8 +33,7 @@ use host_client::api::Following;
 use ledger::{Ledger, Source};
 pub use member::{Member, Root};
 use moves::Moves;
-pub(crate) use record::claim;
-pub use record::{NotANamespace, Phase};
+pub use record::{IDENTITY, NotANamespace, Phase, claim};
 pub use subscription::{NamespaceEvent, Subscription};
 
 /// The path of all Namespaces.

@@ -76,6 +76,7 @@ use dirty::DirtyClusters;
 use first_lists::FirstLists;
 use flow_schema::FlowSchemas;
 pub use flow_schema::PRIORITY_LEVEL;
+pub(crate) use flow_schema::flow_schema_of;
 pub(crate) use leave::release_mirrors;
 use mirrors::Mirrors;
 pub use names::{

@@ -42,7 +42,7 @@ pub use kind::{Kind, NotWritable};
 pub use merge::merge;
 pub use object::HostObject;
 pub use overlay::{Applied, Keys, Overlay, OwnKeys, Stored};
-pub use overlays::{MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
+pub use overlays::{LABEL as OVERLAY_LABEL, MAX_IN_PLACE, MAX_OVERLAY, Moved, Overlays};
 pub use pending_change::{digest, is_same};
 pub use power::objection;
 

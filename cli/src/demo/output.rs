@@ -126,7 +126,7 @@ pub(super) fn ended(host: &Host, files: &Files, out: &mut dyn Write) -> anyhow::
             let host = files.host_kubeconfig().display().to_string();
             for cluster in &CLUSTERS {
                 let atoll = Invocation::current().typed();
-                writeln!(out, "  {atoll} namespaces remove --host-kubeconfig {host} --cluster {}", cluster.name)?;
+                writeln!(out, "  {atoll} clusters remove {} --host-kubeconfig {host} --yes", cluster.name)?;
             }
             // A host without one of these kinds refuses only its command.
             for kind in ["validatingadmissionpolic", "mutatingadmissionpolic"] {

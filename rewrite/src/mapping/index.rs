@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use bytes::Bytes;
+
 use crate::name::{ClusterName, HostNamespace, MAX_LABEL, VirtualNamespace};
 
 /// All namespaces of one host cluster, as an immutable snapshot that is swapped as a whole.
@@ -12,8 +14,20 @@ use crate::name::{ClusterName, HostNamespace, MAX_LABEL, VirtualNamespace};
 pub struct Index {
     by_host: HashMap<HostNamespace, Owner>,
     by_virtual: HashMap<ClusterName, HashMap<VirtualNamespace, HostNamespace>>,
+    /// The virtual clusters that were restored.
+    identities: HashMap<ClusterName, Identity>,
     /// Bit `n` is set if the index has a host name of `n` bytes. This excludes most words of a message.
     lengths: u64,
+}
+
+/// The uid of the `kube-system` of a virtual cluster, which identifies a cluster. After a restore, the host's Namespace has a new
+/// uid, and clients of the virtual cluster still see the one from before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The uid on the host.
+    pub host: Bytes,
+    /// The uid that clients see.
+    pub shown: Bytes,
 }
 
 /// The owner of a host namespace.
@@ -86,6 +100,19 @@ impl Index {
                 names.remove();
             }
         }
+    }
+
+    /// Shows another uid of this virtual cluster's `kube-system`, or that of the host.
+    pub fn identify(&mut self, cluster: &ClusterName, identity: Option<Identity>) {
+        match identity {
+            Some(identity) => _ = self.identities.insert(cluster.clone(), identity),
+            None => _ = self.identities.remove(cluster),
+        }
+    }
+
+    /// The uid that a restored virtual cluster shows.
+    pub fn identity(&self, cluster: &ClusterName) -> Option<&Identity> {
+        self.identities.get(cluster)
     }
 
     /// The owner of a host name. `None` if there is no such namespace.

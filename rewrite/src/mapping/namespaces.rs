@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::index::{Index, Owner};
+use super::index::{Identity, Index, Owner};
 use super::unknown::UnknownNames;
 use crate::name::{ClusterName, HostNamespace, VirtualNamespace, is_label};
 use crate::same::Same;
@@ -81,6 +81,21 @@ impl Namespaces {
     /// The virtual cluster.
     pub(crate) fn cluster(&self) -> &ClusterName {
         &self.cluster
+    }
+
+    /// The uid of a Namespace as the virtual cluster sees it. `None` if it is the host's.
+    pub(crate) fn shown_uid(&self, host: &[u8]) -> Option<Bytes> {
+        self.identity().filter(|identity| identity.host == host).map(|identity| identity.shown.clone())
+    }
+
+    /// The host's uid of a Namespace, if the virtual cluster sees another one.
+    pub(crate) fn host_uid(&self, shown: &[u8]) -> Option<Bytes> {
+        self.identity().filter(|identity| identity.shown == shown).map(|identity| identity.host.clone())
+    }
+
+    /// The uid of its `kube-system`, if the virtual cluster sees another one than the host.
+    fn identity(&self) -> Option<&Identity> {
+        self.index.identity(&self.cluster)
     }
 
     /// The virtual name of a host namespace that belongs to this virtual cluster.

@@ -12,6 +12,8 @@ pub enum Place {
     OwnName,
     /// `metadata.generateName` of a Namespace.
     OwnGenerateName,
+    /// `metadata.uid` of a Namespace.
+    OwnUid,
     /// `metadata.labels` of a Namespace.
     OwnLabels,
     /// `metadata.annotations` of a Namespace.

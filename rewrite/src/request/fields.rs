@@ -49,6 +49,16 @@ impl<'r> Fields<'r> {
         Ok(())
     }
 
+    /// The uid of a Namespace.
+    pub(super) fn uid(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
+        if let Some(text) = non_empty_string(cursor)?
+            && let Some(host) = self.settings.names.mapping.namespaces.host_uid(&text.bytes())
+        {
+            edits.replace(text.range(), host);
+        }
+        Ok(())
+    }
+
     /// A user or group.
     pub(super) fn identity(&self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Refusal> {
         let Some(text) = non_empty_string(cursor)? else { return Ok(()) };

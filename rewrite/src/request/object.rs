@@ -121,6 +121,7 @@ impl Visitor for Writer<'_> {
             Place::HiddenKeys => keys::hidden_keys(cursor, edits)?,
             Place::NamespaceMeta => self.namespace_meta(node, cursor, edits)?,
             Place::OwnName => namespace::name(&mut self.fields, cursor, edits)?,
+            Place::OwnUid => self.fields.uid(cursor, edits)?,
             Place::OwnGenerateName => self.namespace.generate_name(cursor)?,
             Place::OwnLabels => self.namespace.labels(&mut self.fields, cursor, edits)?,
             Place::OwnAnnotations => self.namespace.annotations(&mut self.fields, cursor, edits)?,

@@ -142,6 +142,7 @@ const P5: &[(&str, Place)] = &[
     ("metadata.name", Place::OwnName),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
+    ("metadata.uid", Place::OwnUid),
     ("status.conditions", Place::NamespaceConditions),
     ("status.conditions[].message", Place::Message),
 ];

@@ -266,6 +266,7 @@ static M8: Descriptor = Descriptor { fields: &[
     FieldDescriptor { key: "name", numbers: &[1], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "namespace", numbers: &[3], shape: Shape::One, holds: Holds::Text },
     FieldDescriptor { key: "ownerReferences", numbers: &[13], shape: Shape::Many, holds: Holds::Message(&M16) },
+    FieldDescriptor { key: "uid", numbers: &[5], shape: Shape::One, holds: Holds::Text },
 ] };
 
 // k8s.io.api.flowcontrol.v1.ResourcePolicyRule

@@ -59,6 +59,7 @@ fn every_message_is_one_that_can_be_mapped() {
                         | Place::RoleName
                         | Place::NoNamespace
                         | Place::OwnGenerateName
+                        | Place::OwnUid
                         | Place::ReviewNamespace
                         | Place::Identity
                         | Place::IdentityElement
@@ -132,6 +133,7 @@ fn every_place_of_a_response_has_its_number() {
                     Place::OwnNamespace
                         | Place::OwnName
                         | Place::OwnGenerateName
+                        | Place::OwnUid
                         | Place::Namespace
                         | Place::ReviewNamespace
                         | Place::Identity

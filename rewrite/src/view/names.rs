@@ -29,6 +29,18 @@ impl Names<'_> {
         Ok(())
     }
 
+    /// The uid of a Namespace.
+    pub(super) fn uid(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<(), Malformed> {
+        if cursor.peek()? != b'"' {
+            return cursor.skip();
+        }
+        let text = cursor.string()?;
+        if let Some(shown) = self.mapping.namespaces.shown_uid(&text.bytes()) {
+            edits.replace(text.range(), shown);
+        }
+        Ok(())
+    }
+
     /// A user or group. Returns whether it belongs to the virtual cluster.
     pub(super) fn identity(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<bool, Malformed> {
         if cursor.peek()? != b'"' {

@@ -178,6 +178,7 @@ impl Visitor for Reader<'_> {
             Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::ReviewNamespace => {
                 names.namespace(cursor, edits)?;
             }
+            Place::OwnUid => names.uid(cursor, edits)?,
             Place::OwnLabels => return self.key_map().namespace_labels(cursor, edits),
             Place::OwnAnnotations => return self.key_map().namespace_annotations(cursor, edits),
             Place::OwnedKeys => return self.key_map().owned(cursor, edits, |_| Key::Itself),

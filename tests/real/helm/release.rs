@@ -134,10 +134,9 @@ fn edge(admin: &Admin, previous: &Path, host: &HostCluster, half: &Manifests) ->
 fn follow_the_readme(admin: &Admin) -> anyhow::Result<()> {
     let readme = std::fs::read_to_string(chart().join("README.md"))?;
     let (_, section) = readme.split_once("\n## Uninstall\n").context("no section \"Uninstall\"")?;
-    ensure!(section.contains("`atoll namespaces remove --host-kubeconfig KUBECONFIG --cluster CLUSTER`"), "{section}");
+    ensure!(section.contains("`atoll clusters remove CLUSTER --host-kubeconfig KUBECONFIG`"), "{section}");
     let kubeconfig = text(admin.kubectl.kubeconfig())?;
-    let remove =
-        |cluster| site::atoll(&["namespaces", "remove", "--host-kubeconfig", kubeconfig, "--cluster", cluster]);
+    let remove = |cluster| site::atoll(&["clusters", "remove", cluster, "--host-kubeconfig", kubeconfig, "--yes"]);
     // At the same time, because each takes ten seconds.
     std::thread::scope(|scope| {
         for thread in CLUSTERS.map(|cluster| scope.spawn(move || remove(cluster))) {

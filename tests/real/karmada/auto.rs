@@ -334,12 +334,12 @@ impl<'a> World<'a> {
         let kubeconfig = self.host.kubectl().kubeconfig().to_owned();
         let there = ["--host-kubeconfig", text(&kubeconfig)?];
         for (name, _) in CLUSTERS {
-            let listed = site::atoll(&[&["namespaces", "list"], there.as_slice(), &["--cluster", name]].concat())?;
+            let listed = site::atoll(&[&["clusters", "list", name], there.as_slice()].concat())?;
             for namespace in [&format!("default-{name}"), &format!("kube-system-{name}"), &format!("atoll-root-{name}")]
             {
                 ensure!(listed.contains(namespace), "{namespace} is not in {listed}");
             }
-            site::atoll(&[&["namespaces", "remove"], there.as_slice(), &["--cluster", name]].concat())?;
+            site::atoll(&[&["clusters", "remove", name, "--yes"], there.as_slice()].concat())?;
             let all = self.host.kubectl().ok(&["get", "namespaces,clusterroles", "-o=name"])?;
             ensure!(!all.contains(name), "left on the host: {all}");
         }

@@ -1,7 +1,7 @@
 //! The deletion of what a virtual cluster has on its host: its namespaces with everything in them, its root namespace, and its
 //! ClusterRoles.
 //!
-//! Other cluster-scoped objects stay, as after `atoll namespaces remove`. What is *not* here: waiting. The caller calls
+//! Other cluster-scoped objects stay; `atoll clusters remove` removes them. What is *not* here: waiting. The caller calls
 //! [`remove`] again until nothing is left.
 
 use host_client::api::{ApiError, HostApi, Partial, Selection};

@@ -147,7 +147,7 @@ impl<A: HostApi, O: Observe> Report<A, O> {
                 None => return self.release(object, "Deleted", "its namespaces have been deleted from the host").await,
             },
             Verdict::Ending(DeletionPolicy::Orphan) => {
-                let message = "its namespaces stay on the host; `atoll namespaces remove` deletes them";
+                let message = "its namespaces stay on the host; `atoll clusters remove` deletes them";
                 return self.release(object, "Orphaned", message).await;
             }
             Verdict::Yielding => {

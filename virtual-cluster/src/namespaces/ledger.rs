@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use rewrite::mapping::Identity;
 use rewrite::name::endings;
 use rewrite::{ClusterName, HostNamespace, Index, VirtualNamespace};
 
@@ -17,6 +18,9 @@ use super::record::{Gone, Phase, Record, Version};
 
 /// The number of deleted members that are remembered. Events arrive some milliseconds late, so a hundred would suffice.
 const MAX_RECENTLY_DELETED: usize = 1000;
+
+/// The namespace whose uid identifies a cluster.
+const SYSTEM: &str = "kube-system";
 
 /// The records of all namespaces. The index is kept in addition to them, so that a snapshot is one clone.
 pub(super) struct Ledger {
@@ -96,8 +100,9 @@ impl Ledger {
         let is_news = record.phase == Phase::Terminating
             || known.is_none_or(|known| {
                 let of = |record: &Record| {
-                    let Record { uid, phase, claim, root_of, posture, annotations, full, .. } = record.clone();
-                    (uid, phase, claim, root_of, posture, annotations, full)
+                    let Record { version: _, uid, phase, claim, root_of, posture, annotations, identity, full } =
+                        record.clone();
+                    ((uid, phase, claim, root_of), (posture, annotations, identity, full))
                 };
                 of(known) != of(&record)
             });
@@ -106,6 +111,9 @@ impl Ledger {
         if before.as_ref() != Some(&claim) {
             self.enter(host, claim.as_ref());
             self.enter(host, before.flatten().as_ref());
+        }
+        if is_news {
+            self.identify(host);
         }
         is_news
     }
@@ -131,6 +139,7 @@ impl Ledger {
                 self.tombstone(member);
             }
             self.enter(host, record.claim.as_ref());
+            self.identify_clusters(record.claim.iter().map(|(cluster, _)| cluster).chain(&record.root_of));
         }
         true
     }
@@ -144,6 +153,8 @@ impl Ledger {
         for host in &hosts {
             self.enter_one(host);
         }
+        let served = self.clusters.clone();
+        self.identify_clusters(&served);
         let has_changed = |cluster: &&ClusterName| self.clusters.contains(*cluster) != former.contains(*cluster);
         let changed: HashSet<_> = self.clusters.iter().chain(&former).filter(has_changed).collect();
         let changed_roots = roots(changed.iter().copied());
@@ -266,6 +277,33 @@ impl Ledger {
         if let Some(former) = &former {
             self.enter_one(former);
         }
+    }
+
+    /// Updates the identity of the virtual cluster to which the namespace belongs, if it decides about it.
+    fn identify(&mut self, host: &HostNamespace) {
+        let Some(record) = self.records.get(host) else { return };
+        let system = record.claim.iter().filter(|(_, name)| name.as_str() == SYSTEM).map(|(cluster, _)| cluster);
+        let clusters: Vec<_> = system.chain(&record.root_of).cloned().collect();
+        self.identify_clusters(&clusters);
+    }
+
+    fn identify_clusters<'c>(&mut self, clusters: impl IntoIterator<Item = &'c ClusterName>) {
+        for cluster in clusters {
+            let identity = self.identity(cluster);
+            if self.index.identity(cluster) != identity.as_ref() {
+                Arc::make_mut(&mut self.index).identify(cluster, identity);
+            }
+        }
+    }
+
+    /// The identity of a virtual cluster, if it is not that of its `kube-system` on the host.
+    fn identity(&self, cluster: &ClusterName) -> Option<Identity> {
+        let root = self.records.get(&HostNamespace::root(cluster))?;
+        let shown = root.identity.as_ref().filter(|_| root.root_of.as_ref() == Some(cluster))?;
+        let system = self.index.host(cluster, &VirtualNamespace::new(SYSTEM).ok()?)?;
+        let host = &self.records.get(system)?.uid;
+        let bytes = |uid: &str| uid.as_bytes().to_vec().into();
+        (shown != host).then(|| Identity { host: bytes(host), shown: bytes(shown) })
     }
 
     fn enter_one(&mut self, host: &HostNamespace) {

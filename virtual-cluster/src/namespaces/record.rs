@@ -10,6 +10,13 @@ use super::annotations::Annotations;
 use super::full::Full;
 use crate::pod_security::Posture;
 
+/// The annotation of a root namespace with the uid of `kube-system` that clients of its virtual cluster see. A restore sets it, so
+/// that the virtual cluster keeps its identity.
+pub const IDENTITY: &str = "atoll.dev/identity";
+
+/// A uid of Kubernetes has 36 characters.
+const MAX_UID: usize = 64;
+
 /// One namespace of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
@@ -23,6 +30,8 @@ pub(super) struct Record {
     pub(super) posture: Posture,
     /// Its annotations for the admission policies.
     pub(super) annotations: Annotations,
+    /// The uid of `kube-system` that this root namespace gives its virtual cluster.
+    pub(super) identity: Option<Arc<str>>,
     /// The limits that the virtual cluster of this root namespace has reached.
     pub(super) full: Option<Box<(ClusterName, Full)>>,
 }
@@ -70,7 +79,14 @@ pub(super) fn parse(namespace: &Value) -> Result<(HostNamespace, Record), NotANa
     let root_of = metadata["labels"][ROOT_LABEL].as_str().filter(|_| host.is_root());
     let root_of = root_of.and_then(|cluster| ClusterName::new(cluster).ok());
     let full = Full::of(&host, namespace).map(Box::new);
-    Ok((host, Record { version, uid, phase, claim, root_of, posture, annotations, full }))
+    let identity = metadata["annotations"][IDENTITY].as_str().filter(|uid| root_of.is_some() && is_uid(uid));
+    let identity = identity.map(Arc::from);
+    Ok((host, Record { version, uid, phase, claim, root_of, posture, annotations, identity, full }))
+}
+
+/// Whether it has the form of a uid: it becomes a part of responses.
+fn is_uid(text: &str) -> bool {
+    (1..=MAX_UID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Reads the metadata of a deleted Namespace.
@@ -86,7 +102,7 @@ fn name(metadata: &Value) -> Result<HostNamespace, NotANamespace> {
 
 /// Labels alone prove nothing: a user who may label a namespace of the host could assign it to any virtual cluster. So
 /// the host name must also be the one that the agent derives.
-pub(crate) fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
+pub fn claim(host: &HostNamespace, labels: &Value) -> Option<(ClusterName, VirtualNamespace)> {
     let cluster = ClusterName::new(labels[CLUSTER_LABEL].as_str()?).ok()?;
     let name = VirtualNamespace::new(labels[NAMESPACE_LABEL].as_str()?).ok()?;
     let agrees = HostNamespace::derive(&name, &cluster) == *host

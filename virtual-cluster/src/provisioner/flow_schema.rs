@@ -198,6 +198,14 @@ impl Listed {
     }
 }
 
+/// The virtual cluster of a FlowSchema: that of the root namespace which owns it.
+pub(crate) fn flow_schema_of(schema: &Value) -> Option<ClusterName> {
+    let metadata = &schema["metadata"];
+    let cluster = ClusterName::new(metadata["name"].as_str()?.strip_prefix(PREFIX)?).ok()?;
+    let mut owners = metadata["ownerReferences"].as_array()?.iter();
+    owners.any(|owner| owner["name"] == HostNamespace::root(&cluster).as_str()).then_some(cluster)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

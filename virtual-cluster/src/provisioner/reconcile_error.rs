@@ -32,7 +32,7 @@ pub enum ReconcileError {
     /// has left the configuration.
     #[error(
         "the host has the virtual cluster {other}, and one of the two names ends with `-` and the other name, so their namespaces \
-         could have the same names on the host. Choose another name, or remove {other} from the host with `atoll namespaces \
+         could have the same names on the host. Choose another name, or remove {other} from the host with `atoll clusters \
          remove`"
     )]
     NameConflict {

@@ -83,6 +83,11 @@ impl<'a> AttachedMut<'a> {
         self.0.insert(left_key(cluster), json!(""));
     }
 
+    /// Removes the record that the cluster had the object.
+    pub(super) fn forget(&mut self, cluster: &str) {
+        self.0.remove(&left_key(cluster));
+    }
+
     /// Removes the records of clusters that had the object.
     pub(super) fn forget_left(&mut self) {
         self.0.retain(|key, _| !key.starts_with(LEFT_PREFIX));

@@ -42,6 +42,12 @@ impl Instances {
         format!("{}/{}", self.base, self.plural)
     }
 
+    /// Their API group, version and plural name.
+    pub(crate) fn resource(&self) -> Option<(&str, &str, &str)> {
+        let (group, version) = self.base.strip_prefix("/apis/")?.split_once('/')?;
+        Some((group, version, &self.plural))
+    }
+
     /// The path of the instances in a namespace of the host.
     pub fn path_in(&self, namespace: &str) -> String {
         format!("{}/namespaces/{namespace}/{}", self.base, self.plural)

@@ -41,7 +41,8 @@ pub struct NotWritable {
 // === impl Kind ===
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    /// All of them.
+    pub(crate) const ALL: [Self; 7] = [
         Self::CustomResourceDefinition,
         Self::DeviceClass,
         Self::IngressClass,
@@ -56,7 +57,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.resource() == resource)
     }
 
-    const fn resource(self) -> GroupResource<'static> {
+    pub(crate) const fn resource(self) -> GroupResource<'static> {
         let (group, resource) = match self {
             Self::CustomResourceDefinition => ("apiextensions.k8s.io", "customresourcedefinitions"),
             Self::DeviceClass => ("resource.k8s.io", "deviceclasses"),

@@ -134,6 +134,13 @@ impl HostObject {
         }
     }
 
+    /// Removes every trace of a cluster that no longer exists.
+    pub(crate) fn forget(&mut self, cluster: &str) {
+        let mut attached = self.attached_mut();
+        attached.remove(cluster);
+        attached.forget(cluster);
+    }
+
     /// Copies the approval annotation to the host's object: the host requires it for definitions in protected groups
     /// (`validateAPIApproval` in apiextensions-apiserver).
     pub fn approve(&mut self, wanted: &Value) {

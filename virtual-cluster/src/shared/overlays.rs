@@ -30,7 +30,7 @@ pub const MAX_IN_PLACE: usize = 256;
 pub const MAX_OVERLAY: usize = 512 * 1024;
 
 /// The label of the ConfigMaps.
-const LABEL: &str = "atoll.dev/overlay";
+pub const LABEL: &str = "atoll.dev/overlay";
 /// The annotation with the path of the overlay's object.
 const OF: &str = "atoll.dev/overlay-of";
 /// The member of `data`.

@@ -118,7 +118,7 @@ impl Namespaces {
                      configuration, and namespaces of both could have the same name"
                 ),
                 &format!(
-                    "if {other} no longer exists, run `atoll namespaces remove --cluster {other}`; otherwise rename \
+                    "if {other} no longer exists, run `atoll clusters remove {other}`; otherwise rename \
                      one of the two clusters"
                 ),
             )

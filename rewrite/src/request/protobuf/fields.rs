@@ -38,6 +38,13 @@ impl<'b> Fields<'_, 'b> {
         Ok(())
     }
 
+    /// The uid of a Namespace.
+    pub(super) fn uid(&mut self, found: &Found) {
+        if let Some(host) = self.settings.names.mapping.namespaces.host_uid(self.splice.bytes(found)) {
+            self.splice.replace(found, host);
+        }
+    }
+
     /// A user or group.
     pub(super) fn identity(&mut self, found: &Found) -> Result<(), Refusal> {
         if !found.is_empty() {

@@ -133,6 +133,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::mapping::Identity;
     use crate::parked::{AUTO_UPDATE, NODE_SELECTOR, parked};
     use crate::pod_security::Level;
     use crate::protobuf::{ObjectMetadata, ObjectName};
@@ -140,6 +141,7 @@ mod tests {
     use crate::schema::{program_for, proto_program_for};
     use crate::view::Filter;
     use crate::view::tests::{mapping, view};
+    use crate::{ClusterName, Index, Mapping, View};
 
     #[test]
     fn levels_of_pod_security_are_enforced() {
@@ -234,6 +236,48 @@ mod tests {
                 assert!(mapped.contains(&format!("\"f:{is}\"")), "{kind} {was}: {mapped}");
                 assert!(is == was || !mapped.contains(&format!("\"f:{was}\"")), "{kind} {was}: {mapped}");
             }
+        }
+    }
+
+    #[test]
+    fn a_restored_cluster_keeps_its_identity() {
+        let (old, new) = ("11111111-2222-3333-4444-555555555555", "66666666-7777-8888-9999-000000000000");
+        let mut index = Index::new();
+        let cluster = ClusterName::new("ke").unwrap();
+        index.insert("kube-system-ke".parse().unwrap(), cluster.clone(), "kube-system".parse().unwrap()).unwrap();
+        let identity = Identity { host: new.into(), shown: old.into() };
+        index.identify(&cluster, Some(identity));
+        let mapping = Mapping::new(cluster, Arc::new(index));
+        let json = |uid: &str, name: &str| Bytes::from(format!(r#"{{"metadata":{{"name":"{name}","uid":"{uid}"}}}}"#));
+        let proto = |uid: &str, name: &str| {
+            let mut metadata = Writer::new();
+            metadata.bytes(1, name.as_bytes());
+            metadata.bytes(5, uid.as_bytes());
+            let mut object = Writer::new();
+            object.bytes(1, &metadata.into_bytes());
+            let raw = &object.into_bytes();
+            Bytes::from(Envelope { api_version: "v1", kind: "Namespace", raw, ..Envelope::default() }.encode())
+        };
+        let program = program_for("", "v1", "namespaces");
+        let view = View::new(mapping.clone());
+        for (host, shown) in [(new, old), ("other", "other")] {
+            let mut out: Vec<Bytes> = Vec::new();
+            let body = json(host, "kube-system-ke");
+            view.object(&program, Filter::Everything, &body, &mut out).unwrap();
+            assert_eq!(out.concat(), json(shown, "kube-system"));
+            let mut out: Vec<Bytes> = Vec::new();
+            view.protobuf(&program, Filter::Everything, &proto(host, "kube-system-ke"), &mut out).unwrap();
+            assert_eq!(out.concat(), proto(shown, "kube-system"));
+
+            let request = Request::new(mapping.clone()).partial();
+            let mut out: Vec<Bytes> = Vec::new();
+            request.map(&program, &json(shown, "kube-system"), &mut out).unwrap();
+            assert_eq!(out.concat(), json(host, "kube-system-ke"));
+            let mut out: Vec<Bytes> = Vec::new();
+            let message = proto_program_for("", "v1", "namespaces").unwrap();
+            Request::new(mapping.clone()).map_protobuf(message, &proto(shown, "kube-system"), &mut out).unwrap();
+            let mapped = ObjectMetadata::of(&out.concat());
+            assert!(mapped.is_ok() && out.concat().windows(host.len()).any(|part| part == host.as_bytes()));
         }
     }
 

@@ -180,6 +180,10 @@ impl<'r, 'b> Mapper<'r, 'b> {
             Place::Namespace | Place::OwnName => self.fields.namespace(found),
             Place::ReviewNamespace => self.fields.review_namespace(found),
             Place::Identity | Place::IdentityElement => self.fields.identity(found),
+            Place::OwnUid => {
+                self.fields.uid(found);
+                Ok(())
+            }
             Place::NodeName => {
                 self.fields.node(found);
                 Ok(())

@@ -36,6 +36,13 @@ impl<'b> Names<'_, 'b> {
         }
     }
 
+    /// The uid of a Namespace.
+    pub(super) fn uid(&mut self, found: &Found) {
+        if let Some(shown) = self.mapping.namespaces.shown_uid(self.splice.bytes(found)) {
+            self.splice.replace(found, shown);
+        }
+    }
+
     /// All fields with this number, which contain names of namespaces.
     pub(super) fn namespaces(&mut self, range: &Range<usize>, number: u32) -> Result<(), Unreadable> {
         let mut names = self.splice.fields(range.clone());

@@ -253,6 +253,7 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
             (Place::OwnNamespace | Place::OwnName | Place::Namespace | Place::ReviewNamespace, _) => {
                 self.names.namespace(found);
             }
+            (Place::OwnUid, _) => self.names.uid(found),
             (Place::Identity, _) => self.names.identity(found),
             (Place::IdentityElement, _) => return self.names.identity_element(found),
             (Place::Message, _) => self.names.message(found),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::vocabulary::{anywhere, everywhere, in_namespaces, through};
 use crate::admission_policies::policy::{cluster_rule, literal, rule, validation, variable};
-use crate::namespaces::FULL;
 use crate::namespaces::annotations::{self, KEYS};
+use crate::namespaces::{FULL, IDENTITY};
 use crate::provisioner::ROOT_LABEL;
 
 /// Labels assign a namespace to a virtual cluster, annotations select the nodes of its pods, and finalizers keep it
@@ -63,7 +63,7 @@ pub(super) fn members() -> Value {
 /// An annotation of the Namespace lists the protected keys, because agents of one host may have different
 /// configurations. The policy contains the keys that are always protected.
 fn kept(field: &str) -> String {
-    let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL, FULL];
+    let ours = [CLUSTER_LABEL, NAMESPACE_LABEL, ROOT_LABEL, FULL, IDENTITY];
     let protected = ours.iter().chain(&KEYS).chain(&PROTECTED).map(|pattern| match pattern.strip_suffix('*') {
         Some(prefix) => format!("key.startsWith({})", literal(prefix)),
         None => format!("key == {}", literal(pattern)),

@@ -24,6 +24,7 @@ fn record(version: u64, uid: &str) -> Record {
         root_of: None,
         posture: Posture::default(),
         annotations: Annotations::default(),
+        identity: None,
         full: None,
     }
 }
@@ -235,4 +236,40 @@ fn clusters_with_one_name_at_the_end_of_the_other_conflict() {
     // Both exist already, from a time before this check.
     root(&mut ledger, "vc");
     assert_eq!(ledger.name_conflict(&named("vc")), None);
+}
+
+#[test]
+fn a_root_namespace_gives_its_cluster_an_identity() {
+    let mut ledger = complete();
+    let (root, system) = (HostNamespace::root(&cluster()), HostNamespace::new("kube-system-vc").unwrap());
+    let claim = Some((cluster(), VirtualNamespace::new("kube-system").unwrap()));
+    let system_record = |version, uid| Record { claim: claim.clone(), ..record(version, uid) };
+    let root_record = |version, identity: Option<&str>| Record {
+        claim: None,
+        root_of: Some(cluster()),
+        identity: identity.map(Arc::from),
+        ..record(version, "root")
+    };
+    let identity = |ledger: &Ledger| {
+        let text = |uid: &bytes::Bytes| String::from_utf8(uid.to_vec()).unwrap();
+        ledger.index().identity(&cluster()).map(|identity| (text(&identity.host), text(&identity.shown)))
+    };
+    let expected = |host: &str| Some((host.to_owned(), "old".to_owned()));
+
+    ledger.learn(&root, root_record(1, Some("old")), Source::Watch);
+    assert_eq!(identity(&ledger), None, "there is no kube-system yet");
+    ledger.learn(&system, system_record(2, "new"), Source::Watch);
+    assert_eq!(identity(&ledger), expected("new"));
+    ledger.forget(&system, &gone(Some(3), "new"));
+    assert_eq!(identity(&ledger), None);
+    ledger.learn(&system, system_record(4, "newer"), Source::Watch);
+    assert_eq!(identity(&ledger), expected("newer"));
+    ledger.serve([]);
+    assert_eq!(identity(&ledger), None);
+    ledger.serve([cluster()]);
+    assert_eq!(identity(&ledger), expected("newer"));
+    assert!(ledger.learn(&root, root_record(5, None), Source::Watch), "subscribers learn it");
+    assert_eq!(identity(&ledger), None);
+    ledger.learn(&root, root_record(6, Some("newer")), Source::Watch);
+    assert_eq!(identity(&ledger), None, "the host has it");
 }

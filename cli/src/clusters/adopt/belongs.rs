@@ -1,0 +1,135 @@
+//! Whether an object of an export can belong to the virtual cluster.
+//!
+//! A restore has the rights of the host's administrator, and somebody may have changed the file. So it must not create anything that
+//! a virtual cluster cannot have.
+
+use std::collections::HashSet;
+
+use anyhow::{bail, ensure};
+use kube_wire::gvr::GroupResource;
+use rewrite::name::{CLUSTER_LABEL, OVERLAY_PREFIX, ROOT_LABEL};
+use rewrite::{ClusterName, HostNamespace};
+use serde_json::Value;
+use virtual_cluster::namespaces::claim;
+use virtual_cluster::policy::{Class, class, is_known};
+
+use crate::clusters::kinds::Resource;
+
+/// The API group of VirtualClusters.
+const OWN_GROUP: &str = "atoll.dev";
+
+/// The namespaces of the export so far.
+#[derive(Debug)]
+pub(super) struct Belonging<'a> {
+    cluster: &'a ClusterName,
+    namespaces: HashSet<String>,
+}
+
+// === impl Belonging ===
+
+impl<'a> Belonging<'a> {
+    pub(super) fn new(cluster: &'a ClusterName) -> Self {
+        Self { cluster, namespaces: HashSet::new() }
+    }
+
+    /// Checks an object. Namespaces come before the objects in them.
+    pub(super) fn check(&mut self, resource: &Resource, object: &Value) -> anyhow::Result<()> {
+        let (cluster, metadata) = (self.cluster, &object["metadata"]);
+        let name = metadata["name"].as_str().unwrap_or_default();
+        if resource.is_namespaced {
+            let namespace = metadata["namespace"].as_str().unwrap_or_default();
+            ensure!(self.namespaces.contains(namespace), "its namespace is not one of {cluster} in this export");
+            return Ok(());
+        }
+        let resource = GroupResource { group: &resource.group, resource: &resource.name };
+        let is_overlaid = metadata["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].is_string();
+        let is_labelled = metadata["labels"][CLUSTER_LABEL] == cluster.as_str();
+        let belongs = match class(resource) {
+            Class::Namespaces => {
+                let is_ours = self.is_namespace(name, &metadata["labels"]);
+                if is_ours {
+                    self.namespaces.insert(name.to_owned());
+                }
+                is_ours
+            }
+            Class::Roles => name.starts_with(&format!("vc:{cluster}:")) && is_labelled,
+            Class::Shared => is_overlaid,
+            _ if resource.group == OWN_GROUP => resource.resource == "virtualclusters" && name == cluster.as_str(),
+            // A kind that is not built in.
+            _ if !is_known(resource) && resource.group.contains('.') && !is_of_kubernetes(resource.group) => {
+                is_overlaid || (is_labelled && name.ends_with(&format!(".{cluster}")))
+            }
+            _ => false,
+        };
+        if !belongs {
+            bail!("it cannot belong to a virtual cluster, so it is not created");
+        }
+        Ok(())
+    }
+
+    fn is_namespace(&self, name: &str, labels: &Value) -> bool {
+        let Ok(host) = HostNamespace::new(name) else { return false };
+        let is_root = labels[ROOT_LABEL] == self.cluster.as_str() && host == HostNamespace::root(self.cluster);
+        is_root || claim(&host, labels).is_some_and(|(claimed, _)| claimed == *self.cluster)
+    }
+}
+
+/// Groups of built-in kinds that the policy table may not know yet.
+fn is_of_kubernetes(group: &str) -> bool {
+    group.ends_with(".k8s.io") && group.split('.').count() == 3
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn resource(group: &str, name: &str, is_namespaced: bool) -> Resource {
+        Resource::for_tests(group, name, is_namespaced)
+    }
+
+    #[test]
+    fn only_what_a_virtual_cluster_can_have_is_created() {
+        let cluster = "ke".parse().unwrap();
+        let mut belonging = Belonging::new(&cluster);
+        let namespaces = resource("", "namespaces", false);
+        let member = json!({CLUSTER_LABEL: "ke", "atoll.dev/namespace": "edge"});
+        let named = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
+        let overlaid = |name: &str| json!({"metadata": {"name": name, "annotations": {"overlay.atoll.dev/ke": "{}"}}});
+        let pods = resource("", "pods", true);
+        let pod = |namespace: &str| json!({"metadata": {"name": "a", "namespace": namespace}});
+        assert!(belonging.check(&pods, &pod("edge-ke")).is_err(), "its namespace comes first");
+        belonging.check(&namespaces, &named("edge-ke", member.clone())).unwrap();
+        belonging.check(&namespaces, &named("atoll-root-ke", json!({ROOT_LABEL: "ke"}))).unwrap();
+        belonging.check(&pods, &pod("edge-ke")).unwrap();
+        let roles = resource("rbac.authorization.k8s.io", "clusterroles", false);
+        belonging.check(&roles, &named("vc:ke:readers", json!({CLUSTER_LABEL: "ke"}))).unwrap();
+        belonging
+            .check(&resource("example.com", "gears", false), &named("x.ke", json!({CLUSTER_LABEL: "ke"})))
+            .unwrap();
+        belonging.check(&resource("scheduling.k8s.io", "priorityclasses", false), &overlaid("high")).unwrap();
+        belonging
+            .check(&resource("apiextensions.k8s.io", "customresourcedefinitions", false), &overlaid("a.b"))
+            .unwrap();
+        belonging.check(&resource("atoll.dev", "virtualclusters", false), &named("ke", json!({}))).unwrap();
+
+        let bindings = resource("rbac.authorization.k8s.io", "clusterrolebindings", false);
+        let hooks = resource("admissionregistration.k8s.io", "validatingwebhookconfigurations", false);
+        for (resource, object) in [
+            (&namespaces, named("kube-system", member)),
+            (&namespaces, named("edge-hz", json!({CLUSTER_LABEL: "hz", "atoll.dev/namespace": "edge"}))),
+            (&namespaces, named("atoll-root-hz", json!({ROOT_LABEL: "ke"}))),
+            (&pods, pod("kube-system")),
+            (&roles, named("cluster-admin", json!({CLUSTER_LABEL: "ke"}))),
+            (&bindings, overlaid("vc:ke:x")),
+            (&bindings, named("x.ke", json!({CLUSTER_LABEL: "ke"}))),
+            (&hooks, overlaid("x")),
+            (&resource("new.k8s.io", "things", false), overlaid("x")),
+            (&resource("example.com", "gears", false), named("x", json!({CLUSTER_LABEL: "ke"}))),
+            (&resource("atoll.dev", "virtualclusters", false), named("hz", json!({}))),
+        ] {
+            assert!(belonging.check(resource, &object).is_err(), "{object}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Finds them, by labels, annotations and names.
+
+use host_client::api::{ApiError, HostApi, Partial, Selection};
+use kube_wire::gvr::GroupResource;
+use rewrite::ClusterName;
+use rewrite::name::CLUSTER_LABEL;
+use serde_json::Value;
+
+use super::collection::Collection;
+use super::found::{Found, Hold, holders};
+use crate::policy;
+use crate::provisioner::flow_schema_of;
+use crate::shared::{DEFINITIONS, HostObject, Instances, Kind};
+
+/// Passes all such objects of the host to `see`, of all virtual clusters. The custom objects of a definition come before it. Lists
+/// are read page by page.
+pub async fn search(api: &impl HostApi, see: impl FnMut(Found) + Send) -> Result<(), ApiError> {
+    let mut search = Search { api, see };
+    search.cluster_roles().await?;
+    search.flow_schemas().await?;
+    for kind in Kind::ALL {
+        if kind != Kind::CustomResourceDefinition {
+            search.shared(kind).await?;
+        }
+    }
+    search.definitions().await
+}
+
+struct Search<'a, A, F> {
+    api: &'a A,
+    see: F,
+}
+
+// === impl Search ===
+
+impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
+    async fn cluster_roles(&mut self) -> Result<(), ApiError> {
+        let roles = Collection::new("rbac.authorization.k8s.io", "v1", "clusterroles");
+        let see = &mut self.see;
+        self.api
+            .each(&roles.path(), "", |Partial { metadata }| {
+                // `vc:CLUSTER:NAME`. Canaries have no label of the virtual cluster.
+                let owner = metadata.name.strip_prefix("vc:").and_then(|rest| rest.split_once(':'));
+                if let Some(cluster) = owner.and_then(|(cluster, _)| ClusterName::new(cluster).ok()) {
+                    whole(see, &roles, cluster, metadata.name);
+                }
+            })
+            .await
+    }
+
+    async fn flow_schemas(&mut self) -> Result<(), ApiError> {
+        let resource = GroupResource { group: "flowcontrol.apiserver.k8s.io", resource: "flowschemas" };
+        let Some(schemas) = Collection::preferred(self.api, resource).await? else { return Ok(()) };
+        let (path, selection) = (schemas.path(), Selection::default().metadata());
+        let mut pages = self.api.pages(&path, &selection);
+        while let Some(page) = pages.next::<Value>().await? {
+            for schema in page {
+                if let Some(cluster) = flow_schema_of(&schema) {
+                    let name = schema["metadata"]["name"].as_str().unwrap_or_default();
+                    whole(&mut self.see, &schemas, cluster, name.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn shared(&mut self, kind: Kind) -> Result<(), ApiError> {
+        let Some(objects) = Collection::preferred(self.api, kind.resource()).await? else { return Ok(()) };
+        let see = &mut self.see;
+        self.api.each(&objects.path(), "", |object| parts(see, &objects, &object)).await
+    }
+
+    /// Definitions, and the cluster-scoped custom objects of each.
+    async fn definitions(&mut self) -> Result<(), ApiError> {
+        let everything = Selection::default();
+        let definitions = Collection::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        let mut pages = self.api.pages(DEFINITIONS, &everything);
+        loop {
+            let page = match pages.next::<Value>().await {
+                // A host without definitions.
+                Err(error) if error.is_not_found() => return Ok(()),
+                page => page?,
+            };
+            let Some(page) = page else { return Ok(()) };
+            for definition in page {
+                let object = serde_json::from_value(definition.clone()).map_err(ApiError::Json)?;
+                let definition = HostObject::new(definition);
+                if let Some(instances) = Instances::of(&definition)
+                    && let Some((group, version, plural)) = instances.resource()
+                    && !instances.is_namespaced
+                    && !policy::is_own(definition.text("name"))
+                {
+                    self.customs(&Collection::new(group, version, plural)).await?;
+                }
+                parts(&mut self.see, &definitions, &object);
+            }
+        }
+    }
+
+    async fn customs(&mut self, objects: &Collection) -> Result<(), ApiError> {
+        let (see, path) = (&mut self.see, objects.path());
+        let listed = self.api.each(&path, "", |object| {
+            let owner = object.metadata.labels.get(CLUSTER_LABEL).and_then(|name| ClusterName::new(name).ok());
+            match owner {
+                Some(cluster) => whole(see, objects, cluster, object.metadata.name),
+                None => parts(see, objects, &object),
+            }
+        });
+        match listed.await {
+            // The definition is not in force.
+            Err(error) if error.is_not_found() => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+/// An object that belongs to one virtual cluster.
+fn whole(see: &mut impl FnMut(Found), collection: &Collection, cluster: ClusterName, name: String) {
+    if let Some(path) = collection.path_of(&name) {
+        see(Found { cluster, resource: collection.name(), name, path, hold: Hold::Whole });
+    }
+}
+
+/// A shared object, once for each virtual cluster that it names.
+fn parts(see: &mut impl FnMut(Found), collection: &Collection, object: &Partial) {
+    let Some(path) = collection.path_of(&object.metadata.name) else { return };
+    for (cluster, hold) in holders(&object.metadata.annotations) {
+        let name = object.metadata.name.clone();
+        see(Found { cluster, resource: collection.name(), name, path: path.clone(), hold });
+    }
+}
+
+#[cfg(test)]
+mod tests;
