@@ -15,12 +15,12 @@ kind: ProxyServerConfiguration
 {{- end }}
 
 {{/*
-The configuration of the proxy-agent. It has no `host` if there are no virtual clusters: the agent would then need the token
+The configuration of the proxy-agent. It has no `host` if there can be no virtual clusters: the agent would then need the token
 and the rights of a service account for nothing.
 */}}
 {{- define "atoll.proxyAgent.config" -}}
 {{- $config := .Values.proxyAgent.config -}}
-{{- if not $config.virtualClusters -}}
+{{- if not (or $config.virtualClusters $config.watchVirtualClusters) -}}
 {{- $config = omit $config "host" -}}
 {{- end -}}
 apiVersion: atoll.dev/v1alpha1
