@@ -106,7 +106,12 @@ fn check_reports_mistakes(host: &HostCluster) -> anyhow::Result<()> {
         std::fs::copy(paths::workspace().join("configs").join(name), site.file(name))?;
     }
     std::fs::copy(host.agent_kubeconfig(), site.file("host.kubeconfig"))?;
-    std::fs::copy(host.agent_kubeconfig(), site.file("karmada.kubeconfig"))?;
+    for name in ["karmada.kubeconfig", "audit-webhook.kubeconfig"] {
+        std::fs::copy(host.agent_kubeconfig(), site.file(name))?;
+    }
+    std::fs::copy(site.file("serving-ca.crt"), site.file("collector-ca.crt"))?;
+    let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+    std::fs::write(site.file("audit-policy.yaml"), policy)?;
     for args in [["cluster", "ke-beijing"], ["cluster", "ke-hangzhou"], ["agent", "site-a"], ["agent", "proxy-servers"]]
     {
         site::atoll(&["certs", args[0], args[1], "--dir", path(site.dir())?])?;
