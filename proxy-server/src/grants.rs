@@ -166,13 +166,13 @@ impl Grants {
         loop {
             sleep(PERIOD).await;
             let ended = self.ended();
-            let this = Arc::clone(&self);
+            let (this, known) = (Arc::clone(&self), Arc::clone(&self.added.borrow()));
             let read = spawn_blocking(move || {
                 for (name, agent) in &ended {
                     this.store.remove(name, agent)?;
                     info!(cluster = %name, %agent, "a cluster is removed: its agent has withdrawn it");
                 }
-                this.store.list()
+                this.store.list_again(&known)
             });
             match read.await {
                 Ok(Ok(all)) => self.publish(all),

@@ -19,8 +19,8 @@ use crate::lifetime::Lifetime;
 /// Create a join token for an agent.
 ///
 /// Prints the command that joins the site. Whoever has the token can become this agent, so treat it as a password. The token
-/// also contains a digest of the serving CA, by which the agent recognises the proxy-server. `agents` of a cluster, and not the
-/// token, determines which clusters the agent may serve.
+/// also contains a digest of the serving CA, by which the agent recognises the proxy-server. The configuration (`agents` of
+/// a cluster, and `grants`), and not the token, determines which clusters the agent may serve.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     # Let one machine join as the agent site-a within an hour\n  \
@@ -65,10 +65,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     // In a variable, because every user of a machine can read the arguments of its processes (proc(5)).
     let (server, token) = (server(&config), token.expose());
     writeln!(out, "ATOLL_JOIN_TOKEN={token} proxy-agent --config proxy-agent.yaml --server {server}")?;
-    if names.is_empty() {
+    let is_granted = config.grants.as_ref().is_some_and(|it| it.agents.iter().any(|grant| grant.id == args.id));
+    if names.is_empty() && !is_granted {
         writeln!(
             out,
-            "# No cluster lists {} in `agents`, so the proxy-server will refuse its tunnel until one does.",
+            "# No cluster lists {} in `agents`, and it has no grant, so the proxy-server will refuse its clusters.",
             args.id
         )?;
     }

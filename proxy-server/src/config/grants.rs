@@ -64,7 +64,7 @@ impl Grants {
     }
 
     /// Whether a pattern matches the name.
-    pub(super) fn mention(&self, name: &str) -> bool {
+    pub(crate) fn mention(&self, name: &str) -> bool {
         self.agents.iter().flat_map(|grant| &grant.names).any(|pattern| pattern::matches(pattern, name))
     }
 }

@@ -32,6 +32,9 @@ pub enum StoreError {
         /// Why.
         source: io::Error,
     },
+    /// Something has removed the lock file.
+    #[error("{} does not exist: is its file system mounted? The clusters stay", .0.display())]
+    Missing(PathBuf),
     /// Writing.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -81,6 +84,19 @@ impl Store {
             }
         }
         Ok(added)
+    }
+
+    /// All clusters, when these are known already.
+    ///
+    /// # Errors
+    /// If the directory is there without its lock file, or is not there, its file system is probably not mounted. Otherwise, all
+    /// clusters would be removed, and would leave Karmada with everything in them.
+    pub fn list_again(&self, known: &Added) -> Result<Added, StoreError> {
+        let lock = self.0.join(LOCK);
+        if !known.is_empty() && !lock.exists() {
+            return Err(StoreError::Missing(lock));
+        }
+        self.list()
     }
 
     /// Adds clusters of an agent, up to this total number of its clusters. Returns those that are the agent's now.
@@ -198,6 +214,21 @@ mod tests {
         assert_eq!(store.add(&agent, &names(&["c", "b"]), 2).unwrap(), names(&["b"]));
         store.remove(&names(&["a"])[0], &agent).unwrap();
         assert_eq!(store.add(&agent, &names(&["c", "d"]), 2).unwrap(), names(&["c"]));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_mounted_removes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().join("clusters"));
+        let agent: AgentId = "host-1".parse().unwrap();
+        assert_eq!(store.list_again(&Added::new()).unwrap(), Added::new());
+        store.add(&agent, &names(&["a"]), 2).unwrap();
+        let known = store.list_again(&Added::new()).unwrap();
+        assert_eq!(store.list_again(&known).unwrap(), known);
+        fs::remove_dir_all(store.path()).unwrap();
+        assert!(matches!(store.list_again(&known), Err(StoreError::Missing(_))));
+        fs::create_dir(store.path()).unwrap();
+        assert!(matches!(store.list_again(&known), Err(StoreError::Missing(_))));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use protocol::ClusterName;
 use protocol::registration::Mode;
 
 use super::objects::Member;
-use crate::config::ProxyServerConfiguration;
+use crate::config::{Grants, ProxyServerConfiguration};
 
 /// The clusters that should be members, and the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Desired {
     pub(super) members: BTreeMap<ClusterName, Member>,
     /// Clusters that are served only until Karmada has released them.
     pub(super) leaving: BTreeSet<ClusterName>,
+    /// The names of clusters that agents may add.
+    grants: Option<Grants>,
 }
 
 /// The control plane, and the label value of the Clusters that this configuration manages there.
@@ -39,13 +41,19 @@ impl Desired {
             .filter(|cluster| karmada.wants(&cluster.name))
             .map(|cluster| (cluster.name.clone(), Member::of(karmada, &cluster.name, &config.domain)))
             .collect();
-        Self { plane: Some(plane), members, leaving: BTreeSet::new() }
+        Self { plane: Some(plane), members, leaving: BTreeSet::new(), grants: config.grants.clone() }
     }
 
     /// The same, with these clusters as leaving.
     #[must_use]
     pub fn without(self, leaving: impl IntoIterator<Item = ClusterName>) -> Self {
         Self { leaving: leaving.into_iter().collect(), ..self }
+    }
+
+    /// Whether an agent may add a cluster of this name at any time. Its Cluster is not deleted only because this process does not
+    /// know the cluster: the directory of the added clusters may be on a file system that is not there yet.
+    pub(super) fn may_come(&self, name: &ClusterName) -> bool {
+        self.grants.as_ref().is_some_and(|grants| grants.mention(name.as_str()))
     }
 
     /// Whether this cluster should be a member.

@@ -212,7 +212,8 @@ impl Reconciler {
         let Some(open) = &self.plane else { return };
         // The tasks report errors of Karmada.
         let Ok(clusters) = open.plane.kept(&open.config.kept_by).await else { return };
-        let is_orphan = |name: &ClusterName| !desired.has(name) && !self.members.contains_key(name);
+        let is_orphan =
+            |name: &ClusterName| !desired.has(name) && !self.members.contains_key(name) && !desired.may_come(name);
         let orphans = clusters.into_iter().filter(is_orphan).collect();
         for name in self.orphans.due(&orphans, Instant::now()) {
             self.start(&name, Goal::Leave, ended);
