@@ -36,6 +36,7 @@ use crate::agents::{Agents, HandshakeRate};
 use crate::config::{self, ProxyServerConfiguration, fitting};
 use crate::connect::Connect;
 use crate::endpoint::{Endpoint, Services, TLS_TIMEOUT};
+use crate::issuers::Issuers;
 use crate::karmada::{Desired, Reconciler};
 use crate::limits::{ConnectionPermit, Connections, Limits};
 use crate::links::Links;
@@ -142,9 +143,12 @@ impl App {
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let client_cas = Arc::clone(&files.client_cas);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
+        let issuers = Arc::new(Issuers::new(tasks.child(), &metrics));
+        issuers.exchange(issuers.read(config, &reloader)?);
         let services = Services {
             registry: Arc::clone(&registry),
             client_cas: Arc::clone(&client_cas),
+            issuers: Arc::clone(&issuers),
             limits: Arc::clone(&limits),
             metrics: Arc::clone(&requests),
             domain: Arc::clone(&domain),
@@ -173,6 +177,7 @@ impl App {
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
             client_cas,
+            issuers,
             requests: Arc::clone(&requests),
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             karmada: desired_sender,

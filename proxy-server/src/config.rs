@@ -7,6 +7,7 @@ mod enrolment;
 mod karmada;
 mod limits;
 mod listeners;
+mod oidc;
 mod peers;
 mod revocations;
 
@@ -17,6 +18,7 @@ pub use enrolment::Enrolment;
 pub use karmada::{KEPT_BY, Karmada, LONGEST_NAME, MemberFacts, Through};
 pub use limits::{Connections, Limits, fitting};
 pub use listeners::{Listeners, ProxySecurity};
+pub use oidc::{ClaimMappings, ClaimValidationRule, IssuerUrl, Oidc, OidcIssuer, PrefixedClaim, UidClaim};
 pub use peers::Peers;
 pub use revocations::{Credential, InvalidCredential, Revocation, RevocationList};
 

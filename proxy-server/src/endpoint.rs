@@ -13,6 +13,7 @@
 mod access_log;
 mod admit;
 mod authenticate;
+mod bearer;
 mod body;
 mod caller;
 mod connection;
@@ -39,6 +40,7 @@ mod try_map_request;
 mod until_removed;
 mod upgrade;
 mod upload;
+mod verify;
 mod watch_end;
 
 use std::future::{Future, poll_fn};
@@ -74,6 +76,7 @@ pub(crate) use idle::HEADER_TIMEOUT;
 use idle::{Idle, Requests, Verdict};
 use logged::Logged;
 use peer::Peer;
+use verify::LastToken;
 
 /// The time limit for a TLS handshake.
 pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -164,11 +167,12 @@ impl Endpoint {
             match handshake {
                 Ok((stream, bound, peer)) => {
                     let (services, requests) = (Arc::clone(&self.shared.services), Requests::new());
-                    let connection = Connection { services, bound, peer, permit: permit.clone(), requests };
+                    let last_token = LastToken::default();
+                    let connection = Connection { services, bound, peer, last_token, permit: permit.clone(), requests };
                     let connection = Arc::new(connection);
                     tokio::select! {
                         () = self.serve_http(stream, Arc::clone(&connection)) => {}
-                        () = connection.revoked() => info!("the client certificate was revoked: closing the connection"),
+                        () = connection.revoked() => info!("a credential of the client was revoked: closing the connection"),
                     }
                 }
                 Err(error) => debug!(%error, "TLS handshake failed"),

@@ -21,8 +21,9 @@ use tokio::time::sleep;
 use tracing::{error, info, warn};
 
 use super::peers::Peers;
-use crate::client_cas::{ByCluster, ClientCas};
+use crate::client_cas::{self, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
+use crate::issuers::{self, Issuers};
 use crate::karmada::{self, Desired};
 use crate::registry::{Clusters, Registry};
 
@@ -49,11 +50,18 @@ pub(super) struct Reload {
 pub(super) struct Followers {
     pub(super) registry: Arc<Registry>,
     pub(super) client_cas: Arc<ClientCas>,
+    pub(super) issuers: Arc<Issuers>,
     pub(super) requests: Arc<RequestMetrics>,
     /// The common name of all proxy-servers.
     pub(super) peer: Option<AgentId>,
     /// To the reconciler.
     pub(super) karmada: watch::Sender<Desired>,
+}
+
+/// What the files of one configuration contain.
+struct Contents {
+    client_cas: client_cas::ByCluster,
+    issuers: issuers::ByCluster,
 }
 
 // === impl Reload ===
@@ -109,9 +117,9 @@ impl Reload {
             }
             let leaving = self.leaving(&config);
             match self.read(&config, &leaving) {
-                Ok(client_cas) => {
+                Ok(contents) => {
                     self.leaving = leaving;
-                    self.put_in_force(&config, client_cas);
+                    self.put_in_force(&config, contents);
                     self.seen = config;
                     return;
                 }
@@ -131,14 +139,18 @@ impl Reload {
     }
 
     /// Reads the files of a configuration that are not read yet.
-    fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<ByCluster> {
+    fn read(&self, config: &ProxyServerConfiguration, leaving: &[Located<Cluster>]) -> anyhow::Result<Contents> {
         if let Some(karmada) = config.karmada.as_ref().filter(|_| config.karmada != self.running.karmada) {
             karmada::check(karmada.kubeconfig.to_path_buf(), &self.reloader).context("karmada.kubeconfig")?;
         }
         if let Some(id) = &self.followers.peer {
             Peers::check(id, &config.clusters)?;
         }
-        self.followers.client_cas.read(&served(config, leaving), &self.reloader)
+        let config = served(config, leaving);
+        Ok(Contents {
+            client_cas: self.followers.client_cas.read(&config, &self.reloader)?,
+            issuers: self.followers.issuers.read(&config, &self.reloader)?,
+        })
     }
 
     /// The members of Karmada that are no longer in this configuration. None if it has no section `karmada`, because then
@@ -153,7 +165,7 @@ impl Reload {
         members.chain(&self.leaving).filter(|cluster| !is_named(cluster)).cloned().collect()
     }
 
-    fn put_in_force(&mut self, config: &ProxyServerConfiguration, client_cas: ByCluster) {
+    fn put_in_force(&mut self, config: &ProxyServerConfiguration, contents: Contents) {
         let (before, now) = (names(&self.running.clusters), names(&config.clusters));
         if config.clusters != self.running.clusters {
             info!(?before, ?now, leaving = ?names(&self.leaving), "a new list of clusters is in force");
@@ -163,7 +175,7 @@ impl Reload {
         }
         self.running.clusters.clone_from(&config.clusters);
         self.running.karmada.clone_from(&config.karmada);
-        self.serve(client_cas);
+        self.serve(contents);
         let (clusters, karmada) = (self.running.clusters.clone(), self.running.karmada.clone());
         if (ProxyServerConfiguration { clusters, karmada, ..config.clone() }) != self.running {
             warn!(file = %self.path.display(), "only changes of `clusters` and `karmada` are in force; restart the proxy-server to apply the others");
@@ -180,15 +192,16 @@ impl Reload {
         info!(cluster = %name, "no longer served");
         // This cannot fail: it only removes clusters, so all files are read already.
         match self.read(&self.running, &self.leaving) {
-            Ok(client_cas) => self.serve(client_cas),
+            Ok(contents) => self.serve(contents),
             Err(error) => error!(error = format!("{error:#}"), "the previous list of clusters stays in force"),
         }
     }
 
     /// Serves the clusters of the file, and those that are leaving.
-    fn serve(&mut self, client_cas: ByCluster) {
-        // First, so that every cluster in the registry has its client CA.
-        self.followers.client_cas.exchange(client_cas);
+    fn serve(&mut self, contents: Contents) {
+        // First, so that every cluster in the registry has its client CA and its issuer.
+        self.followers.client_cas.exchange(contents.client_cas);
+        self.followers.issuers.exchange(contents.issuers);
         let config = served(&self.running, &self.leaving);
         self.followers.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));
         for tunnel in self.followers.registry.reload(Clusters::of(&config)) {

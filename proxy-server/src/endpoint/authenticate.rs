@@ -1,4 +1,4 @@
-//! The third phase: verifies the client certificate. The agent authenticates tokens.
+//! The third phase: verifies the client certificate. [`verify`](super::verify) and the agent authenticate tokens.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -43,7 +43,7 @@ fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Ar
     let ca = ca.ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     let Some(identity) = connection.peer.identify(&ca.borrow(), SystemTime::now())? else { return Ok(None) };
     // Before the check: if the list changes in between, the connection ends.
-    connection.peer.accepted(&cluster.name, &identity);
+    connection.peer.accepted(&cluster.name, &identity)?;
     if connection.services.client_cas.revocations().revokes_user(&cluster.name, identity.certificate()) {
         info!(user = %identity.user, cluster = %cluster.name, "the client certificate is revoked");
         return Err(Refusal::Revoked);

@@ -10,7 +10,9 @@ use request_metrics::RequestMetrics;
 use super::documents::Documents;
 use super::idle::Requests;
 use super::peer::Peer;
+use super::verify::LastToken;
 use crate::client_cas::ClientCas;
+use crate::issuers::Issuers;
 use crate::limits::{ConnectionPermit, Limits};
 use crate::registry::Registry;
 
@@ -19,6 +21,7 @@ use crate::registry::Registry;
 pub(crate) struct Services {
     pub(crate) registry: Arc<Registry>,
     pub(crate) client_cas: Arc<ClientCas>,
+    pub(crate) issuers: Arc<Issuers>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) metrics: Arc<RequestMetrics>,
     /// The domain in `<cluster>.<domain>`.
@@ -37,6 +40,7 @@ pub(super) struct Connection {
     /// The cluster that CONNECT or SNI named. Requests must not name another one.
     pub(super) bound: Option<ClusterName>,
     pub(super) peer: Peer,
+    pub(super) last_token: LastToken,
     pub(super) permit: ConnectionPermit,
     pub(super) requests: Requests,
 }
@@ -44,7 +48,7 @@ pub(super) struct Connection {
 // === impl Connection ===
 
 impl Connection {
-    /// Completes when the operator revokes the client certificate.
+    /// Completes when the operator revokes the client certificate, or a token that was accepted.
     pub(super) async fn revoked(&self) {
         self.peer.revoked(self.services.client_cas.revocations()).await;
     }
