@@ -77,3 +77,6 @@ pub(crate) fn claimed_issuer(claims: &Map<String, Value>) -> Option<&str> {
         issuer => Some(issuer),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@ mod limits;
 mod link;
 mod manifests;
 mod observe;
+mod oidc;
 mod operator;
 mod pages;
 mod peers;
@@ -84,6 +85,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.extend(containers::trials(host));
     trials.push(manifests::trial());
     trials.push(observe::trial(host));
+    trials.extend(oidc::trials(host));
     trials.extend(helm::trials());
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());

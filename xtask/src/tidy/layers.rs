@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kube-wire", &[]),
     ("protocol", &[]),
     ("ops", &[]),
+    ("oidc", &["ops"]),
     ("tunnel", &["protocol"]),
     ("dial", &["ops", "protocol", "tunnel"]),
     ("kubeconfig", &["ops"]),
@@ -25,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("virtual-cluster", &["caller", "host-client", "kube-wire", "ops", "protocol", "rewrite", "tunnel"]),
     ("feeds", &["host-client", "hub", "kube-wire", "ops", "rewrite", "virtual-cluster"]),
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
-    ("proxy-server", &["dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "tunnel"]),
+    ("proxy-server", &["dial", "kube-wire", "kubeconfig", "oidc", "ops", "protocol", "request-metrics", "tunnel"]),
     (
         "proxy-agent",
         &[
@@ -50,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "host-client",
             "kube-wire",
             "kubeconfig",
+            "oidc",
             "ops",
             "protocol",
             "proxy-agent",
