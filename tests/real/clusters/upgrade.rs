@@ -28,15 +28,12 @@ pub(super) fn cuts_only_sessions(host: &HostCluster) -> anyhow::Result<()> {
         let session = client.start(&["exec", "one", "--", "sleep", SESSION])?;
         // The session has begun when the host knows its connection.
         let begun = std::time::SystemTime::now();
-        match half {
-            "proxy-server" => {
-                site.server.interrupt()?;
-                site.restart_server()?;
-            }
-            _ => {
-                stop(running)?;
-                running = agent(&site, "upgraded", host, &[(CLUSTER, "beijing")])?;
-            }
+        if half == "proxy-server" {
+            site.server.interrupt()?;
+            site.restart_server()?;
+        } else {
+            stop(running)?;
+            running = agent(&site, "upgraded", host, &[(CLUSTER, "beijing")])?;
         }
         // kubectl ends when its watch ends without an error. Informers of client-go would continue from the last version.
         ensure!(lines.all(|line| line.is_ok()), "the watch failed");
