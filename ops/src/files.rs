@@ -6,13 +6,15 @@
 //! function that parses them *together*, so a key is never used with an older or newer certificate.
 //!
 //! Reading order: [`Watched`] (what users of a file hold), [`Reloader`] (reads again), then [`write()`] (writes a file
-//! atomically).
+//! atomically) and [`lock()`] (keeps other processes out).
 
+mod lock;
 mod reloader;
 mod source;
 mod watched;
 mod write;
 
+pub use lock::{LOCK, lock};
 pub use reloader::{Counts, Reloader};
 pub use source::{LoadError, MAX_FILE_BYTES};
 pub use watched::{Changes, Watched};

@@ -5,6 +5,7 @@
 mod deletion;
 mod invalid;
 mod serving;
+mod sets;
 mod world;
 
 use libtest_mimic::Trial;
@@ -15,6 +16,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("declared::objects_are_served", serving::objects_are_served),
         trial("declared::invalid_objects_are_refused", invalid::objects_are_refused),
+        trial("declared::sets_own_what_they_create", sets::sets_own_what_they_create),
         trial("declared::deletion_policies_are_carried_out", deletion::policies_are_carried_out),
     ]
 }

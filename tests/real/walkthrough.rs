@@ -6,9 +6,8 @@ use std::sync::PoisonError;
 use anyhow::{Context, ensure};
 use atoll_tests::page::{Step, steps};
 use atoll_tests::process::Process;
-use atoll_tests::{HostCluster, Kubectl, paths};
+use atoll_tests::{HostCluster, paths};
 use libtest_mimic::Trial;
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::examples::PORTS;
@@ -35,7 +34,7 @@ fn twelve_sites() -> anyhow::Result<()> {
     ensure!(steps.len() >= LEAST, "{PAGE} has {} commands", steps.len());
 
     let host = HostCluster::up_with_karmada()?;
-    replace_nodes(&host.kubectl())?;
+    replace_nodes(&host)?;
     let folder = tempfile::Builder::new().prefix("atoll-page-").tempdir()?;
     for name in ["host.kubeconfig", "karmada.kubeconfig"] {
         std::fs::copy(host.dir().join(name), folder.path().join(name))?;
@@ -84,20 +83,13 @@ fn logs(programs: &[Process]) -> String {
 }
 
 /// Replaces the nodes of the host by those of the page.
-fn replace_nodes(host: &Kubectl) -> anyhow::Result<()> {
-    host.ok(&["delete", "nodes", "--all"])?;
-    let nodes = (1..=NODES).map(|number| {
-        let (name, cidr) = (format!("node-{number:02}"), format!("10.100.{number}.0/24"));
-        let mut labels = json!({"kubernetes.io/hostname": name});
-        if number < NODES {
-            labels["site"] = format!("{number:02}").into();
-        }
-        json!({
-            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
-            "spec": {"podCIDR": cidr, "podCIDRs": [cidr]},
+fn replace_nodes(host: &HostCluster) -> anyhow::Result<()> {
+    host.kubectl().ok(&["delete", "nodes", "--all"])?;
+    let nodes: Vec<_> = (1..=NODES)
+        .map(|number| {
+            let site = (number < NODES).then(|| ("site", format!("{number:02}")));
+            (format!("node-{number:02}"), site.into_iter().collect())
         })
-    });
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": nodes.collect::<Vec<_>>()});
-    host.ok_with(&["create", "-f", "-"], &list.to_string())?;
-    host.ok(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"]).map(drop)
+        .collect();
+    host.create_nodes(&nodes)
 }

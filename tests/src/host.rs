@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{Balancer, Kubectl, paths};
@@ -136,6 +137,23 @@ impl HostCluster {
     /// The directory with its files.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Adds nodes with these labels, and waits until they are ready. kwok simulates them.
+    pub fn create_nodes(&self, nodes: &[(String, BTreeMap<&str, String>)]) -> anyhow::Result<()> {
+        let nodes = nodes.iter().enumerate().map(|(number, (name, labels))| {
+            let cidr = format!("10.{}.{}.0/24", 100 + number / 256, number % 256);
+            let mut labels = labels.clone();
+            labels.insert("kubernetes.io/hostname", name.clone());
+            json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+                "spec": {"podCIDR": cidr, "podCIDRs": [cidr]},
+            })
+        });
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": nodes.collect::<Vec<_>>()});
+        let kubectl = self.kubectl();
+        kubectl.ok_with(&["create", "-f", "-"], &list.to_string())?;
+        kubectl.ok(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"]).map(drop)
     }
 
     /// kubectl as the host's administrator.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use ops::date::Moment;
-use ops::files::{Existing, Secrecy, WriteError, write};
+use ops::files::{Existing, LOCK, Secrecy, WriteError, lock, write};
 use ops::secret::{random_text, sha256};
 use protocol::AgentId;
 use protocol::enrolment::TokenCredential;
@@ -86,7 +86,6 @@ pub enum StoreError {
     Random,
 }
 
-const LOCK: &str = ".lock";
 const EXTENSION: &str = "json";
 
 // === impl Tokens ===
@@ -220,10 +219,7 @@ impl Tokens {
 
     /// Unlocked when it is dropped.
     fn lock(&self) -> Result<File, StoreError> {
-        let path = self.0.join(LOCK);
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let locked = file.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| StoreError::Io { path, source })
+        lock(&self.0).map_err(|source| StoreError::Io { path: self.0.join(LOCK), source })
     }
 }
 

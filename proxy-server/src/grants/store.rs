@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ops::files::{Existing, Secrecy, WriteError, write};
+use ops::files::{Existing, LOCK, Secrecy, WriteError, lock, write};
 use ops::pki::{Authority, IssueError};
 use protocol::{AgentId, ClusterName};
 
@@ -50,7 +50,6 @@ const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
 const AGENT: &str = "agent";
 /// The name of the file with the key of the client CA.
 const KEY: &str = "client-ca.key";
-const LOCK: &str = ".lock";
 /// More than the longest ID.
 const MAX_AGENT: u64 = 1024;
 
@@ -60,11 +59,6 @@ impl Store {
     /// The clusters in this directory. It is created with the first one.
     pub fn new(directory: PathBuf) -> Self {
         Self(directory)
-    }
-
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.0
     }
 
     /// All clusters. Ignores what is no cluster.
@@ -157,10 +151,7 @@ impl Store {
 
     /// Unlocked when it is dropped.
     fn lock(&self) -> Result<File, StoreError> {
-        let path = self.0.join(LOCK);
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let locked = file.and_then(|file| file.lock().map(|()| file));
-        locked.map_err(|source| StoreError::Io { path, source })
+        lock(&self.0).map_err(|source| StoreError::Io { path: self.0.join(LOCK), source })
     }
 
     fn error(&self, source: io::Error) -> StoreError {
@@ -196,8 +187,8 @@ mod tests {
 
         store.remove(&names(&["site-b"])[0], &other).unwrap();
         assert_eq!(store.list().unwrap().len(), 3, "it is not the agent's");
-        let key = store.path().join("site-b/client-ca.key");
-        let certificate = || fs::read(store.path().join("site-b/client-ca.crt")).unwrap();
+        let key = store.0.join("site-b/client-ca.key");
+        let certificate = || fs::read(store.0.join("site-b/client-ca.crt")).unwrap();
         let (before, had_key) = (certificate(), key.exists());
         store.remove(&names(&["site-b"])[0], &one).unwrap();
         assert!(had_key && !key.exists() && certificate() == before);
@@ -225,9 +216,9 @@ mod tests {
         store.add(&agent, &names(&["a"]), 2).unwrap();
         let known = store.list_again(&Added::new()).unwrap();
         assert_eq!(store.list_again(&known).unwrap(), known);
-        fs::remove_dir_all(store.path()).unwrap();
+        fs::remove_dir_all(&store.0).unwrap();
         assert!(matches!(store.list_again(&known), Err(StoreError::Missing(_))));
-        fs::create_dir(store.path()).unwrap();
+        fs::create_dir(&store.0).unwrap();
         assert!(matches!(store.list_again(&known), Err(StoreError::Missing(_))));
     }
 

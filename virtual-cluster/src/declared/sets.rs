@@ -11,7 +11,7 @@ mod spec;
 
 pub use object::ClusterSet;
 pub use plan::{Plan, plan};
-pub use run::{Groups, Sets};
+pub use run::Sets;
 pub use spec::{SetSpec, SetSpecError, Source};
 
 /// The path of all VirtualClusterSets.

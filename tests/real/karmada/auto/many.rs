@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use atoll_tests::{HostCluster, Karmada, Kubectl, Nodes, Site, eventually, pause};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::idle::{Tail, no_write};
 use super::{AGENT, account, entry};
@@ -60,7 +60,9 @@ pub(in crate::karmada) fn many_members_out_of_one_host(members: usize) -> anyhow
     let host = HostCluster::up_with_karmada()?;
     let (kubectl, karmada) = (host.kubectl(), Karmada::beside(&host));
     let names: Vec<String> = (1..=members).map(|number| format!("member{number}")).collect();
-    create_nodes(&kubectl, &names)?;
+    // A node for each member.
+    let nodes: Vec<_> = names.iter().map(|name| (name.clone(), [("location", name.clone())].into())).collect();
+    host.create_nodes(&nodes)?;
     let before = watches(&kubectl)?;
 
     let entries: Vec<_> = names.iter().map(|name| entry(name)).collect();
@@ -98,22 +100,6 @@ pub(in crate::karmada) fn many_members_out_of_one_host(members: usize) -> anyhow
 
     karmada.kubectl().ok(&["delete", "deployment/web", "-n=many"])?;
     eventually(EVERYWHERE, || has_deployments(&kubectl, 0, ""))
-}
-
-/// A node for each member.
-fn create_nodes(host: &Kubectl, names: &[String]) -> anyhow::Result<()> {
-    let nodes = names.iter().enumerate().map(|(number, name)| {
-        let cidr = format!("10.{}.{}.0/24", 100 + number / 256, number % 256);
-        json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": {"location": name, "kubernetes.io/hostname": name}},
-            "spec": {"podCIDR": cidr, "podCIDRs": [cidr]},
-        })
-    });
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": nodes.collect::<Vec<_>>()});
-    host.ok_with(&["create", "-f", "-"], &list.to_string())?;
-    host.ok(&["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=60s"])?;
-    Ok(())
 }
 
 /// The host has this many Deployments of members, with this image, and all their pods are ready.

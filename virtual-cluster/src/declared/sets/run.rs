@@ -2,7 +2,7 @@
 //!
 //! Replicas of an agent do the same work: what one has written is in force for the others.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::super::event::Event;
-use super::super::follow::Objects;
+use super::super::follow::{ByName, Objects};
 use super::super::spec::DeletionPolicy;
 use super::super::status::Condition;
 use super::super::{API_VERSION, PATH as CLUSTERS_PATH};
@@ -36,9 +36,6 @@ const GROUPS_PATH: &str = "/apis/apps.kubeedge.io/v1alpha1/nodegroups";
 
 /// The largest message of a condition, in characters.
 const MAX_MESSAGE: usize = 1024;
-
-/// All VirtualClusterSets, by name.
-pub type Groups = BTreeMap<String, Arc<ClusterSet>>;
 
 /// The loop, and what it remembers of each set.
 #[derive(Debug)]
@@ -70,7 +67,7 @@ impl<A: HostApi> Sets<A> {
     /// Writes forever. Both are `None` until they are known.
     pub async fn run(
         mut self,
-        mut sets: watch::Receiver<Option<Arc<Groups>>>,
+        mut sets: watch::Receiver<Option<Arc<ByName<ClusterSet>>>>,
         mut objects: watch::Receiver<Option<Arc<Objects>>>,
     ) {
         let mut nodes = self.nodes.changes();
@@ -88,7 +85,7 @@ impl<A: HostApi> Sets<A> {
         }
     }
 
-    async fn round(&mut self, sets: &Groups, objects: &Objects) {
+    async fn round(&mut self, sets: &ByName<ClusterSet>, objects: &Objects) {
         for set in sets.values().filter(|set| set.metadata.deletion_timestamp.is_none()) {
             let mut memory = self.memory.remove(&set.metadata.uid).unwrap_or_default();
             let outcome = self.reconcile(set, objects, &mut memory).await;
