@@ -253,6 +253,8 @@ impl<S: Service> Dial<S> {
             }
             tokio::select! {
                 () = sleep(backoff.fail_with_full_jitter().max(min_pause)) => {}
+                // The proxy-server may have refused the previous certificate.
+                true = renewals.changed() => backoff.reset(),
                 () = stop.cancelled() => {}
                 () = self.tasks.cancelled() => {}
             }

@@ -58,6 +58,7 @@ impl World<'_> {
             "--clusterrole=view",
             "--group=system:masters",
         ])?;
+        eventually(NOTICED, || self.metric("atoll_hub_reviews_total{answer=\"allowed\"}").context("no review"))?;
         let limit = self.metric("atoll_hub_memory_limit_bytes")?;
         for number in 0.. {
             if self.metric("atoll_hub_memory_bytes")? > FULL * limit {
