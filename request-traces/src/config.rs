@@ -35,7 +35,7 @@ pub(crate) struct Endpoint {
 /// The text is not the URL of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the endpoint must be http://HOST:PORT or https://HOST:PORT, perhaps with a path, and without a user and a query"
+    "the endpoint must be http://HOST:PORT or https://HOST:PORT, with or without a path, and without a user or a query"
 )]
 pub struct InvalidEndpoint;
 

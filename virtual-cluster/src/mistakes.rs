@@ -18,7 +18,7 @@ fn in_nodes(cluster: &VirtualCluster) -> Option<String> {
         }
         (Some(group), _) if group.is_empty() => Some(format!("virtual cluster {name} has an empty nodeGroup")),
         (Some(group), Some(other)) if group != other => {
-            Some(format!("virtual cluster {name} has nodeGroup {group} and `{key}: {other}`, which no node has both"))
+            Some(format!("virtual cluster {name} has nodeGroup {group} and `{key}: {other}`, and no node has both"))
         }
         _ => None,
     }

@@ -55,15 +55,15 @@ const FIRST: [&str; 9] = [
 /// Writes a file of YAML documents: the namespaces of the virtual cluster and the objects in them, its ClusterRoles and
 /// ClusterRoleBindings, its custom resources without a namespace, its part of shared objects such as
 /// CustomResourceDefinitions, and its VirtualCluster object. Names are those on the host. `atoll clusters adopt` reads the
-/// file. The agent can run meanwhile, and the virtual cluster stays as it is.
+/// file. The agent can keep running, and the command does not change the virtual cluster.
 ///
-/// Not in the file: the data of volumes; Events and Leases; what controllers make again, such as the pods of a Deployment;
-/// finished Jobs and pods; status, uids, resource versions and managed fields; tokens of service accounts, which another
-/// host does not accept. Secrets are only in the file with --include-secrets. The file is readable only for you (mode
-/// 0600). Encrypt it before you store it elsewhere.
+/// Not in the file: the data of volumes; Events and Leases; what controllers create again, such as the pods of a
+/// Deployment; finished Jobs and pods; status, uids, resource versions and managed fields; tokens of service accounts,
+/// which another host does not accept. The file contains Secrets only with --include-secrets. Only you can read the
+/// file (mode 0600). Encrypt it before you store it elsewhere.
 ///
-/// The command reads lists page by page, so the size of the virtual cluster does not matter. Exits with 0, or with 1 if
-/// something cannot be read. Then there is no file.
+/// The command reads lists page by page, so its memory use does not depend on the size of the virtual cluster. Exits
+/// with 0, or with 1 if something cannot be read. Then there is no file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     # Export a virtual cluster with its Secrets\n  \

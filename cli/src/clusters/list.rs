@@ -17,8 +17,8 @@ use super::inventory::{ByCluster, Inventory};
 ///
 /// For each virtual cluster, it prints how many namespaces, ClusterRoles, other objects of its own, and shared objects
 /// it has, and what declares it: a VirtualCluster object, the configuration of an agent in this host cluster, or a file
-/// of --agent-config. If nothing declares it, `atoll clusters remove` removes it. With a NAME, it lists the namespaces and
-/// all other objects of this virtual cluster.
+/// of --agent-config. If nothing declares it, you can remove it with `atoll clusters remove`. With a NAME, the command
+/// lists the namespaces and all other objects of this virtual cluster.
 ///
 /// Exits with 0, or with 1 if the host cannot be read.
 #[derive(Debug, clap::Args)]

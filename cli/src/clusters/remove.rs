@@ -27,15 +27,16 @@ const SETTLING: Duration = Duration::from_secs(2);
 
 /// Remove everything that a virtual cluster has on a host.
 ///
-/// First delete the VirtualCluster object, or remove the virtual cluster from the configuration of the agent. The command
-/// refuses to remove a virtual cluster that is still declared as far as it can see: by a VirtualCluster object, by the
-/// configuration of an agent in this host cluster, or by a file of --agent-config. It also refuses if an agent that runs
-/// elsewhere serves it. To find out, it removes a finalizer that an agent adds again.
+/// First delete the VirtualCluster object, or remove the virtual cluster from the configuration of the agent. The
+/// command refuses to remove a virtual cluster if it finds a declaration of it: a VirtualCluster object, the
+/// configuration of an agent in this host cluster, or a file of --agent-config. It also refuses if an agent that runs
+/// elsewhere serves the virtual cluster. To find out, it removes a finalizer, and checks whether an agent adds it
+/// again.
 ///
 /// It deletes the namespaces with everything in them, the root namespace, the ClusterRoles, the FlowSchema, and custom
-/// resources without a namespace. It removes the labels and annotations of the virtual cluster from objects that it shares
-/// with others, and deletes those that nobody else has. It waits until the host has deleted everything. You can interrupt
-/// the command, and run it again.
+/// resources without a namespace. It removes the labels and annotations of the virtual cluster from objects that it
+/// shares with others, and deletes the objects that no one else uses. It waits until the host has deleted everything.
+/// You can interrupt the command, and run it again.
 ///
 /// The data of deleted PersistentVolumeClaims is deleted if the reclaim policy of the volume is `Delete`. Members of
 /// Karmada stay registered there.
@@ -126,7 +127,7 @@ fn plan(inventory: &Inventory, out: &mut dyn Write) -> anyhow::Result<()> {
     for found in &inventory.found {
         match found.hold {
             Hold::Whole => writeln!(out, "delete {} {}", found.resource, found.name)?,
-            Hold::Overlay | Hold::Former => writeln!(out, "leave {} {}", found.resource, found.name)?,
+            Hold::Overlay | Hold::Former => writeln!(out, "release {} {}", found.resource, found.name)?,
         }
     }
     Ok(())

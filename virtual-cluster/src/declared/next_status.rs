@@ -58,7 +58,7 @@ fn newer(before: &Status, facts: Option<&Facts>) -> Option<LastError> {
 fn overlap(facts: &Facts) -> String {
     let count = facts.shared_with.len();
     if count == 0 {
-        return "no other virtual cluster of this agent has nodes of it".to_owned();
+        return "it shares no nodes with other virtual clusters of this agent".to_owned();
     }
     let named: Vec<_> =
         facts.shared_with.iter().take(NAMED).map(|(cluster, node)| format!("{cluster} (such as {node})")).collect();

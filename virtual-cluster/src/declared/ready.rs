@@ -51,7 +51,7 @@ pub fn ready(verdict: &Verdict, facts: Option<&Facts>) -> Ready {
         (Verdict::Ending(DeletionPolicy::Orphan) | Verdict::Yielding, _) => {
             Ready::not("Deleting", "its namespaces stay on the host")
         }
-        (Verdict::Unclaimed, _) => Ready::not("Pending", "an agent takes charge of it").preliminary(),
+        (Verdict::Unclaimed, _) => Ready::not("Pending", "no agent serves it yet").preliminary(),
         (Verdict::Served, None) => Ready::not("Pending", "the agent begins to serve it").preliminary(),
         (Verdict::Served, Some(facts)) => served(facts),
     }

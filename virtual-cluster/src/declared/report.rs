@@ -236,7 +236,7 @@ fn deleting(left: &Left) -> Ready {
     let message = match left.namespaces.len() {
         0 => "its root namespace on the host is being deleted".to_owned(),
         count => format!(
-            "{count} of its namespaces on the host are being deleted: {}; `kubectl describe namespace` shows what keeps one",
+            "{count} of its namespaces on the host are being deleted: {}; `kubectl describe namespace` shows what blocks it",
             names.join(", ")
         ),
     };

@@ -8,12 +8,12 @@ use crate::clusters::host::HostArgs;
 
 /// Restore a virtual cluster from an export, or take over namespaces of the host.
 ///
-/// With -f, creates the objects of a file of `atoll clusters export` that the host does not have yet. Objects that it has
-/// stay as they are, so you can interrupt the command, and run it again. The virtual cluster keeps its name, the host names
-/// of its namespaces, and its identity: clients see the same uid of kube-system as before, by which Karmada and others
-/// recognise a cluster. All other uids are new. The command first checks that the file is complete. It needs no agent;
-/// start the agent afterwards, or create the VirtualCluster object. The host assigns addresses, node ports that are taken,
-/// volumes and tokens again.
+/// With -f, the command creates the objects in a file that `atoll clusters export` wrote. Objects that the host already
+/// has stay as they are, so you can interrupt the command, and run it again. The virtual cluster keeps its name, the
+/// host names of its namespaces, and its identity: clients see the same uid of kube-system as before, by which Karmada
+/// and others recognise a cluster. All other uids are new. The command first checks that the file is complete. It needs
+/// no agent; start the agent afterwards, or create the VirtualCluster object. The host assigns new addresses, volumes
+/// and tokens. It also assigns new node ports where the former ones are taken.
 ///
 /// With --namespace, existing namespaces of the host become namespaces of the virtual cluster, with everything in them. The
 /// name of such a namespace must be NAMESPACE-NAME: a virtual cluster `ke-beijing` can take over `edge-ke-beijing`, and
