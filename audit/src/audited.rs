@@ -108,8 +108,8 @@ impl Audited {
         headers.insert(AUDIT_ID, self.id.clone());
     }
 
-    /// Adds the user that a client certificate proves.
-    pub fn certified(&mut self, user: UserInfo) {
+    /// Adds the user that a client certificate, or a token of the issuer, proves.
+    pub fn identified(&mut self, user: UserInfo) {
         self.user = Some(user);
     }
 

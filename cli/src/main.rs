@@ -14,6 +14,7 @@ mod forward;
 mod invocation;
 mod kubeconfig;
 mod lifetime;
+mod login;
 mod man;
 mod programs;
 mod revocation_list;
@@ -53,6 +54,7 @@ struct Cli {
 enum Command {
     Certs(certs::Args),
     Kubeconfig(Box<kubeconfig::Args>),
+    Login(login::Args),
     Token(token::Args),
     Revoke(revoke::Args),
     Check(check::Args),
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Certs(args) => certs::run(&args, &mut out).map(done),
         Command::Kubeconfig(args) => kubeconfig::run(&args, &mut out).map(done),
+        Command::Login(args) => login::run(&args, &mut out).map(done),
         Command::Token(args) => token::run(&args, &mut out).map(done),
         Command::Revoke(args) => revoke::run(&args, &mut out).map(done),
         Command::Check(args) => check::run(&args, &mut out),

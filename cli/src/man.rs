@@ -84,7 +84,7 @@ mod tests {
             let found = std::fs::read_to_string(dir.path().join(page)).unwrap();
             assert!(found.contains(text), "{page}\n{found}");
         }
-        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 29);
+        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 30);
     }
 
     #[test]

@@ -138,11 +138,11 @@ impl App {
         let registry = Arc::new(Registry::new(Clusters::of(config)));
         let grants = Grants::open(config, &registry).context("grants")?;
 
-        let files = files::open(config, &reloader)?;
+        let metrics = metrics::metrics(&registry);
+        let files = files::open(config, &reloader, &metrics, &tasks)?;
         let certificates = Arc::new(files.certificates(config, &registry));
         let agent_tls = files.agent_tls(&certificates);
 
-        let metrics = metrics::metrics(&registry);
         let (client_limits, agent_limits) = connection_limits(config);
         let limits = Limits::new(&config.limits, client_limits, &metrics);
         metrics::of_clients(&metrics, &registry, &limits);
@@ -150,12 +150,11 @@ impl App {
         let (workers, threads) = Workers::start(ops::workers::cores()).context("cannot start threads")?;
         let listeners = Listeners::bind(config, client_limits.all, agent_limits.all).await?.adopted_by(&workers)?;
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::SERVER));
-        let auditors = files::audit_logs(config, &metrics, &reloader)?;
         // In containers, all processes have the same ID.
         let server_id: Arc<str> = format!("{:016x}", fastrand::u64(..)).into();
         let service = Service { name: "proxy-server", version: env!("CARGO_PKG_VERSION"), instance: &server_id };
         let (traces, exporter) = Traces::open(config.tracing.as_ref(), service, &metrics, &reloader)?;
-        let services = services(config, (&registry, &files, &limits), (&requests, traces, &auditors), &tasks);
+        let services = services(config, (&registry, &files, &limits), (&requests, traces), &tasks);
         let domain = Arc::clone(&services.domain);
         let endpoint_tls = EndpointTls::new(Arc::clone(&certificates)).context("cannot set up TLS")?;
         let endpoint = Endpoint::new(services, endpoint_tls, workers.clone());
@@ -168,7 +167,8 @@ impl App {
         let followers = reload::Followers {
             registry: Arc::clone(&registry),
             client_cas: Arc::clone(&files.client_cas),
-            auditors: Arc::clone(&auditors),
+            issuers: files.issuers,
+            auditors: Arc::clone(&files.auditors),
             requests: Arc::clone(&requests),
             peer: peers.as_ref().map(|peers| peers.id.clone()),
             karmada: desired_sender,
@@ -221,7 +221,7 @@ impl App {
             threads,
             stopping,
             tasks,
-            auditors,
+            auditors: files.auditors,
             handover: handover(config),
             drain: config.drain.into(),
         })
@@ -331,19 +331,20 @@ fn reconciler(
 fn services(
     config: &ProxyServerConfiguration,
     (registry, files, limits): (&Arc<Registry>, &files::Files, &Arc<Limits>),
-    (metrics, traces, auditors): (&Arc<RequestMetrics>, Traces, &Arc<Auditors>),
+    (metrics, traces): (&Arc<RequestMetrics>, Traces),
     tasks: &Tasks,
 ) -> Services {
     Services {
         registry: Arc::clone(registry),
         client_cas: Arc::clone(&files.client_cas),
+        issuers: Arc::clone(&files.issuers),
         limits: Arc::clone(limits),
         metrics: Arc::clone(metrics),
         traces,
         domain: config.domain.to_ascii_lowercase().into(),
         tasks: tasks.child(),
         documents: Arc::default(),
-        auditors: Arc::clone(auditors),
+        auditors: Arc::clone(&files.auditors),
         drain: Duration::from(config.drain).saturating_sub(handover(config)),
     }
 }

@@ -8,6 +8,7 @@ mod grants;
 mod karmada;
 mod limits;
 mod listeners;
+mod oidc;
 mod pattern;
 mod peers;
 mod revocations;
@@ -21,6 +22,7 @@ pub use grants::{Grant, Grants};
 pub use karmada::{KEPT_BY, Karmada, LONGEST_NAME, MemberFacts, Through};
 pub use limits::{Connections, Limits, fitting};
 pub use listeners::{Listeners, ProxySecurity};
+pub use oidc::{ClaimMappings, ClaimValidationRule, IssuerUrl, Oidc, OidcIssuer, PrefixedClaim, UidClaim};
 pub use peers::Peers;
 pub use revocations::{Credential, InvalidCredential, Revocation, RevocationList};
 

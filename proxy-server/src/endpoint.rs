@@ -13,6 +13,7 @@
 mod access_log;
 mod admit;
 mod authenticate;
+mod bearer;
 mod body;
 mod caller;
 mod connection;
@@ -24,6 +25,7 @@ mod handshakes;
 mod head;
 mod hello;
 mod idle;
+mod issuer_token;
 mod logged;
 mod map_result_with;
 mod peer;
@@ -39,6 +41,7 @@ mod try_map_request;
 mod until_removed;
 mod upgrade;
 mod upload;
+mod verify;
 mod watch_end;
 
 use std::future::{Future, poll_fn};
@@ -72,6 +75,7 @@ pub(crate) use connection::Services;
 use handshakes::Handshakes;
 pub(crate) use idle::HEADER_TIMEOUT;
 use idle::{Idle, Requests, Verdict};
+use issuer_token::LastToken;
 use logged::Logged;
 use peer::Peer;
 
@@ -164,11 +168,12 @@ impl Endpoint {
             match handshake {
                 Ok((stream, bound, peer)) => {
                     let (services, requests) = (Arc::clone(&self.shared.services), Requests::new());
-                    let connection = Connection { services, bound, peer, permit: permit.clone(), requests };
+                    let last_token = LastToken::default();
+                    let connection = Connection { services, bound, peer, last_token, permit: permit.clone(), requests };
                     let connection = Arc::new(connection);
                     tokio::select! {
                         () = self.serve_http(stream, Arc::clone(&connection)) => {}
-                        () = connection.revoked() => info!("the client certificate was revoked: closing the connection"),
+                        () = connection.revoked() => info!("a credential of the client was revoked: closing the connection"),
                     }
                 }
                 Err(error) => debug!(%error, "TLS handshake failed"),

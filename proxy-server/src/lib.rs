@@ -4,7 +4,7 @@
 //! then [`endpoint`] (TLS, cluster, caller), then a [`tunnel`] from the [`registry`]. [`limits`] counts connections and
 //! requests, and `request_metrics` measures them. Agents connect to [`agents`], and [`links`] measures the networks to
 //! them. [`peers`] forwards requests between proxy-servers. [`revocations`] ends connections
-//! with revoked certificates. [`workers`] are the threads of all these. [`app`] assembles
+//! with revoked credentials. `issuers` has the OIDC issuer of each cluster. [`workers`] are the threads of all these. [`app`] assembles
 //! the parts, and [`status`] reports their state.
 //!
 //! If configured, agents add virtual clusters by themselves ([`grants`]), and [`karmada`] makes virtual clusters members of a control plane.
@@ -22,6 +22,7 @@ pub mod endpoint;
 pub mod enrolment;
 pub mod flags;
 pub mod grants;
+mod issuers;
 pub mod karmada;
 pub mod limits;
 pub mod links;

@@ -43,7 +43,7 @@ pub(crate) struct InForce {
     pub(crate) credentials: usize,
 }
 
-/// What identifies a certificate in the list.
+/// What identifies a certificate, or a token, in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateId {
     common_name: String,
@@ -159,6 +159,16 @@ impl CertificateId {
     #[cfg(test)]
     pub(crate) fn of_user(common_name: &str) -> Self {
         Self { common_name: common_name.to_owned(), enrolled: SystemTime::now(), credentials: Vec::new() }
+    }
+
+    /// A token of an OIDC issuer. The list names the user as the cluster knows it, with the prefix of the configuration.
+    pub(crate) fn of_token(user: &str, issued: SystemTime) -> Self {
+        Self { common_name: user.to_owned(), enrolled: issued, credentials: Vec::new() }
+    }
+
+    /// The user or the agent.
+    pub(crate) fn common_name(&self) -> &str {
+        &self.common_name
     }
 
     /// When its owner has proven who it is without a certificate.

@@ -23,6 +23,7 @@ mod limits;
 mod link;
 mod manifests;
 mod observe;
+mod oidc;
 mod operator;
 mod pages;
 mod peers;
@@ -92,6 +93,7 @@ fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
     trials.push(manifests::trial());
     trials.push(trace::trial());
     trials.push(observe::trial(host));
+    trials.extend(oidc::trials(host));
     trials.extend(helm::trials());
     trials.extend(virtual_clusters::trials());
     trials.extend(kubeedge::trials());

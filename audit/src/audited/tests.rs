@@ -67,7 +67,7 @@ fn a_read_has_two_events() {
     let (auditor, mut queued) = auditor();
     let headers = [("audit-id", "chosen"), ("user-agent", "kubectl/v1"), ("x-forwarded-for", "10.0.0.1")];
     let mut audited = begin(&auditor, "GET", "/api/v1/namespaces/shop/pods/web?pretty=1", &headers);
-    audited.certified(jane());
+    audited.identified(jane());
     audited.responded(&HeaderMap::new(), Some("other".to_owned()));
     assert!(events(&mut queued).is_empty(), "the user is not known before the response");
     audited.answered(StatusCode::OK);
@@ -90,7 +90,7 @@ fn a_read_has_two_events() {
 fn a_watch_has_an_event_when_it_starts() {
     let (auditor, mut queued) = auditor();
     let mut audited = begin(&auditor, "GET", "/apis/apps/v1/deployments?watch=1", &[]);
-    audited.certified(jane());
+    audited.identified(jane());
     audited.answered(StatusCode::OK);
     let begun = events(&mut queued);
     assert_eq!(stages(&begun), ["RequestReceived", "ResponseStarted"]);
@@ -138,7 +138,7 @@ fn a_request_without_a_user_has_one_event() {
     assert_eq!(events[0]["responseStatus"]["reason"], "Unauthorized");
     // The server of a pod can respond with 401, too.
     let mut proxied = begin(&auditor, "GET", "/api/v1/namespaces/n/pods/p/proxy/", &[]);
-    proxied.certified(jane());
+    proxied.identified(jane());
     proxied.answered(StatusCode::UNAUTHORIZED);
     drop(proxied);
     let events = self::events(&mut queued);

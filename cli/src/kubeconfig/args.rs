@@ -12,7 +12,7 @@ use crate::lifetime::Lifetime;
 /// proxy-server's configuration must name the key of this CA. Set --user to the name of the person or program that uses the
 /// kubeconfig, and bind roles to that user in the virtual cluster. With --admin, the user is an administrator of the virtual
 /// cluster, without rights on the host cluster. With --token, the kubeconfig contains a token of the host instead of a
-/// certificate.
+/// certificate. With --oidc, it contains no credential, and every user logs in with `atoll login`.
 ///
 /// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it.
 /// Set
@@ -25,6 +25,8 @@ use crate::lifetime::Lifetime;
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --admin --user jane -o jane.kubeconfig\n\n  \
     # Create a kubeconfig for the user john in the group dev, valid for 12 hours\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user john --group dev --lifetime 12h\n\n  \
+    # Create a kubeconfig for all users of the OIDC issuer of the cluster\n  \
+    atoll kubeconfig ke-beijing --server-config proxy-server.yaml --oidc -o ke-beijing.kubeconfig\n\n  \
     # Create a kubeconfig for connections without the HTTP proxy\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user john --direct\n\n  \
     # Print the manifests that make a virtual cluster a member of Karmada\n  \
@@ -43,7 +45,7 @@ pub(crate) struct Args {
 
     /// The name of the user: the common name of the certificate. The host's audit log shows it. With --admin, the default is
     /// admin.
-    #[arg(long, value_name = "USER", required_unless_present_any = ["admin", "token", "physical_from", "karmada"],
+    #[arg(long, value_name = "USER", required_unless_present_any = ["admin", "token", "oidc", "physical_from", "karmada"],
         conflicts_with_all = ["token", "physical_from"])]
     pub(super) user: Option<String>,
 
@@ -62,6 +64,15 @@ pub(crate) struct Args {
     /// A bearer token of the host cluster, for example of a service account, instead of a certificate.
     #[arg(long, value_name = "TOKEN", conflicts_with = "physical_from")]
     pub(super) token: Option<String>,
+
+    /// Write no credential: kubectl runs `atoll login`, which logs the user in at the OIDC issuer of the cluster. The
+    /// proxy-server's configuration must name the issuer.
+    #[arg(long, conflicts_with_all = ["user", "admin", "groups", "lifetime", "token", "physical_from", "karmada"])]
+    pub(super) oidc: bool,
+
+    /// The ID of the client at the issuer. The default is the first of `issuer.audiences` in the configuration.
+    #[arg(long, value_name = "ID", requires = "oidc")]
+    pub(super) oidc_client_id: Option<String>,
 
     /// Connect without a proxy, to `https://HOST:PORT/clusters/CLUSTER` at `listeners.endpoint`, or to --server.
     #[arg(long, conflicts_with_all = ["proxy_url", "physical_from"])]

@@ -5,16 +5,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use ops::config::FilePath;
 use ops::pki::{Authority, only_certificates};
 use protocol::ClusterName;
 use protocol::registration::Mode;
 use proxy_server::config::{Cluster, Revocation};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::addresses;
 use super::args::Args;
 use super::document::{Document, data};
+use crate::invocation::Invocation;
 use crate::revocation_list;
 
 /// Issues the credentials and renders the kubeconfig.
@@ -39,6 +42,7 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
     }
     let user = match &args.token {
         Some(token) => bearer(token)?,
+        None if args.oidc => plugin(args, cluster)?,
         None => certificate(args, cluster, config.revocations.as_deref())?,
     };
     Document { name: args.cluster.to_string(), cluster: entry, user, namespace: None }.to_yaml()
@@ -51,6 +55,40 @@ fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {
         "--token is empty, or has characters that no bearer token has"
     );
     Ok(Map::from_iter([("token".to_owned(), token.into())]))
+}
+
+/// The user is whoever logs in (`k8s.io/client-go/tools/clientcmd/api/v1`, ExecConfig).
+fn plugin(args: &Args, cluster: &Cluster) -> anyhow::Result<Map<String, Value>> {
+    let oidc = cluster
+        .oidc
+        .as_ref()
+        .with_context(|| format!("cluster {} has no `oidc` in the configuration", args.cluster))?;
+    let client_id = args.oidc_client_id.as_ref().or(oidc.issuer.audiences.first()).context("there is no audience")?;
+    ensure!(
+        oidc.issuer.audiences.contains(client_id),
+        "--oidc-client-id must be one of the audiences of the cluster: {}",
+        oidc.issuer.audiences.join(", ")
+    );
+    let mut command = Invocation::current().typed().split(' ');
+    let program = command.next().context("there is no program")?;
+    let mut words: Vec<String> = command.map(str::to_owned).collect();
+    words.extend(["login".to_owned(), format!("--issuer-url={}", oidc.issuer.url.url())]);
+    words.push(format!("--client-id={client_id}"));
+    if let Some(path) = &oidc.issuer.certificate_authority {
+        let pem = only_certificates(&read(path)?).context("oidc.issuer.certificateAuthority")?;
+        words.push(format!("--certificate-authority-data={}", STANDARD.encode(pem)));
+    }
+    let exec = json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": program,
+        "args": words,
+        "env": null,
+        // It never reads standard input, so `kubectl apply -f -` works.
+        "interactiveMode": "Never",
+        "installHint": "Install the command `atoll` on the PATH.",
+        "provideClusterInfo": false,
+    });
+    Ok(Map::from_iter([("exec".to_owned(), exec)]))
 }
 
 fn certificate(args: &Args, cluster: &Cluster, revocations: Option<&FilePath>) -> anyhow::Result<Map<String, Value>> {

@@ -9,7 +9,10 @@ use proxy_server::config::Revocation;
 
 use super::list_args::ListArgs;
 
-/// Revoke all certificates of a user of a virtual cluster that were issued until now.
+/// Revoke all certificates and OIDC tokens of a user of a virtual cluster that were issued until now.
+///
+/// A user of an OIDC issuer has the prefix of the configuration. Block the user at the issuer first: otherwise, the user gets new
+/// tokens, which are valid.
 ///
 /// A kubeconfig of `atoll kubeconfig` without --token contains such a certificate, and so do the files of `atoll certs client`.
 #[derive(Debug, clap::Args)]
@@ -19,7 +22,7 @@ use super::list_args::ListArgs;
     # Issue a new one\n  \
     atoll kubeconfig ke-beijing --server-config proxy-server.yaml --user jane -o jane.kubeconfig")]
 pub(super) struct Args {
-    /// The name of the user: the common name of the certificates.
+    /// The name of the user: the common name of the certificates, or the name from a token with its prefix.
     #[arg(value_name = "USER")]
     user: String,
 
@@ -41,6 +44,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         reason: args.list.reason.clone(),
         ..Revocation::default()
     };
-    let meaning = format!("certificates of user {} of {} from before {now}", args.user, args.cluster);
+    let meaning = format!("certificates and OIDC tokens of user {} of {} from before {now}", args.user, args.cluster);
     args.list.open()?.add(revocation, &meaning, out)
 }

@@ -7,7 +7,7 @@ use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::accept_any::AcceptAnyChain;
@@ -109,6 +109,16 @@ impl ServerCa {
             .build()
             .map_err(|_| CaError::Empty)?;
         Ok(Self { verifier, validity: CertificateFacts::last(certificates) })
+    }
+
+    /// The authorities that the system trusts. Those that cannot be used are ignored, as OpenSSL and Go do.
+    pub fn of_system() -> Result<Self, CaError> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), super::provider())
+            .build()
+            .map_err(|_| CaError::Empty)?;
+        Ok(Self { verifier, validity: None })
     }
 
     /// The validity of that authority whose own certificate expires last, if it can be read.

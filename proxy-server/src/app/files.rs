@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use audit::{Auditors, Opened};
+use ops::drain::Tasks;
 use ops::files::{LoadError, Reloader, Watched};
 use ops::metrics::Registry as Metrics;
 use ops::pki::Authority;
@@ -18,6 +19,7 @@ use crate::client_cas::{ClientCas, client_ca};
 use crate::config::{KeyPair, ProxyServerConfiguration};
 use crate::enrolment::tokens::Tokens;
 use crate::enrolment::{CONCURRENT, Enrolment};
+use crate::issuers::Issuers;
 use crate::registry::Registry;
 use crate::revocations::Revocations;
 
@@ -26,11 +28,18 @@ pub(super) struct Files {
     pub(super) serving_ca: Watched<Authority>,
     pub(super) agent_ca: Watched<ClientCa>,
     pub(super) client_cas: Arc<ClientCas>,
+    pub(super) issuers: Arc<Issuers>,
+    pub(super) auditors: Arc<Auditors>,
     pub(super) enrolment: Option<Arc<Enrolment>>,
 }
 
-/// Reads all files.
-pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> anyhow::Result<Files> {
+/// Reads all files, and opens the audit logs. Begins to fetch the keys of issuers, as `tasks`.
+pub(super) fn open(
+    config: &ProxyServerConfiguration,
+    reloader: &Reloader,
+    metrics: &Metrics,
+    tasks: &Tasks,
+) -> anyhow::Result<Files> {
     let KeyPair { certificate, key } = &config.serving_ca;
     let serving_ca = authority(reloader, certificate, key).context("servingCA")?;
     let agent_ca = client_ca(reloader, &config.agent_ca.certificate).context("agentCA")?;
@@ -49,23 +58,16 @@ pub(super) fn open(config: &ProxyServerConfiguration, reloader: &Reloader) -> an
         })),
         _ => None,
     };
-    Ok(Files { serving_ca, agent_ca, client_cas, enrolment })
+    let issuers = Issuers::new(tasks.child(), metrics);
+    issuers.exchange(issuers.read(config, reloader)?);
+    let auditors = Auditors::new(metrics);
+    auditors.exchange(open_audit_logs(&auditors, config, reloader)?);
+    Ok(Files { serving_ca, agent_ca, client_cas, issuers: issuers.into(), auditors: auditors.into(), enrolment })
 }
 
 fn authority(reloader: &Reloader, certificate: &Path, key: &Path) -> Result<Watched<Authority>, LoadError> {
     let files = [certificate.to_path_buf(), key.to_path_buf()];
     reloader.watch(files, |[certificate, key]| Authority::from_pem(certificate, key))
-}
-
-/// The audit logs, which are open.
-pub(super) fn audit_logs(
-    config: &ProxyServerConfiguration,
-    metrics: &Metrics,
-    reloader: &Reloader,
-) -> anyhow::Result<Arc<Auditors>> {
-    let auditors = Auditors::new(metrics);
-    auditors.exchange(open_audit_logs(&auditors, config, reloader)?);
-    Ok(Arc::new(auditors))
 }
 
 /// Opens the audit logs of a configuration that are not open yet.

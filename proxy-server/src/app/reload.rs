@@ -23,9 +23,10 @@ use tracing::{error, info, warn};
 
 use super::files::open_audit_logs;
 use super::peers::Peers;
-use crate::client_cas::{ByCluster, ClientCas};
+use crate::client_cas::{self, ClientCas};
 use crate::config::{Cluster, ProxyServerConfiguration};
 use crate::grants::{self, Added, Grants};
+use crate::issuers::{self, Issuers};
 use crate::karmada::{self, Desired};
 use crate::registry::{Clusters, Registry};
 
@@ -52,7 +53,8 @@ pub(super) struct Reload {
 
 /// The files of a configuration that have been read.
 struct Files {
-    client_cas: ByCluster,
+    client_cas: client_cas::ByCluster,
+    issuers: issuers::ByCluster,
     audit_logs: Opened,
 }
 
@@ -61,6 +63,7 @@ pub(super) struct Followers {
     pub(super) registry: Arc<Registry>,
     pub(super) client_cas: Arc<ClientCas>,
     pub(super) auditors: Arc<Auditors>,
+    pub(super) issuers: Arc<Issuers>,
     pub(super) requests: Arc<RequestMetrics>,
     /// The common name of all proxy-servers.
     pub(super) peer: Option<AgentId>,
@@ -164,8 +167,9 @@ impl Reload {
         }
         let config = served(config, leaving);
         let client_cas = self.followers.client_cas.read(&config, &self.reloader)?;
+        let issuers = self.followers.issuers.read(&config, &self.reloader)?;
         let audit_logs = open_audit_logs(&self.followers.auditors, &config, &self.reloader)?;
-        Ok(Files { client_cas, audit_logs })
+        Ok(Files { client_cas, issuers, audit_logs })
     }
 
     /// The members of Karmada that are no longer in this configuration. None if it has no section `karmada`, because then
@@ -221,8 +225,9 @@ impl Reload {
 
     /// Serves the clusters of the file, and those that are leaving.
     fn serve(&mut self, files: Files) {
-        // First, so that every cluster in the registry has its client CA and its audit log.
+        // First, so that every cluster in the registry has its client CA, its issuer and its audit log.
         self.followers.client_cas.exchange(files.client_cas);
+        self.followers.issuers.exchange(files.issuers);
         self.followers.auditors.exchange(files.audit_logs);
         let config = served(&self.running, &self.leaving);
         self.followers.requests.exchange(config.clusters.iter().map(|cluster| &cluster.name));

@@ -8,6 +8,8 @@ use protocol::registration::Mode;
 use protocol::{AgentId, Authority, ClusterName, Destination};
 use serde::Deserialize;
 
+use super::oidc::{self, Oidc};
+
 /// The CA of a cluster's clients.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ClientCa {
@@ -32,6 +34,9 @@ pub struct Cluster {
     /// The CA of its clients; for virtual clusters, and for `destinations`.
     #[serde(default, rename = "clientCA")]
     pub client_ca: Option<ClientCa>,
+    /// The issuer of ID tokens for its clients; for virtual clusters.
+    #[serde(default)]
+    pub oidc: Option<Located<Oidc>>,
     /// The address by which clients know it; for physical clusters.
     #[serde(default)]
     pub api_server: Option<Authority>,
@@ -105,6 +110,9 @@ fn check_cluster(cluster: &Located<Cluster>, problems: &mut Problems) {
     if cluster.agents.is_empty() {
         problems.at(cluster, format_args!("cluster {name} needs at least one agent"));
     }
+    if let Some(oidc) = &cluster.oidc {
+        oidc::check(oidc, problems);
+    }
     match cluster.mode {
         Mode::Virtual => {
             if cluster.client_ca.is_none() {
@@ -122,6 +130,14 @@ fn check_cluster(cluster: &Located<Cluster>, problems: &mut Problems) {
                 problems.at(
                     audit,
                     format_args!("audit is for virtual clusters; the API server of {name} has its own audit log"),
+                );
+            }
+            if let Some(oidc) = &cluster.oidc {
+                problems.at(
+                    oidc,
+                    format_args!(
+                        "oidc is for virtual clusters; the API server of {name} authenticates its own clients"
+                    ),
                 );
             }
             if cluster.client_ca.is_some() && cluster.destinations.is_empty() {

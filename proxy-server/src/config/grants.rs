@@ -59,6 +59,7 @@ impl Grants {
             client_ca: Some(ClientCa { certificate: file("crt"), key: Some(file("key")) }),
             api_server: None,
             destinations: Vec::new(),
+            oidc: None,
             audit: None,
         }
     }

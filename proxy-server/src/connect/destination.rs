@@ -123,6 +123,7 @@ mod tests {
                     agents: vec!["site-a".parse().unwrap()],
                     mode: Mode::Virtual,
                     client_ca: None,
+                    oidc: None,
                     api_server: None,
                     destinations: destinations.iter().map(|text| text.parse().unwrap()).collect(),
                     audit: None,

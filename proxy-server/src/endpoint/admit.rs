@@ -15,12 +15,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::authenticate::Authenticated;
 use super::body::ResponseGuard;
 use super::caller::Caller;
-use super::connection::Connection;
+use super::connection::{Connection, Services};
 use super::peer::ClientIdentity;
 use super::record::Refused;
 use super::refusal::Refusal;
 use super::route::Routed;
-use crate::limits::{AbandonGuard, Limit, StreamPermit};
+use crate::limits::{AbandonGuard, Limit, StreamPermit, User};
 use crate::tunnel::Lease;
 
 /// The time in which an unproven client must read its response, which is short.
@@ -88,6 +88,20 @@ impl Charge {
     /// Whether the client is proven.
     pub(super) fn is_proven(&self) -> bool {
         self.caller.user().is_some()
+    }
+
+    /// A token has been verified here: from now on, the request and the connection count for its user.
+    pub(super) fn prove(&mut self, connection: &Connection, cluster: &ClusterName, user: &User) -> Result<(), Limit> {
+        self.caller.prove(&connection.services.limits, user);
+        if !self.permit.is_proven() {
+            self.permit.prove(Arc::clone(user));
+        }
+        connection.permit.prove(Some(cluster), user)
+    }
+
+    /// The token of the client is refused.
+    pub(super) fn forget(&self, services: &Services) {
+        self.caller.forget(&services.limits);
     }
 
     /// Learns the identity of the caller from the agent's response.

@@ -1,5 +1,5 @@
-//! The third phase: verifies the client certificate. The agent authenticates tokens. The span of a traced request begins here,
-//! because the identity says whether the client decides that. API servers begin it at the same place.
+//! The third phase: verifies the client certificate. [`verify`](super::verify) and the agent authenticate tokens. The span of a
+//! traced request begins here, because the identity says whether the client decides that. API servers begin it at the same place.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -48,7 +48,7 @@ fn peer_identity(connection: &Connection, cluster: &Cluster) -> Result<Option<Ar
     let ca = ca.ok_or_else(|| Refusal::NoCluster(cluster.name.to_string()))?;
     let Some(identity) = connection.peer.identify(&ca.borrow(), SystemTime::now())? else { return Ok(None) };
     // Before the check: if the list changes in between, the connection ends.
-    connection.peer.accepted(&cluster.name, &identity);
+    connection.peer.accepted(&cluster.name, &identity)?;
     if connection.services.client_cas.revocations().revokes_user(&cluster.name, identity.certificate()) {
         info!(user = %identity.user, cluster = %cluster.name, "the client certificate is revoked");
         return Err(Refusal::Revoked);

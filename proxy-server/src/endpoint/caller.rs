@@ -1,13 +1,14 @@
 //! The client to which a request is charged, before the agent has authenticated it.
 //!
-//! A certificate proves the identity of a client at once. Only the agent can verify a token, so its response counts for
-//! later requests. This module decides only which limits apply.
+//! A certificate proves the identity of a client at once, and a token of an OIDC issuer after the limits. Only the agent can
+//! verify another token, so its response counts for later requests. This module decides only which limits apply.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode, header};
 use protocol::{ClusterName, identity};
 
+use super::bearer::TOKEN_PROTOCOL;
 use super::peer::ClientIdentity;
 use crate::limits::{Client, Limits, Network, Party, User};
 
@@ -27,10 +28,6 @@ struct Token {
     /// Whether the request impersonates. Then the agent's response names the impersonated user, and not that of the token.
     impersonates: bool,
 }
-
-/// The WebSocket subprotocol that carries a token if a client cannot set headers (`protocolPrefix` in apiserver's
-/// `authentication/request/websocket/protocol.go`).
-const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
 /// `ImpersonateUserHeader` in api's `authentication/v1/types.go`.
 const IMPERSONATE_USER: &str = "impersonate-user";
@@ -65,6 +62,21 @@ impl Caller {
     /// its bodies.
     pub(super) fn is_anonymous(&self) -> bool {
         self.user.is_none() && self.token.is_none()
+    }
+
+    /// A token has been verified here. Later requests with it count for the user at once.
+    pub(super) fn prove(&mut self, limits: &Limits, user: &User) {
+        if let Some(Token { digest, .. }) = self.token {
+            limits.tokens.learn(digest, Arc::clone(user));
+        }
+        self.user = Some(Arc::clone(user));
+    }
+
+    /// The token is refused.
+    pub(super) fn forget(&self, limits: &Limits) {
+        if let Some(Token { digest, .. }) = self.token {
+            limits.tokens.forget(digest);
+        }
     }
 
     /// The user, if proven.

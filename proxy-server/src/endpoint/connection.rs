@@ -12,8 +12,10 @@ use request_traces::Traces;
 
 use super::documents::Documents;
 use super::idle::Requests;
+use super::issuer_token::LastToken;
 use super::peer::Peer;
 use crate::client_cas::ClientCas;
+use crate::issuers::Issuers;
 use crate::limits::{ConnectionPermit, Limits};
 use crate::registry::Registry;
 
@@ -22,6 +24,7 @@ use crate::registry::Registry;
 pub(crate) struct Services {
     pub(crate) registry: Arc<Registry>,
     pub(crate) client_cas: Arc<ClientCas>,
+    pub(crate) issuers: Arc<Issuers>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) metrics: Arc<RequestMetrics>,
     pub(crate) traces: Traces,
@@ -42,6 +45,7 @@ pub(super) struct Connection {
     /// The cluster that CONNECT or SNI named. Requests must not name another one.
     pub(super) bound: Option<ClusterName>,
     pub(super) peer: Peer,
+    pub(super) last_token: LastToken,
     pub(super) permit: ConnectionPermit,
     pub(super) requests: Requests,
 }
@@ -54,7 +58,7 @@ impl Connection {
         self.permit.address()
     }
 
-    /// Completes when the operator revokes the client certificate.
+    /// Completes when the operator revokes the client certificate, or a token that was accepted.
     pub(super) async fn revoked(&self) {
         self.peer.revoked(self.services.client_cas.revocations()).await;
     }

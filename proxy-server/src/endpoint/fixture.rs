@@ -19,10 +19,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::connection::{Connection, Services};
 use super::idle::Requests;
+use super::issuer_token::LastToken;
 use super::peer::Peer;
 use super::record::{Recorded, begin};
 use crate::client_cas::ClientCas;
 use crate::config::{self, Cluster};
+use crate::issuers::Issuers;
 use crate::limits::{Limits, Network};
 use crate::registry::{Clusters, Registry};
 use crate::tunnel::{Origin, Tunnel};
@@ -36,6 +38,7 @@ pub(super) fn cluster() -> Arc<Cluster> {
         mode: Mode::Virtual,
         client_ca: Some(config::ClientCa { certificate: path.into(), key: None }),
         api_server: None,
+        oidc: None,
         destinations: Vec::new(),
         audit: None,
     })
@@ -47,6 +50,7 @@ fn physical() -> Arc<Cluster> {
         agents: vec!["branch-7".parse().unwrap()],
         mode: Mode::Physical,
         client_ca: None,
+        oidc: None,
         api_server: Some("10.2.0.1:6443".parse().unwrap()),
         destinations: Vec::new(),
         audit: None,
@@ -62,6 +66,8 @@ pub(super) fn services() -> Arc<Services> {
     let ca = ClientCa::from_pem(authority.certificate_pem().as_bytes()).unwrap();
     let client_cas = ClientCas::default();
     client_cas.exchange(HashMap::from([(cluster().name.clone(), ("clients.crt".into(), Watched::fixed(ca)))]));
+    let tasks = Tasks::new();
+    let issuers = Arc::new(Issuers::new(tasks.child(), &metrics));
     let requests = RequestMetrics::new(&metrics, Names::SERVER);
     requests.exchange([&cluster().name].into_iter());
     Arc::new(Services {
@@ -69,11 +75,12 @@ pub(super) fn services() -> Arc<Services> {
         auditors: Arc::new(Auditors::new(&metrics)),
         registry: Arc::new(Registry::new(Clusters::new([cluster(), physical()]))),
         client_cas: Arc::new(client_cas),
+        issuers,
         limits,
         metrics: Arc::new(requests),
         traces: request_traces::Traces::default(),
         domain: "atoll.internal".into(),
-        tasks: Tasks::new(),
+        tasks,
         drain: std::time::Duration::from_secs(2),
     })
 }
@@ -83,7 +90,14 @@ pub(super) fn connection(bound: Option<&str>) -> Arc<Connection> {
     let services = services();
     let permit = services.limits.connections.admit(Network::default()).unwrap();
     let bound = bound.map(|name| name.parse().unwrap());
-    Arc::new(Connection { services, bound, peer: Peer::new(Vec::new()), permit, requests: Requests::new() })
+    Arc::new(Connection {
+        services,
+        bound,
+        peer: Peer::new(Vec::new()),
+        last_token: LastToken::default(),
+        permit,
+        requests: Requests::new(),
+    })
 }
 
 /// An empty body, as hyper reads it.

@@ -1,4 +1,5 @@
-//! The identity of a client by its certificate. Agents handle tokens, because only the host can review them.
+//! The identity of a client, by its certificate or by a token of an OIDC issuer. Agents handle all other tokens, because only the
+//! host can review them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -10,7 +11,8 @@ use protocol::{ClusterName, Identity};
 use request_traces::Trust;
 use rustls_pki_types::CertificateDer;
 
-use crate::limits::User;
+use super::refusal::Refusal;
+use crate::limits::{Limit, User};
 use crate::revocations::{CertificateId, Revocations, Revoked};
 
 /// The group of all authenticated users, and the extra field with the ID of the credential (`AllAuthenticated` and
@@ -24,11 +26,11 @@ pub(super) struct Peer {
     chain: Vec<CertificateDer<'static>>,
     /// The last result, and the CA that it is for. Nearly all connections are for one cluster.
     last: Mutex<Option<(Arc<ClientCa>, Verified)>>,
-    /// The clusters that have accepted the certificate on this connection.
+    /// The clusters that have accepted a credential on this connection. Of each user, the oldest credential.
     clusters: Mutex<Vec<(ClusterName, CertificateId)>>,
 }
 
-/// The identity that a certificate proves, in the forms that each request of the connection needs.
+/// The identity that a certificate or a token proves, in the forms that each request of the connection needs.
 #[derive(Debug)]
 pub(super) struct ClientIdentity {
     pub(super) user: User,
@@ -40,6 +42,9 @@ pub(super) struct ClientIdentity {
     pub(super) info: UserInfo,
     certificate: CertificateId,
 }
+
+/// The maximum number of users of one connection. A gateway that sends the requests of more users opens more connections.
+const MAX_USERS: usize = 256;
 
 #[derive(Debug)]
 struct Verified {
@@ -90,15 +95,22 @@ impl Peer {
         Ok(Some(identity))
     }
 
-    /// Records that a cluster has accepted the certificate. From now on, [`Peer::revoked`] covers it.
-    pub(super) fn accepted(&self, cluster: &ClusterName, identity: &ClientIdentity) {
+    /// Records that a cluster has accepted a certificate or a token. From now on, [`Peer::revoked`] covers it.
+    pub(super) fn accepted(&self, cluster: &ClusterName, identity: &ClientIdentity) -> Result<(), Refusal> {
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
-        if !clusters.iter().any(|(known, _)| known == cluster) {
-            clusters.push((cluster.clone(), identity.certificate.clone()));
+        let new = &identity.certificate;
+        let is_full = clusters.len() >= MAX_USERS;
+        let mut known = clusters.iter_mut();
+        match known.find(|(known, id)| known == cluster && id.common_name() == new.common_name()) {
+            Some((_, oldest)) if new.enrolled() < oldest.enrolled() => *oldest = new.clone(),
+            Some(_) => {}
+            None if is_full => return Err(Refusal::TooMany(Limit::Connections)),
+            None => clusters.push((cluster.clone(), new.clone())),
         }
+        Ok(())
     }
 
-    /// Completes when the certificate is revoked in a cluster that has accepted it.
+    /// Completes when a credential is revoked in a cluster that has accepted it.
     pub(super) async fn revoked(&self, revocations: &Revocations) {
         let is_revoked = |list: &Revoked| {
             let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);

@@ -123,13 +123,13 @@ impl Record {
         }
     }
 
-    /// Adds the user of a certificate.
+    /// Adds the user of a certificate or of a token.
     pub(super) fn identified(&mut self, identity: &ClientIdentity) {
         if let Some(entry) = &mut self.entry {
             entry.identified(&identity.user);
         }
         if let Some(audited) = &mut self.audited {
-            audited.certified(identity.info.clone());
+            audited.identified(identity.info.clone());
         }
     }
 

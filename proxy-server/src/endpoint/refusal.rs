@@ -44,6 +44,15 @@ pub(super) enum Refusal {
     /// The client's: see [`crate::revocations`].
     #[error("Unauthorized")]
     Revoked,
+    /// The client's: a token of the OIDC issuer.
+    #[error("Unauthorized")]
+    Token(oidc::Refused),
+    /// The issuer's, or that of the network to it: the token may be valid.
+    #[error("the keys of the OIDC issuer are not available")]
+    NoKeys,
+    /// The client's: see [`crate::revocations`].
+    #[error("Unauthorized")]
+    RevokedToken,
     /// The tunnel's: no agent is connected.
     #[error(transparent)]
     NoAgent(NoAgent),
@@ -82,6 +91,8 @@ impl Refusal {
         match self {
             Self::TooMany(limit) => Some(limit.message()),
             Self::Revoked => Some("the client certificate is revoked".to_owned()),
+            Self::RevokedToken => Some("the token is revoked".to_owned()),
+            Self::Token(refused) => Some(refused.to_string()),
             _ => None,
         }
     }
@@ -97,7 +108,10 @@ impl Refusal {
             | Self::NoCluster(_)
             | Self::Certificate(_)
             | Self::Revoked
+            | Self::Token(_)
+            | Self::RevokedToken
             | Self::TooMany(_) => Fault::Client,
+            Self::NoKeys => Fault::Atoll,
             Self::NoAgent(_) | Self::NotReady(_) | Self::Tunnel(_) | Self::Encoding(_) => Fault::Tunnel,
             Self::Silent => Fault::Host,
         }
@@ -110,9 +124,9 @@ impl Refusal {
             Self::BadTarget | Self::BadConnectionHeader | Self::HostDiffers => Status::bad_request(message),
             Self::MethodNotAllowed => Status::failure(405, Reason::MethodNotAllowed, message),
             Self::NoClusterNamed | Self::NoCluster(_) => Status::failure(404, Reason::NotFound, message),
-            // kube-apiserver's message contains no more either. The log says why a certificate is refused.
-            Self::Certificate(_) | Self::Revoked => Status::unauthorized(message),
-            Self::NoAgent(_) => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
+            // kube-apiserver's message contains no more either. The log says why a certificate or a token is refused.
+            Self::Certificate(_) | Self::Revoked | Self::Token(_) | Self::RevokedToken => Status::unauthorized(message),
+            Self::NoAgent(_) | Self::NoKeys => Status::service_unavailable(message).with_retry_after(RETRY_AFTER),
             // With a Retry-After, client-go repeats the request ten times, a second apart, before it reports the error,
             // and Karmada would notice late that a member is not ready. An API server that is not ready sends none
             // either.

@@ -6,9 +6,10 @@
 //! trace        |  a span                                                         |
 //! record       |  log line, metrics, idle timer begin          they end with the body; a refusal becomes a Status
 //! route        |  which cluster                                                  |
-//! authenticate |  which client                                                   |
+//! authenticate |  which client, by its certificate                                |
 //! limits       |  counts among the requests of that client                       |
 //! abandoned    |  counts against the client ...                    ... unless there is a result
+//! verify       |  which client, by the token of an OIDC issuer                   |
 //! transform    |  the head that the agent gets               who the caller is; the head that the client gets
 //! deadline     |  a timer, unless the request is long-running                    |
 //! removal      |  until the cluster is removed                                   |
@@ -25,6 +26,7 @@
 //! | authenticate | [`authenticate`](mod@super::authenticate) | `Routed` | [`Authenticated`](super::authenticate::Authenticated) | limits are those of a user |
 //! | limits | [`admit`](mod@super::admit) | `Authenticated` | [`Admitted`](super::admit::Admitted) | nothing of a request that is refused enters the tunnel |
 //! | abandoned | [`admit`](mod@super::admit) | `Admitted`, [`AbandonGuard`](crate::limits::AbandonGuard) | `Admitted` | only an admitted request makes an agent work |
+//! | verify | [`verify`](mod@super::verify) | `Admitted` | the same | a signature costs more than a look-up |
 //! | transform | [`transform`], [`head`](super::head), [`upgrade`](super::upgrade) | `Admitted` | [`Outgoing`] | only an admitted request is worth the work |
 //! | deadline | [`deadline`](super::deadline) | [`Timed`](super::deadline::Timed) | what is inside | it drops what is below, and the record must stay |
 //! | removal | [`until_removed`](super::until_removed) | [`Lasting`](super::until_removed::Lasting) | what is inside | the same |
@@ -34,7 +36,8 @@
 //!
 //! The stack uses `MapRequest` and `service_fn` of tower. Where tower has a layer for a similar purpose (`filter`,
 //! `timeout`, `limit`, `load_shed`, `MapResult`), the module of the phase explains why it does not fit. No phase makes a
-//! request wait for another one, so the services are always ready. No phase boxes a future.
+//! request wait for another one, so the services are always ready. No phase boxes a future, except the wait for the keys of an
+//! OIDC issuer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -58,6 +61,7 @@ use super::trace::Trace;
 use super::transform;
 use super::try_map_request::try_map_request;
 use super::until_removed::UntilRemoved;
+use super::verify::VerifyToken;
 
 /// The stack of one connection, above a service that sends.
 pub(super) fn stack<S>(
@@ -65,7 +69,7 @@ pub(super) fn stack<S>(
     send: S,
 ) -> impl Service<Request<Incoming>, Response = Response<Logged>, Error = Infallible, Future: Future + Send> + Clone
 where
-    S: Service<Outgoing, Response = AgentResponse, Error = Refusal, Future: Send> + Clone,
+    S: Service<Outgoing, Response = AgentResponse, Error = Refusal, Future: Send> + Clone + Send,
 {
     ServiceBuilder::new()
         .layer_fn(Trace::new)
@@ -75,6 +79,7 @@ where
         .layer(try_map_request(authenticate))
         .layer(try_map_request(admit))
         .layer(map_result_with(answered))
+        .layer_fn(VerifyToken::new)
         .layer(try_map_request(transform::request))
         .layer(map_result_with(transform::response))
         .layer_fn(Deadline::new)

@@ -114,7 +114,7 @@ impl Upgrade {
                     false
                 }
                 () = connection.revoked() => {
-                    info!("the client certificate was revoked: closing the session");
+                    info!("a credential of the client was revoked: closing the session");
                     false
                 }
             };

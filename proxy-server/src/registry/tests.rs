@@ -7,6 +7,7 @@ fn cluster(name: &str, agents: &[&str], mode: Mode) -> Arc<Cluster> {
         agents: agents.iter().map(|agent| agent.parse().unwrap()).collect(),
         mode,
         client_ca: None,
+        oidc: None,
         api_server: (mode == Mode::Physical).then(|| "10.2.0.1:6443".parse().unwrap()),
         destinations: Vec::new(),
         audit: None,

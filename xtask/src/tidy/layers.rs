@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kube-wire", &[]),
     ("protocol", &[]),
     ("ops", &[]),
+    ("oidc", &["ops"]),
     ("tunnel", &["protocol"]),
     ("dial", &["ops", "protocol", "tunnel"]),
     ("kubeconfig", &["ops"]),
@@ -30,7 +31,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Never `rewrite`: the agent rewrites bodies, and the proxy-server does not parse them.
     (
         "proxy-server",
-        &["audit", "dial", "kube-wire", "kubeconfig", "ops", "protocol", "request-metrics", "request-traces", "tunnel"],
+        &[
+            "audit",
+            "dial",
+            "kube-wire",
+            "kubeconfig",
+            "oidc",
+            "ops",
+            "protocol",
+            "request-metrics",
+            "request-traces",
+            "tunnel",
+        ],
     ),
     (
         "proxy-agent",
@@ -58,6 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "host-client",
             "kube-wire",
             "kubeconfig",
+            "oidc",
             "ops",
             "protocol",
             "proxy-agent",

@@ -26,6 +26,7 @@ fn clusters(granted: &[(&str, &[&str])]) -> Clusters {
             agents: agents.iter().map(|agent| agent.parse().unwrap()).collect(),
             mode: Mode::Virtual,
             client_ca: None,
+            oidc: None,
             api_server: None,
             destinations: Vec::new(),
             audit: None,

@@ -10,6 +10,7 @@ fn clusters() -> Clusters {
             agents: vec!["a".parse().unwrap()],
             mode,
             client_ca: None,
+            oidc: None,
             api_server: api_server.map(|address| address.parse().unwrap()),
             destinations: Vec::new(),
             audit: None,

@@ -17,6 +17,7 @@ fn cluster(name: &str, agent: &str) -> Arc<Cluster> {
         agents,
         mode: protocol::registration::Mode::Virtual,
         client_ca: None,
+        oidc: None,
         api_server: None,
         destinations: Vec::new(),
         audit: None,
