@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::pair::Pair;
 use super::{CLUSTERS, SETTLED};
 
-/// The total time for which both must stay ready. In the first minute, Karmada's queues become empty.
-const SETTLING: Duration = Duration::from_secs(120);
+/// The time before, in which both must stay ready. In the first minute, Karmada's queues become empty.
+const SETTLING: Duration = Duration::from_secs(75);
 /// The time in which Karmada may not write.
-const IDLE: Duration = Duration::from_secs(180);
+const IDLE: Duration = Duration::from_secs(120);
 /// The time between two checks.
 const EVERY: Duration = Duration::from_secs(5);
 /// The maximum number of bytes that an idle member takes a day: a tenth of what it would take without compression.
