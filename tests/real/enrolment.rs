@@ -87,11 +87,12 @@ fn joins_and_renews(host: &HostCluster) -> anyhow::Result<()> {
     let kubectl = site.administrator(CLUSTER)?;
     eventually(CONDITION_TIMEOUT, || kubectl.ok(&["get", "ns"]).map(drop))?;
     let first = std::fs::read(&key)?;
-    let mut watch = kubectl.start(&["get", "configmaps", "-n", "default", "--watch-only", "-o", "name"])?;
+    let patience = Duration::from_secs(lifetime * RENEWALS as u64 + 30);
+    let words = ["get", "configmaps", "-n", "default", "--watch-only", "-o", "name"];
+    let mut watch = kubectl.start_for(2 * patience, &words)?;
     let mut shown = BufReader::new(watch.stdout.take().context("no stdout")?).lines();
     let address = format!("127.0.0.1:{}", site.ports.endpoint);
     let reads = Reads::start(&kubectl, &address, CLUSTER)?;
-    let patience = Duration::from_secs(lifetime * RENEWALS as u64 + 30);
     eventually(patience, || {
         let renewed = agent.log().matches("the certificate is renewed").count();
         ensure!(renewed >= RENEWALS, "{renewed} renewals");

@@ -9,8 +9,11 @@ use anyhow::{Context, bail, ensure};
 
 use crate::paths;
 
-/// The time limit of a command, in seconds.
-const TIMEOUT_SECONDS: &str = "60";
+/// The time limit of a command.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The time limit of a command that runs until a test ends it: a watch, for example, must outlast a slow test.
+const LONG_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// kubectl with one kubeconfig.
 #[derive(Clone, Debug)]
@@ -116,7 +119,12 @@ impl Kubectl {
 
     /// Starts kubectl without waiting for its end, for `-w`, `-f` and port-forward. The time limit applies.
     pub fn start(&self, args: &[&str]) -> anyhow::Result<Child> {
-        self.command(args).stdin(Stdio::null()).spawn().with_context(|| self.cannot_start())
+        self.start_for(LONG_TIMEOUT, args)
+    }
+
+    /// Like [`start`](Self::start), with another time limit.
+    pub fn start_for(&self, limit: Duration, args: &[&str]) -> anyhow::Result<Child> {
+        self.command_for(limit, args).stdin(Stdio::null()).spawn().with_context(|| self.cannot_start())
     }
 
     fn cannot_start(&self) -> String {
@@ -124,10 +132,14 @@ impl Kubectl {
     }
 
     fn command(&self, args: &[&str]) -> Command {
+        self.command_for(TIMEOUT, args)
+    }
+
+    fn command_for(&self, limit: Duration, args: &[&str]) -> Command {
         // kubectl has timeouts, but not for watches, so timeout(1) ends it.
         let mut command = Command::new("timeout");
         command
-            .arg(TIMEOUT_SECONDS)
+            .arg(limit.as_secs().to_string())
             .arg(paths::component(self.program))
             .args(args)
             .env("KUBECONFIG", &self.kubeconfig)
