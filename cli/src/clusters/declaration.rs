@@ -61,6 +61,16 @@ impl Declarations {
         Ok(found)
     }
 
+    /// Those in a ConfigMap with these texts.
+    #[cfg(test)]
+    pub(super) fn for_tests(texts: &[&str]) -> Self {
+        let mut found = Self::default();
+        for text in texts {
+            found.note_all(&serde_json::json!({"metadata": {"namespace": "a", "name": "b"}, "data": {"x": text}}));
+        }
+        found
+    }
+
     /// What declares this virtual cluster.
     pub(super) fn of(&self, cluster: &ClusterName) -> impl Iterator<Item = &str> {
         self.by_cluster.get(cluster.as_str()).into_iter().flatten().map(String::as_str)
@@ -127,8 +137,7 @@ mod tests {
     fn a_configuration_that_cannot_be_read_is_not_no_declaration() {
         for text in ["{", "virtualClusters: {}", "virtualClusters: [{}]", "virtualClusters: [ke]", "---\na: b"] {
             let text = format!("kind: ProxyAgentConfiguration\n{text}");
-            let mut found = Declarations::default();
-            found.note_all(&json!({"metadata": {"namespace": "a", "name": "b"}, "data": {"x": text}}));
+            let mut found = Declarations::for_tests(&[&text]);
             assert_eq!(found.unreadable().as_deref(), Some("ConfigMap a/b"), "{text}");
             found.has_files = true;
             assert_eq!(found.unreadable(), None, "{text}");

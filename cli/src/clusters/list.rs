@@ -159,4 +159,15 @@ mod tests {
         assert_eq!((name("vc:ke:readers"), name("x.ke")), ("readers".to_owned(), "x".to_owned()));
         assert_eq!((name("vc:ke:atoll:canary"), name("atoll-ke")), ("(hidden)".to_owned(), "(hidden)".to_owned()));
     }
+
+    #[test]
+    fn a_script_sees_what_is_unknown() {
+        let cluster: ClusterName = "ke".parse().unwrap();
+        assert!(declared_by(&cluster, &Declarations::default()).is_empty());
+        let unreadable = Declarations::for_tests(&["kind: ProxyAgentConfiguration\n{"]);
+        assert_eq!(declared_by(&cluster, &unreadable), [UNKNOWN]);
+        let agent = "kind: ProxyAgentConfiguration\nvirtualClusters: [{name: ke}]";
+        let both = Declarations::for_tests(&[agent, "kind: ProxyAgentConfiguration\n{"]);
+        assert_eq!(declared_by(&cluster, &both), ["ConfigMap a/b"]);
+    }
 }

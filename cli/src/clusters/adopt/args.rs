@@ -14,9 +14,9 @@ use crate::clusters::host::HostArgs;
 /// and others recognise a cluster. All other uids are new. The command first checks that the file is complete. The host
 /// assigns new addresses, volumes and tokens. It also assigns new node ports where the former ones are taken.
 ///
-/// On a host where no agent has run, the command creates everything except workloads, and exits with 1: the admission
-/// policies of the agent bind the pods to the nodes of the virtual cluster. Start the agent, and run the same command
-/// again. Do not start the agent first, because clients would see another identity.
+/// On a host where no agent has run, the command creates everything except workloads and custom resources in namespaces,
+/// and exits with 1: the admission policies of the agent bind their pods to the nodes of the virtual cluster. Start the
+/// agent, and run the same command again. Do not start the agent first, because clients would see another identity.
 ///
 /// The command has the rights of the host's administrator, and somebody may have changed the file. So it refuses objects
 /// that a virtual cluster cannot have, or that act on the rest of the host. It creates a VirtualCluster object only with

@@ -65,6 +65,7 @@ impl<'a> Belonging<'a> {
             ensure!(is_exported, "the root namespace of {cluster} has no such objects");
             return Ok(());
         }
+        let is_custom = resource.is_custom();
         let resource = GroupResource { group: &resource.group, resource: &resource.name };
         let is_overlaid = metadata["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].is_string();
         let is_labelled = metadata["labels"][CLUSTER_LABEL] == cluster.as_str();
@@ -74,7 +75,7 @@ impl<'a> Belonging<'a> {
             Class::Shared => is_overlaid,
             _ if resource.group == OWN_GROUP => resource.resource == "virtualclusters" && name == cluster.as_str(),
             // A kind that is not built in.
-            _ if !is_known(resource) && resource.group.contains('.') && !is_of_kubernetes(resource.group) => {
+            _ if !is_known(resource) && is_custom => {
                 is_overlaid || (is_labelled && name.ends_with(&format!(".{cluster}")))
             }
             _ => false,
@@ -94,11 +95,6 @@ impl<'a> Belonging<'a> {
         let is_ours = |name: &VirtualNamespace| !is_of_host(&host, name);
         claim(&host, labels).is_some_and(|(claimed, name)| claimed == *self.cluster && is_ours(&name))
     }
-}
-
-/// Groups of built-in kinds that the policy table may not know yet.
-fn is_of_kubernetes(group: &str) -> bool {
-    group.ends_with(".k8s.io") && group.split('.').count() == 3
 }
 
 #[cfg(test)]

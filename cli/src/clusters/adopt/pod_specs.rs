@@ -1,22 +1,22 @@
 //! The pods that an object describes.
 //!
 //! Custom resources have pod templates, too, in places that only their controllers know. So every object with a list of containers
-//! counts as the spec of a pod.
+//! counts as the spec of a pod. A controller may also create pods for a custom resource without a template.
 
 use serde_json::Value;
 
 use crate::clusters::kinds::Resource;
 
-/// Whether the host, or a controller, creates pods for the object.
+/// Whether the host, or a controller, may create pods for the object.
 pub(super) fn describes_pods(resource: &Resource, object: &Value) -> bool {
-    let is_workload = match resource.group.as_str() {
+    let may_run = match resource.group.as_str() {
         "" => matches!(resource.name.as_str(), "pods" | "podtemplates" | "replicationcontrollers"),
         "apps" | "batch" => true,
         // The schema of a definition is not a pod.
         "apiextensions.k8s.io" => return false,
-        _ => false,
+        _ => resource.is_namespaced && resource.is_custom(),
     };
-    is_workload || any(object, &|_| true)
+    may_run || any(object, &|_| true)
 }
 
 /// Whether one of the pods names its node, so that no scheduler would check it.
@@ -56,7 +56,7 @@ mod tests {
             |spec| json!({"kind": "ControllerRevision", "data": {"spec": {"template": {"spec": spec}}}}),
             |spec| json!({"kind": "Other", "spec": {"groups": [{"template": {"spec": spec}}]}}),
         ];
-        let other = Resource::for_tests("example.com", "others", true);
+        let other = Resource::for_tests("example.com", "others", false);
         for form in forms {
             assert!(names_a_node(&form(&named)), "{}", form(&named));
             assert!(!names_a_node(&form(&free)), "{}", form(&free));
@@ -66,12 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn only_workloads_describe_pods() {
+    fn workloads_and_custom_resources_may_run_pods() {
         let describes = |group: &str, name: &str| {
             describes_pods(&Resource::for_tests(group, name, true), &json!({"data": {"containers": "x"}, "spec": {}}))
         };
         assert!(describes("", "pods") && describes("apps", "deployments") && describes("batch", "cronjobs"));
-        assert!(!describes("", "services") && !describes("", "configmaps") && !describes("example.com", "gears"));
+        assert!(!describes("", "services") && !describes("", "configmaps"));
+        assert!(!describes("networking.k8s.io", "ingresses") && describes("example.com", "gears"));
         let schema = json!({"default": {"containers": []}});
         assert!(!describes_pods(&Resource::for_tests("apiextensions.k8s.io", "x", false), &schema));
     }

@@ -207,11 +207,11 @@ impl<'a> Restore<'a> {
             let are_not = if dry_run { "would not be" } else { "are not" };
             note(&match self.policies {
                 Some(Policies::Unserved) => format!(
-                    "{waiting} workloads {are_not} created: the host does not serve ValidatingAdmissionPolicies, so nothing \
+                    "{waiting} workloads and custom resources {are_not} created: the host does not serve ValidatingAdmissionPolicies, so nothing \
                      binds their pods to the nodes of {cluster}; add --yes to create them all the same"
                 ),
                 _ => format!(
-                    "{waiting} workloads {are_not} created yet: the admission policies that bind their pods to the nodes of \
+                    "{waiting} workloads and custom resources {are_not} created yet: the admission policies that bind their pods to the nodes of \
                      {cluster} are not in force; start the agent, which creates the policies, and run the same command again"
                 ),
             });
