@@ -2,7 +2,12 @@
 
 mod args;
 mod belongs;
+mod host_names;
+mod namespace;
 mod namespaces;
+mod objection;
+mod pod_specs;
+mod policies;
 mod put;
 mod reader;
 mod restore;

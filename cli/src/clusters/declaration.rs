@@ -23,14 +23,20 @@ pub(super) struct AgentArgs {
 
 /// What declares each virtual cluster.
 #[derive(Debug, Default)]
-pub(super) struct Declarations(BTreeMap<String, BTreeSet<String>>);
+pub(super) struct Declarations {
+    by_cluster: BTreeMap<String, BTreeSet<String>>,
+    /// ConfigMaps with the configuration of an agent that this command cannot read.
+    unreadable: BTreeSet<String>,
+    /// Whether the user has named the configurations of agents.
+    has_files: bool,
+}
 
 // === impl Declarations ===
 
 impl Declarations {
     /// Those that the host and the flags show.
     pub(super) async fn read(api: &Api, args: &AgentArgs) -> anyhow::Result<Self> {
-        let mut found = Self::default();
+        let mut found = Self { has_files: !args.agent_config.is_empty(), ..Self::default() };
         for path in &args.agent_config {
             let config: ProxyAgentConfiguration = ops::config::load(path)?;
             for cluster in &config.virtual_clusters {
@@ -55,9 +61,26 @@ impl Declarations {
         Ok(found)
     }
 
+    /// Those in a ConfigMap with these texts.
+    #[cfg(test)]
+    pub(super) fn for_tests(texts: &[&str]) -> Self {
+        let mut found = Self::default();
+        for text in texts {
+            found.note_all(&serde_json::json!({"metadata": {"namespace": "a", "name": "b"}, "data": {"x": text}}));
+        }
+        found
+    }
+
     /// What declares this virtual cluster.
     pub(super) fn of(&self, cluster: &ClusterName) -> impl Iterator<Item = &str> {
-        self.0.get(cluster.as_str()).into_iter().flatten().map(String::as_str)
+        self.by_cluster.get(cluster.as_str()).into_iter().flatten().map(String::as_str)
+    }
+
+    /// The ConfigMaps which may declare virtual clusters that this command does not know. The flag `--agent-config` says what they
+    /// contain.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        let has_any = !self.has_files && !self.unreadable.is_empty();
+        has_any.then(|| self.unreadable.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
     }
 
     /// The configurations of agents in a ConfigMap. Other texts are ignored.
@@ -67,18 +90,26 @@ impl Declarations {
         let origin = format!("ConfigMap {}/{}", namespace.unwrap_or_default(), name.unwrap_or_default());
         let texts = config_map["data"].as_object().into_iter().flatten().filter_map(|(_, text)| text.as_str());
         for text in texts.filter(|text| text.contains("ProxyAgentConfiguration")) {
-            let Ok(config) = serde_saphyr::from_str::<Value>(text) else { continue };
-            for cluster in config["virtualClusters"].as_array().into_iter().flatten() {
-                if let Some(name) = cluster["name"].as_str() {
-                    self.note(name, origin.clone());
-                }
+            match declared_in(text) {
+                Some(names) => names.iter().for_each(|name| self.note(name, origin.clone())),
+                None => _ = self.unreadable.insert(origin.clone()),
             }
         }
     }
 
     fn note(&mut self, cluster: &str, by: String) {
-        self.0.entry(cluster.to_owned()).or_default().insert(by);
+        self.by_cluster.entry(cluster.to_owned()).or_default().insert(by);
     }
+}
+
+/// The virtual clusters of an agent's configuration. `None` if it cannot be read.
+fn declared_in(text: &str) -> Option<Vec<String>> {
+    let config: Value = serde_saphyr::from_str(text).ok()?;
+    let clusters = match &config["virtualClusters"] {
+        Value::Null => return Some(Vec::new()),
+        clusters => clusters.as_array()?,
+    };
+    clusters.iter().map(|cluster| cluster["name"].as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +122,7 @@ mod tests {
     fn config_maps_of_agents_declare_virtual_clusters() {
         let agent = "apiVersion: atoll.dev/v1alpha1\nkind: ProxyAgentConfiguration\nvirtualClusters:\n- {name: ke, nodeSelector: {a: b}}\n";
         let mut found = Declarations::default();
-        for text in [agent, "kind: ProxyAgentConfiguration\n{", "virtualClusters: [{name: other}]"] {
+        for text in [agent, "kind: ProxyAgentConfiguration", "virtualClusters: [{name: other}]"] {
             found.note_all(
                 &json!({"metadata": {"namespace": "atoll-system", "name": "proxy-agent"}, "data": {"x": text}}),
             );
@@ -99,5 +130,17 @@ mod tests {
         let of = |name: &str| found.of(&name.parse().unwrap()).collect::<Vec<_>>();
         assert_eq!(of("ke"), ["ConfigMap atoll-system/proxy-agent"]);
         assert!(of("other").is_empty());
+        assert_eq!(found.unreadable(), None);
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_read_is_not_no_declaration() {
+        for text in ["{", "virtualClusters: {}", "virtualClusters: [{}]", "virtualClusters: [ke]", "---\na: b"] {
+            let text = format!("kind: ProxyAgentConfiguration\n{text}");
+            let mut found = Declarations::for_tests(&[&text]);
+            assert_eq!(found.unreadable().as_deref(), Some("ConfigMap a/b"), "{text}");
+            found.has_files = true;
+            assert_eq!(found.unreadable(), None, "{text}");
+        }
     }
 }

@@ -297,7 +297,7 @@ impl Export<'_> {
 }
 
 /// Of a root namespace, only bindings and overlays belong to the virtual cluster.
-fn is_of_cluster(resource: &str, host: &str, object: &Value) -> bool {
+pub(super) fn is_of_cluster(resource: &str, host: &str, object: &Value) -> bool {
     if !HostNamespace::new(host).is_ok_and(|host| host.is_root()) {
         return true;
     }

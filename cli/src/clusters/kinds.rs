@@ -129,6 +129,12 @@ impl Resource {
         Self { group, version, name, kind: String::new(), is_namespaced, is_stored: true, is_preferred: true }
     }
 
+    /// Whether a definition, or an aggregated API server, brings it. The policy table may not know each built-in group yet.
+    pub(super) fn is_custom(&self) -> bool {
+        let is_of_kubernetes = self.group.ends_with(".k8s.io") && self.group.split('.').count() == 3;
+        self.group.contains('.') && !is_of_kubernetes
+    }
+
     /// `plural.group`.
     pub(super) fn full_name(&self) -> String {
         if self.group.is_empty() { self.name.clone() } else { format!("{}.{}", self.name, self.group) }

@@ -12,6 +12,7 @@ use super::declaration::{AgentArgs, Declarations};
 use super::format::Format;
 use super::host::HostArgs;
 use super::inventory::{ByCluster, Inventory};
+use super::progress::note;
 
 /// List the virtual clusters that have something on a host.
 ///
@@ -46,9 +47,15 @@ pub(super) struct Args {
     output: Format,
 }
 
+/// What declares a virtual cluster, if this command does not know it.
+const UNKNOWN: &str = "<unknown>";
+
 pub(super) async fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let api = args.host.open()?;
     let declared = Declarations::read(&api, &args.agents).await?;
+    if let Some(unreadable) = declared.unreadable() {
+        note(&format!("cannot read the configuration of an agent in {unreadable}; name it with --agent-config"));
+    }
     let all = Inventory::all(&api, args.cluster.as_ref()).await?;
     let items: Vec<_> = all.iter().map(|(name, inventory)| item(name, inventory, &declared)).collect();
     let document = json!({"apiVersion": "atoll.dev/v1alpha1", "kind": "HostClusterList", "items": items});
@@ -72,11 +79,21 @@ fn item(name: &ClusterName, inventory: &Inventory, declared: &Declarations) -> V
     json!({
         "name": name.as_str(),
         "identity": inventory.identity(),
-        "declaredBy": declared.of(name).collect::<Vec<_>>(),
+        "declaredBy": declared_by(name, declared),
         "counts": inventory.counts(),
         "namespaces": namespaces.collect::<Vec<_>>(),
         "objects": found.collect::<Vec<_>>(),
     })
+}
+
+/// What declares a virtual cluster. Empty if nothing does.
+fn declared_by<'a>(name: &ClusterName, declared: &'a Declarations) -> Vec<&'a str> {
+    let mut by: Vec<_> = declared.of(name).collect();
+    // A script must not take it for one that nothing declares.
+    if by.is_empty() && declared.unreadable().is_some() {
+        by.push(UNKNOWN);
+    }
+    by
 }
 
 fn summary(all: &ByCluster, declared: &Declarations, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -88,8 +105,8 @@ fn summary(all: &ByCluster, declared: &Declarations, out: &mut dyn Write) -> any
     let mut table = Columns::new(heading);
     for (name, inventory) in all {
         let (own, shared) = inventory.others();
-        let declared: Vec<_> = declared.of(name).collect();
-        let declared = if declared.is_empty() { "<unknown>".to_owned() } else { declared.join(", ") };
+        let declared = declared_by(name, declared);
+        let declared = if declared.is_empty() { UNKNOWN.to_owned() } else { declared.join(", ") };
         let counts = [inventory.namespaces.len(), inventory.roles(), own, shared].map(|count| count.to_string());
         table.row([name.to_string()].into_iter().chain(counts).chain([declared]));
     }
@@ -141,5 +158,16 @@ mod tests {
         let name = |name| own_name(&cluster, name);
         assert_eq!((name("vc:ke:readers"), name("x.ke")), ("readers".to_owned(), "x".to_owned()));
         assert_eq!((name("vc:ke:atoll:canary"), name("atoll-ke")), ("(hidden)".to_owned(), "(hidden)".to_owned()));
+    }
+
+    #[test]
+    fn a_script_sees_what_is_unknown() {
+        let cluster: ClusterName = "ke".parse().unwrap();
+        assert!(declared_by(&cluster, &Declarations::default()).is_empty());
+        let unreadable = Declarations::for_tests(&["kind: ProxyAgentConfiguration\n{"]);
+        assert_eq!(declared_by(&cluster, &unreadable), [UNKNOWN]);
+        let agent = "kind: ProxyAgentConfiguration\nvirtualClusters: [{name: ke}]";
+        let both = Declarations::for_tests(&[agent, "kind: ProxyAgentConfiguration\n{"]);
+        assert_eq!(declared_by(&cluster, &both), ["ConfigMap a/b"]);
     }
 }

@@ -30,7 +30,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// First delete the VirtualCluster object, or remove the virtual cluster from the configuration of the agent. The
 /// command refuses to remove a virtual cluster if it finds a declaration of it: a VirtualCluster object, the
 /// configuration of an agent in this host cluster, or a file of --agent-config. It also refuses if an agent that runs
-/// elsewhere serves the virtual cluster. To find out, it removes a finalizer, and checks whether an agent adds it
+/// elsewhere serves the virtual cluster, or if it cannot read the configuration of an agent in a ConfigMap. To find out, it removes a finalizer, and checks whether an agent adds it
 /// again.
 ///
 /// It deletes the namespaces with everything in them, the root namespace, the ClusterRoles, the FlowSchema, and custom
@@ -41,7 +41,8 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// The data of deleted PersistentVolumeClaims is deleted if the reclaim policy of the volume is `Delete`. Members of
 /// Karmada stay registered there.
 ///
-/// Exits with 0 when nothing is left, with 1 on failure, and with 3 if the virtual cluster is still declared or served.
+/// Exits with 0 when nothing is left, with 1 on failure, and with 3 if the virtual cluster is, or may be, still declared
+/// or served.
 /// Invalid flags exit with 2.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -79,6 +80,13 @@ pub(super) async fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit
     let by: Vec<_> = declared.of(cluster).collect();
     if !by.is_empty() {
         note(&format!("virtual cluster {cluster} is still declared by {}; remove it there first", by.join(" and by ")));
+        return Ok(ExitCode::from(REFUSED));
+    }
+    if let Some(unreadable) = declared.unreadable() {
+        note(&format!(
+            "cannot read the configuration of an agent in {unreadable}, which may declare {cluster}; correct it, or name the \
+             configurations of all agents of this host with --agent-config"
+        ));
         return Ok(ExitCode::from(REFUSED));
     }
     let inventory = Inventory::of(&api, cluster).await?;

@@ -66,15 +66,26 @@ pub(super) fn keeps_the_identity(host: &HostCluster) -> anyhow::Result<()> {
     stop(running)?;
     let other = HostCluster::up(1)?;
     let plan = clusters(&other, &["adopt", CLUSTER, "-f", text(&file)?, "--dry-run"], 0)?;
-    ensure!(plan.contains("create Deployment shop-cl-moving/web"), "{plan}");
+    ensure!(plan.contains("when the agent runs, create Deployment shop-cl-moving/web"), "{plan}");
     ensure!(clusters(&other, &["list"], 0)?.contains("has nothing"), "a dry run has changed something");
-    let restored = clusters(&other, &["adopt", CLUSTER, "-f", text(&file)?], 0)?;
-    ensure!(restored.contains(", 0 failed") && restored.contains(&identity), "{restored}");
-    let again = clusters(&other, &["adopt", CLUSTER, "-f", text(&file)?], 0)?;
-    ensure!(again.contains("0 objects created, 0 changed"), "{again}");
+    let adopt = ["adopt", CLUSTER, "-f", text(&file)?];
+    // No agent has created the admission policies yet, so no pod may start.
+    for created in [false, true] {
+        let restored = clusters(&other, &adopt, 1)?;
+        ensure!(restored.contains(", 0 failed") && restored.contains("start the agent"), "{restored}");
+        ensure!(restored.starts_with("0 objects created, 0 changed") == created, "{restored}");
+    }
+    let workloads = other.kubectl().ok(&["get", "deployments,pods", "-n", "shop-cl-moving", "-o", "name"])?;
+    ensure!(workloads.is_empty(), "{workloads}");
 
     // The same kubeconfig works.
     let _running = agent(&site, "other", &other, &[(CLUSTER, "beijing")])?;
+    let now = eventually(IN_FORCE, || client.ok(&ID))?;
+    ensure!(now == identity, "another identity: {now}");
+    let restored = eventually(IN_FORCE, || clusters(&other, &adopt, 0))?;
+    ensure!(restored.contains(", 0 failed") && restored.contains(&identity), "{restored}");
+    let again = clusters(&other, &adopt, 0)?;
+    ensure!(again.starts_with("0 objects created, 0 changed"), "{again}");
     eventually(IN_FORCE, || {
         ensure!(client.ok(&ID)? == identity, "another identity: {}", client.ok(&ID)?);
         ensure!(content(&client)? == before, "the content differs:\n{}\n{before}", content(&client)?);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rewrite::ClusterName;
 use rewrite::name::{LEFT_PREFIX, OVERLAY_PREFIX};
+use serde::Deserialize;
 
 /// A cluster-scoped object of the host, and one virtual cluster that has a part in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Found {
     pub resource: String,
     /// The name of the object on the host.
     pub name: String,
+    /// The uid of the object.
+    pub uid: String,
     /// The path of the object.
     pub path: String,
     /// What belongs to the virtual cluster.
@@ -29,6 +32,22 @@ pub enum Hold {
     Overlay,
     /// A record that it had an overlay: `left.atoll.dev/CLUSTER`.
     Former,
+}
+
+/// An object in a list.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Listed {
+    pub(super) metadata: Metadata,
+}
+
+/// What a search reads of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 /// The virtual clusters that these annotations of a shared object name.

@@ -2,7 +2,7 @@
 
 use host_client::api::{ApiError, HostApi};
 use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::found::{Found, Hold};
 use crate::shared::handover::MANAGER;
@@ -25,11 +25,11 @@ pub enum RemoveError {
 
 /// Removes what belongs to the virtual cluster. An object of its own is deleted. A shared object loses what it has of the virtual
 /// cluster. If no other virtual cluster has the object, and it does not belong to the operator, it is deleted. No agent may
-/// serve the virtual cluster.
+/// serve the virtual cluster. An object that has been replaced by another one of the same name stays.
 pub async fn remove(api: &impl HostApi, found: &Found) -> Result<(), RemoveError> {
     if found.hold == Hold::Whole {
-        return match api.delete::<IgnoredAny>(&found.path, &json!({})).await {
-            Err(error) if !error.is_not_found() => Err(error.into()),
+        return match api.delete::<IgnoredAny>(&found.path, &only(found)).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
             _ => Ok(()),
         };
     }
@@ -46,6 +46,11 @@ pub async fn remove(api: &impl HostApi, found: &Found) -> Result<(), RemoveError
         }
     }
     Err(RemoveError::Contended(found.path.clone()))
+}
+
+/// Options of a deletion that does not delete another object of the same name.
+fn only(found: &Found) -> Value {
+    json!({"preconditions": {"uid": found.uid}})
 }
 
 /// The last virtual cluster deletes the object, as the agent does for a client.

@@ -1,13 +1,13 @@
 //! Finds them, by labels, annotations and names.
 
-use host_client::api::{ApiError, HostApi, Partial, Selection};
+use host_client::api::{ApiError, HostApi, Selection};
 use kube_wire::gvr::GroupResource;
 use rewrite::ClusterName;
 use rewrite::name::CLUSTER_LABEL;
 use serde_json::Value;
 
 use super::collection::Collection;
-use super::found::{Found, Hold, holders};
+use super::found::{Found, Hold, Listed, Metadata, holders};
 use crate::policy;
 use crate::provisioner::flow_schema_of;
 use crate::shared::{DEFINITIONS, HostObject, Instances, Kind};
@@ -37,15 +37,14 @@ impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
     async fn cluster_roles(&mut self) -> Result<(), ApiError> {
         let roles = Collection::new("rbac.authorization.k8s.io", "v1", "clusterroles");
         let see = &mut self.see;
-        self.api
-            .each(&roles.path(), "", |Partial { metadata }| {
-                // `vc:CLUSTER:NAME`. Canaries have no label of the virtual cluster.
-                let owner = metadata.name.strip_prefix("vc:").and_then(|rest| rest.split_once(':'));
-                if let Some(cluster) = owner.and_then(|(cluster, _)| ClusterName::new(cluster).ok()) {
-                    whole(see, &roles, cluster, metadata.name);
-                }
-            })
-            .await
+        each(self.api, &roles.path(), |Listed { metadata }| {
+            // `vc:CLUSTER:NAME`. Canaries have no label of the virtual cluster.
+            let owner = metadata.name.strip_prefix("vc:").and_then(|rest| rest.split_once(':'));
+            if let Some(cluster) = owner.and_then(|(cluster, _)| ClusterName::new(cluster).ok()) {
+                whole(see, &roles, cluster, metadata);
+            }
+        })
+        .await
     }
 
     async fn flow_schemas(&mut self) -> Result<(), ApiError> {
@@ -56,8 +55,8 @@ impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
         while let Some(page) = pages.next::<Value>().await? {
             for schema in page {
                 if let Some(cluster) = flow_schema_of(&schema) {
-                    let name = schema["metadata"]["name"].as_str().unwrap_or_default();
-                    whole(&mut self.see, &schemas, cluster, name.to_owned());
+                    let Listed { metadata } = serde_json::from_value(schema).map_err(ApiError::Json)?;
+                    whole(&mut self.see, &schemas, cluster, metadata);
                 }
             }
         }
@@ -67,7 +66,7 @@ impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
     async fn shared(&mut self, kind: Kind) -> Result<(), ApiError> {
         let Some(objects) = Collection::preferred(self.api, kind.resource()).await? else { return Ok(()) };
         let see = &mut self.see;
-        self.api.each(&objects.path(), "", |object| parts(see, &objects, &object)).await
+        each(self.api, &objects.path(), |object| parts(see, &objects, &object)).await
     }
 
     /// Definitions, and the cluster-scoped custom objects of each.
@@ -99,12 +98,9 @@ impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
 
     async fn customs(&mut self, objects: &Collection) -> Result<(), ApiError> {
         let (see, path) = (&mut self.see, objects.path());
-        let listed = self.api.each(&path, "", |object| {
-            let owner = object.metadata.labels.get(CLUSTER_LABEL).and_then(|name| ClusterName::new(name).ok());
-            match owner {
-                Some(cluster) => whole(see, objects, cluster, object.metadata.name),
-                None => parts(see, objects, &object),
-            }
+        let listed = each(self.api, &path, |object| match owner(&object.metadata) {
+            Some(cluster) => whole(see, objects, cluster, object.metadata),
+            None => parts(see, objects, &object),
         });
         match listed.await {
             // The definition is not in force.
@@ -114,19 +110,37 @@ impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
     }
 }
 
+/// Passes the metadata of each object in a list to `see`.
+async fn each(api: &impl HostApi, path: &str, mut see: impl FnMut(Listed) + Send) -> Result<(), ApiError> {
+    let all = api.any(path, "", |object| {
+        see(object);
+        false
+    });
+    all.await.map(drop)
+}
+
+/// The virtual cluster of a custom object. The label alone proves nothing: the host name must also be one that the agent derives,
+/// `NAME.CLUSTER`.
+fn owner(metadata: &Metadata) -> Option<ClusterName> {
+    let (name, cluster) = metadata.name.rsplit_once('.')?;
+    let is_labelled = metadata.labels.get(CLUSTER_LABEL).is_some_and(|label| label == cluster);
+    (is_labelled && !name.is_empty()).then(|| ClusterName::new(cluster).ok())?
+}
+
 /// An object that belongs to one virtual cluster.
-fn whole(see: &mut impl FnMut(Found), collection: &Collection, cluster: ClusterName, name: String) {
-    if let Some(path) = collection.path_of(&name) {
-        see(Found { cluster, resource: collection.name(), name, path, hold: Hold::Whole });
+fn whole(see: &mut impl FnMut(Found), collection: &Collection, cluster: ClusterName, metadata: Metadata) {
+    if let Some(path) = collection.path_of(&metadata.name) {
+        let Metadata { name, uid, .. } = metadata;
+        see(Found { cluster, resource: collection.name(), name, uid, path, hold: Hold::Whole });
     }
 }
 
 /// A shared object, once for each virtual cluster that it names.
-fn parts(see: &mut impl FnMut(Found), collection: &Collection, object: &Partial) {
+fn parts(see: &mut impl FnMut(Found), collection: &Collection, object: &Listed) {
     let Some(path) = collection.path_of(&object.metadata.name) else { return };
     for (cluster, hold) in holders(&object.metadata.annotations) {
-        let name = object.metadata.name.clone();
-        see(Found { cluster, resource: collection.name(), name, path: path.clone(), hold });
+        let (name, uid) = (object.metadata.name.clone(), object.metadata.uid.clone());
+        see(Found { cluster, resource: collection.name(), name, uid, path: path.clone(), hold });
     }
 }
 

@@ -11,9 +11,16 @@ use crate::clusters::host::HostArgs;
 /// With -f, the command creates the objects in a file that `atoll clusters export` wrote. Objects that the host already
 /// has stay as they are, so you can interrupt the command, and run it again. The virtual cluster keeps its name, the
 /// host names of its namespaces, and its identity: clients see the same uid of kube-system as before, by which Karmada
-/// and others recognise a cluster. All other uids are new. The command first checks that the file is complete. It needs
-/// no agent; start the agent afterwards, or create the VirtualCluster object. The host assigns new addresses, volumes
-/// and tokens. It also assigns new node ports where the former ones are taken.
+/// and others recognise a cluster. All other uids are new. The command first checks that the file is complete. The host
+/// assigns new addresses, volumes and tokens. It also assigns new node ports where the former ones are taken.
+///
+/// On a host where no agent has run, the command creates everything except workloads and custom resources in namespaces,
+/// and exits with 1: the admission policies of the agent bind their pods to the nodes of the virtual cluster. Start the
+/// agent, and run the same command again. Do not start the agent first, because clients would see another identity.
+///
+/// The command has the rights of the host's administrator, and somebody may have changed the file. So it refuses objects
+/// that a virtual cluster cannot have, or that act on the rest of the host. It creates a VirtualCluster object only with
+/// --with-declaration.
 ///
 /// With --namespace, existing namespaces of the host become namespaces of the virtual cluster, with everything in them. The
 /// name of such a namespace must be NAMESPACE-NAME: a virtual cluster `ke-beijing` can take over `edge-ke-beijing`, and
@@ -51,8 +58,12 @@ pub(in crate::clusters) struct Args {
     #[arg(long)]
     pub(in crate::clusters) dry_run: bool,
 
-    /// Take over namespaces without a question, and restore into a virtual cluster that already exists with another
-    /// identity.
+    /// Create the VirtualCluster object in the file. Read its spec before: it selects the nodes of the virtual cluster.
+    #[arg(long, requires = "file")]
+    pub(in crate::clusters) with_declaration: bool,
+
+    /// Take over namespaces without a question, restore into a virtual cluster that already exists with another identity,
+    /// and create workloads on a host that has no ValidatingAdmissionPolicies.
     #[arg(long)]
     pub(in crate::clusters) yes: bool,
 }

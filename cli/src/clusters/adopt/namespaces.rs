@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use virtual_cluster::namespaces::PATH;
 
 use super::args::Args;
+use super::host_names::is_of_host;
 
 /// What happens to a namespace.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,6 +68,7 @@ fn examine(cluster: &ClusterName, host: &HostNamespace, namespace: &Value) -> an
              the endpoint of {cluster}, and copy the objects"
         );
     };
+    ensure!(!is_of_host(host, &name), "it belongs to the host");
     match metadata["labels"][CLUSTER_LABEL].as_str() {
         None => Ok(Takeover::Label(name)),
         Some(owner) if owner == cluster.as_str() && metadata["labels"][NAMESPACE_LABEL] == name.as_str() => {
@@ -104,5 +106,12 @@ mod tests {
             let error = examined(name, labels).unwrap_err();
             assert!(error.contains(expect), "{expect:?} in {error:?}");
         }
+    }
+
+    #[test]
+    fn namespaces_of_the_host_are_not_taken_over() {
+        let namespace = json!({"metadata": {"name": "kube-system"}});
+        let error = examine(&"system".parse().unwrap(), &"kube-system".parse().unwrap(), &namespace).unwrap_err();
+        assert!(error.to_string().contains("belongs to the host"), "{error}");
     }
 }

@@ -1,13 +1,16 @@
 //! Creates one object of an export.
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use host_client::api::{Api, ApiError, PatchKind};
+use kube_wire::gvr::GroupResource;
 use kube_wire::status::Reason;
 use rewrite::ClusterName;
-use rewrite::name::{CLUSTER_LABEL, MANAGER_PREFIX, OVERLAY_PREFIX, ROOT_LABEL, SHARED_LABEL};
+use rewrite::name::{MANAGER_PREFIX, OVERLAY_PREFIX, SHARED_LABEL};
 use serde_json::{Value, json};
 use virtual_cluster::namespaces::IDENTITY;
+use virtual_cluster::policy::{Class, class};
 
+use super::{namespace, objection};
 use crate::clusters::kinds::Resource;
 
 /// The field manager of restored objects that belong to the virtual cluster alone.
@@ -21,26 +24,59 @@ pub(super) enum Done {
     Present,
     /// The host has it, and it has the labels and annotations of the virtual cluster now.
     Joined,
+    /// A workload that waits for the agent.
+    Waiting,
+    /// The declaration of the virtual cluster, which the user has not asked for.
+    Undeclared,
+}
+
+/// How an object gets to the host.
+enum Way<'a> {
+    /// A Namespace.
+    Namespace,
+    /// An object of the virtual cluster alone.
+    Own,
+    /// A shared object. The virtual cluster has this overlay on it.
+    Shared { overlay: &'a str },
+    /// A shared object that must be on the host already, and why.
+    Join { overlay: &'a str, why: String },
+}
+
+// === impl Way ===
+
+impl<'a> Way<'a> {
+    fn of(cluster: &ClusterName, resource: &Resource, object: &'a Value) -> Self {
+        let class = class(GroupResource { group: &resource.group, resource: &resource.name });
+        if class == Class::Namespaces {
+            return Self::Namespace;
+        }
+        let metadata = &object["metadata"];
+        let overlay = metadata["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str();
+        let Some(overlay) = overlay.filter(|_| !resource.is_namespaced && class != Class::Roles) else {
+            return Self::Own;
+        };
+        if metadata["labels"][SHARED_LABEL].is_null() {
+            // The virtual cluster has only labels and annotations on it.
+            return Self::Join { overlay, why: "it belonged to the operator of the former host".to_owned() };
+        }
+        match objection::to_shared(resource, object) {
+            Some(why) => Self::Join { overlay, why },
+            None => Self::Shared { overlay },
+        }
+    }
 }
 
 /// Creates an object, unless the host has one of this name.
 pub(super) async fn put(api: &Api, cluster: &ClusterName, resource: &Resource, object: &Value) -> anyhow::Result<Done> {
-    let metadata = &object["metadata"];
-    let name = metadata["name"].as_str().unwrap_or_default();
-    let namespace = metadata["namespace"].as_str().filter(|_| resource.is_namespaced);
-    let overlay =
-        metadata["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].as_str().filter(|_| namespace.is_none());
-    if overlay.is_some() && metadata["labels"][SHARED_LABEL].is_null() {
-        // The operator's object. The virtual cluster has only labels and annotations on it.
-        return join(api, cluster, resource, object).await;
-    }
-    let manager = match overlay {
+    let way = Way::of(cluster, resource, object);
+    let (namespace, path) = place(resource, object)?;
+    let manager = match &way {
+        Way::Join { overlay, why } => return join(api, cluster, &path, overlay, why).await,
         // Any other manager would make the object the operator's.
-        Some(_) => format!("{MANAGER_PREFIX}{cluster}:{MANAGER}"),
-        None => MANAGER.to_owned(),
+        Way::Shared { .. } => format!("{MANAGER_PREFIX}{cluster}:{MANAGER}"),
+        Way::Namespace | Way::Own => MANAGER.to_owned(),
     };
     let collection = format!("{}?fieldManager={manager}", resource.path(namespace)?);
-    let path = resource.path_of(namespace, name)?;
     let created = match api.create(&collection, object).await {
         // The port or the address belongs to another Service of this host.
         Err(error) if is_taken_port(&error) && object["kind"] == "Service" => {
@@ -48,29 +84,69 @@ pub(super) async fn put(api: &Api, cluster: &ClusterName, resource: &Resource, o
         }
         created => created,
     };
-    match created {
-        Ok(_) => Ok(Done::Created),
-        Err(error) if is_there(&error) && object["kind"] == "Namespace" => merge_namespace(api, &path, object).await,
-        Err(error) if is_there(&error) && overlay.is_some() => join(api, cluster, resource, object).await,
-        Err(error) if is_there(&error) => Ok(Done::Present),
-        Err(error) => Err(error.into()),
+    match (created, way) {
+        (Ok(_), _) => Ok(Done::Created),
+        (Err(error), Way::Namespace) if is_there(&error) => merge_namespace(api, &path, object).await,
+        (Err(error), Way::Shared { overlay }) if is_there(&error) => join(api, cluster, &path, overlay, "").await,
+        (Err(error), _) if is_there(&error) => Ok(Done::Present),
+        (Err(error), _) => Err(error.into()),
     }
 }
 
-/// Adds the overlay of the virtual cluster to an object that the host has.
-async fn join(api: &Api, cluster: &ClusterName, resource: &Resource, object: &Value) -> anyhow::Result<Done> {
-    let path = resource.path_of(None, object["metadata"]["name"].as_str().unwrap_or_default())?;
-    let key = format!("{OVERLAY_PREFIX}{cluster}");
-    let found = match api.get(&path).await {
-        Err(error) if error.is_not_found() => {
-            bail!("it belonged to the operator of the former host; create it, and run this command again")
-        }
-        found => found?,
+/// What [`put`] would do. Nothing changes.
+pub(super) async fn preview(
+    api: &Api,
+    cluster: &ClusterName,
+    resource: &Resource,
+    object: &Value,
+) -> anyhow::Result<Done> {
+    let way = Way::of(cluster, resource, object);
+    let (_, path) = place(resource, object)?;
+    let Some(found) = read(api, &path).await? else {
+        return match way {
+            Way::Join { why, .. } => missing(&why),
+            _ => Ok(Done::Created),
+        };
     };
+    let is_changed = match way {
+        Way::Namespace => {
+            namespace::check_found(object, &found)?;
+            namespace::new_identity(object, &found).is_some()
+        }
+        Way::Own => false,
+        Way::Shared { .. } | Way::Join { .. } => {
+            found["metadata"]["annotations"][format!("{OVERLAY_PREFIX}{cluster}")].is_null()
+        }
+    };
+    Ok(if is_changed { Done::Joined } else { Done::Present })
+}
+
+/// The namespace of an object, and its path.
+fn place<'a>(resource: &Resource, object: &'a Value) -> anyhow::Result<(Option<&'a str>, String)> {
+    let metadata = &object["metadata"];
+    let namespace = metadata["namespace"].as_str().filter(|_| resource.is_namespaced);
+    Ok((namespace, resource.path_of(namespace, metadata["name"].as_str().unwrap_or_default())?))
+}
+
+/// `None` if the host does not have the object.
+async fn read(api: &Api, path: &str) -> anyhow::Result<Option<Value>> {
+    match api.get(path).await {
+        Err(error) if error.is_not_found() => Ok(None),
+        found => Ok(Some(found?)),
+    }
+}
+
+fn missing(why: &str) -> anyhow::Result<Done> {
+    bail!("{why}; create it on the host yourself, and run this command again")
+}
+
+/// Adds the overlay of the virtual cluster to an object that the host has.
+async fn join(api: &Api, cluster: &ClusterName, path: &str, overlay: &str, why: &str) -> anyhow::Result<Done> {
+    let Some(found) = read(api, path).await? else { return missing(why) };
+    let key = format!("{OVERLAY_PREFIX}{cluster}");
     if !found["metadata"]["annotations"][&key].is_null() {
         return Ok(Done::Present);
     }
-    let overlay = &object["metadata"]["annotations"][&key];
     let patch = json!({"metadata": {"annotations": {key: overlay}}});
     api.patch(&format!("{path}?fieldManager={MANAGER_PREFIX}{cluster}:{MANAGER}"), PatchKind::Merge, &patch).await?;
     Ok(Done::Joined)
@@ -79,16 +155,10 @@ async fn join(api: &Api, cluster: &ClusterName, resource: &Resource, object: &Va
 /// The agent may have created the namespace already. The root namespace gets the identity of the virtual cluster.
 async fn merge_namespace(api: &Api, path: &str, object: &Value) -> anyhow::Result<Done> {
     let found = api.get(path).await.context("cannot read it")?;
-    for label in [CLUSTER_LABEL, ROOT_LABEL] {
-        let (wanted, is) = (&object["metadata"]["labels"][label], &found["metadata"]["labels"][label]);
-        ensure!(wanted == is, "the host has a namespace of this name that does not belong to this virtual cluster");
-    }
-    ensure!(found["metadata"]["deletionTimestamp"].is_null(), "the host is deleting the namespace of this name");
-    let identity = &object["metadata"]["annotations"][IDENTITY];
-    if identity.is_null() || found["metadata"]["annotations"][IDENTITY] == *identity {
-        return Ok(Done::Present);
-    }
-    let patch = json!({"metadata": {"annotations": {IDENTITY: identity}}});
+    namespace::check_found(object, &found)?;
+    let Some(identity) = namespace::new_identity(object, &found) else { return Ok(Done::Present) };
+    // Not one of the same name that was created since.
+    let patch = json!({"metadata": {"annotations": {IDENTITY: identity}, "uid": found["metadata"]["uid"]}});
     api.patch(path, PatchKind::Merge, &patch).await?;
     Ok(Done::Joined)
 }
@@ -114,10 +184,6 @@ fn without_ports(service: &Value) -> Value {
 
 /// Whether the host does not have the object yet.
 pub(super) async fn is_missing(api: &Api, resource: &Resource, object: &Value) -> anyhow::Result<bool> {
-    let metadata = &object["metadata"];
-    let namespace = metadata["namespace"].as_str().filter(|_| resource.is_namespaced);
-    match api.get(&resource.path_of(namespace, metadata["name"].as_str().unwrap_or_default())?).await {
-        Err(error) if error.is_not_found() => Ok(true),
-        found => Ok(found.map(|_| false)?),
-    }
+    let (_, path) = place(resource, object)?;
+    Ok(read(api, &path).await?.is_none())
 }

@@ -1,4 +1,4 @@
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::*;
 use crate::provisioner::testing::FakeHost;
@@ -7,7 +7,7 @@ const PATH: &str = "/apis/scheduling.k8s.io/v1/priorityclasses/high";
 
 fn found(hold: Hold) -> Found {
     let (resource, name) = ("priorityclasses.scheduling.k8s.io".to_owned(), "high".to_owned());
-    Found { cluster: "ke".parse().unwrap(), resource, name, path: PATH.to_owned(), hold }
+    Found { cluster: "ke".parse().unwrap(), resource, name, uid: "u".to_owned(), path: PATH.to_owned(), hold }
 }
 
 /// A host with an object that has these annotations, and these managers.
@@ -62,4 +62,13 @@ async fn a_record_of_a_former_overlay_deletes_nothing() {
     let host = host(true, &["left.atoll.dev/ke"], &["atoll:hz:kubectl"]);
     remove(&host, &found(Hold::Former)).await.unwrap();
     assert_eq!(object(&host).unwrap()["metadata"]["annotations"], json!({}));
+}
+
+#[tokio::test]
+async fn an_object_of_the_virtual_cluster_is_deleted_but_not_its_successor() {
+    let host = host(false, &[], &[]);
+    assert_eq!(only(&found(Hold::Whole)), json!({"preconditions": {"uid": "u"}}));
+    remove(&host, &found(Hold::Whole)).await.unwrap();
+    assert_eq!(object(&host), None);
+    remove(&host, &found(Hold::Whole)).await.unwrap();
 }

@@ -41,9 +41,15 @@ async fn everything_outside_namespaces_is_found() {
     let own = json!({"metadata": {"name": "x.ke", "labels": {CLUSTER_LABEL: "ke"}}});
     host.put("/apis/a.io/v1/gears/x.ke", own);
     host.put("/apis/a.io/v1/gears/plain", json!({"metadata": {"name": "plain"}}));
+    // A label alone is not enough.
+    for name in ["y", "y-ke", "y.hz", ".ke", "ke"] {
+        let metadata = json!({"name": name, "labels": {CLUSTER_LABEL: "ke"}});
+        host.put(&format!("/apis/a.io/v1/gears/{name}"), json!({"metadata": metadata}));
+    }
 
     let mut found = Vec::new();
     search(&host, |one| found.push(one)).await.unwrap();
+    assert!(found.iter().all(|one| one.uid.starts_with("uid-")), "{found:?}");
     let of = |cluster: &str| {
         let of = found.iter().filter(|one| one.cluster.as_str() == cluster);
         of.map(|one| (one.resource.as_str(), one.name.as_str(), one.hold)).collect::<Vec<_>>()
