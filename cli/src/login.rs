@@ -74,9 +74,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TYPE", default_value = "auto")]
     grant_type: GrantType,
 
-    /// The directory of the cache.
-    #[arg(long, value_name = "DIR", env = "KUBECACHEDIR", default_value_os_t = session::default_directory())]
-    cache_dir: PathBuf,
+    /// The directory of the cache. The default is `~/.kube/cache`, which kubectl also uses.
+    #[arg(long, value_name = "DIR", env = "KUBECACHEDIR")]
+    cache_dir: Option<PathBuf>,
 
     /// Log in again, even if there is a valid token.
     #[arg(long)]
@@ -98,7 +98,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let plugin = Plugin::of_environment()?;
     let issuer = HttpsUrl::issuer(&args.issuer_url).context("--issuer-url")?;
     // Held until the end: kubectl runs several plugins at once, and a refresh token is often valid only once.
-    let cache = Cache::lock(&args.cache_dir, &[issuer.as_str(), &args.client_id, &args.scopes.join(" ")])?;
+    let directory = args.cache_dir.clone().unwrap_or_else(session::default_directory);
+    let cache = Cache::lock(&directory, &[issuer.as_str(), &args.client_id, &args.scopes.join(" ")])?;
     let cached = if args.force { None } else { cache.read() };
     let session = match cached {
         Some(session) if session.is_valid(SystemTime::now()) => session,

@@ -14,8 +14,10 @@ use crate::lifetime::Lifetime;
 /// cluster, without rights on the host cluster. With --token, the kubeconfig contains a token of the host instead of a
 /// certificate. With --oidc, it contains no credential, and every user logs in with `atoll login`.
 ///
-/// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it.
-/// Set
+/// For a cluster that an agent has added (`grants`), run the command on the machine of the proxy-server as its user, because
+/// the key of the client CA is in `grants.directory`.
+///
+/// The API server of a physical cluster authenticates its own clients, so this command cannot issue credentials for it. Set
 /// --physical-from to a kubeconfig that works at the site. The command copies its current context and adds a proxy-url.
 ///
 /// Exits with 0 on success, and with 1 on failure.
