@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -43,7 +44,7 @@ impl LogFile {
     }
 
     /// Writes lines. Returns how many could not be written, and why. The file then ends with a whole line.
-    pub(super) fn write(&mut self, lines: &[Bytes]) -> Option<(usize, io::Error)> {
+    pub(super) fn write(&mut self, lines: &[impl Deref<Target = Bytes>]) -> Option<(usize, io::Error)> {
         let mut rest = lines;
         while !rest.is_empty() {
             let result = self.prepare(&rest[0]).and_then(|()| self.append(rest));
@@ -66,7 +67,7 @@ impl LogFile {
     }
 
     /// Appends as many lines as fit, at least one. Returns their number.
-    fn append(&mut self, lines: &[Bytes]) -> io::Result<usize> {
+    fn append(&mut self, lines: &[impl Deref<Target = Bytes>]) -> io::Result<usize> {
         let (mut text, mut written) = (Vec::new(), 0);
         for line in lines {
             if written > 0 && self.size + (text.len() + line.len()) as u64 > self.max_size {
