@@ -29,6 +29,7 @@ pub struct Auditors {
     by_cluster: ArcSwap<Opened>,
     metrics: Metrics,
     budget: Budget,
+    locks: log::Locks,
     tasks: Tasks,
 }
 
@@ -63,7 +64,7 @@ impl Auditors {
     /// No logs yet.
     pub fn new(metrics: &Registry) -> Self {
         let (metrics, budget) = (Metrics::new(metrics), Budget::of_memory(ops::machine::memory()));
-        Self { by_cluster: ArcSwap::default(), metrics, budget, tasks: Tasks::new() }
+        Self { by_cluster: ArcSwap::default(), metrics, budget, locks: log::Locks::default(), tasks: Tasks::new() }
     }
 
     /// Writes what waits, for at most this time. No request may follow.
@@ -146,7 +147,7 @@ impl Auditors {
 
     fn open_log(&self, cluster: &Arc<str>, settings: &Log) -> Result<Queue, OpenError> {
         let lost = Lost::new(&self.metrics, cluster, LOG);
-        let opened = log::open(settings, self.budget.account(), lost, &self.tasks);
+        let opened = log::open(settings, (self.budget.account(), lost), &self.locks, &self.tasks);
         opened.map_err(|source| OpenError::Log { path: settings.path.to_path_buf(), source })
     }
 

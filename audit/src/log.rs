@@ -1,6 +1,7 @@
 //! The log file: takes events from the queue, and writes them in a thread for blocking work.
 
 mod file;
+mod locks;
 
 use std::io;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use crate::lost::Lost;
 use crate::queue::{Queue, Queued, Waiting, queue};
 use file::LogFile;
 
+pub(crate) use locks::Locks;
+
 /// The number of events that may wait. A file that takes longer than these loses events.
 const LENGTH: usize = 10_000;
 
@@ -20,8 +23,13 @@ const LENGTH: usize = 10_000;
 const AT_ONCE: usize = 1_000;
 
 /// Opens a log, and starts its task, which ends when the queue is dropped.
-pub(crate) fn open(settings: &config::Log, account: Arc<Account>, lost: Lost, tasks: &Tasks) -> io::Result<Queue> {
-    let (file, lost) = (LogFile::open(settings)?, Arc::new(lost));
+pub(crate) fn open(
+    settings: &config::Log,
+    (account, lost): (Arc<Account>, Lost),
+    locks: &Locks,
+    tasks: &Tasks,
+) -> io::Result<Queue> {
+    let (file, lost) = (LogFile::open(settings, locks)?, Arc::new(lost));
     let (queue, queued) = queue(LENGTH, account, Arc::clone(&lost));
     let ending = tasks.clone();
     tasks.spawn("audit log", async move { write_all(queued, file, &lost, &ending).await });
