@@ -93,7 +93,7 @@ impl Audited {
             truncated.insert(NAME);
         }
         let whole = uri.path_and_query().map_or("/", |target| target.as_str());
-        let uri_text = &whole[..whole.floor_char_boundary(MAX_FIELD)];
+        let uri_text = audit::prefix(whole, MAX_FIELD);
         if uri_text.len() < whole.len() {
             truncated.insert(URI);
         }
@@ -255,8 +255,7 @@ fn user_agent(headers: &HeaderMap) -> String {
     if text.len() <= MAX_USER_AGENT {
         return text.into_owned();
     }
-    let end = (0..=MAX_USER_AGENT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}{TRUNCATED}", &text[..end])
+    format!("{}{TRUNCATED}", audit::prefix(&text, MAX_USER_AGENT))
 }
 
 fn name(stage: Stage) -> &'static str {

@@ -90,6 +90,12 @@ impl Deref for Waiting {
     }
 }
 
+impl AsRef<[u8]> for Waiting {
+    fn as_ref(&self) -> &[u8] {
+        &self.event
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -123,10 +123,16 @@ pub fn read_json(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     decode(headers.get(name)?).ok()
 }
 
-/// Cuts a text at a character. Returns whether it was longer.
+/// The beginning of a text, with whole characters.
+pub fn prefix(text: &str, limit: usize) -> &str {
+    let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// Cuts a text. Returns whether it was longer.
 pub fn truncate(text: &mut String, limit: usize) -> bool {
     let is_long = text.len() > limit;
-    text.truncate(text.floor_char_boundary(limit));
+    text.truncate(prefix(text, limit).len());
     is_long
 }
 

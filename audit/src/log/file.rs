@@ -2,13 +2,11 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::ops::Deref;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use ops::date::DAY;
 
 use crate::config;
@@ -54,10 +52,10 @@ impl LogFile {
     }
 
     /// Writes lines. Returns how many could not be written, and why. The file then ends with a whole line.
-    pub(super) fn write(&mut self, lines: &[impl Deref<Target = Bytes>]) -> Option<(usize, io::Error)> {
+    pub(super) fn write(&mut self, lines: &[impl AsRef<[u8]>]) -> Option<(usize, io::Error)> {
         let mut rest = lines;
         while !rest.is_empty() {
-            let result = self.prepare(&rest[0]).and_then(|()| self.append(rest));
+            let result = self.prepare(rest[0].as_ref()).and_then(|()| self.append(rest));
             match result {
                 Ok(written) => rest = &rest[written..],
                 Err(error) => return Some((rest.len(), error)),
@@ -67,25 +65,25 @@ impl LogFile {
     }
 
     /// Makes room for a line.
-    fn prepare(&mut self, line: &Bytes) -> io::Result<()> {
+    fn prepare(&mut self, line: &[u8]) -> io::Result<()> {
         // Somebody else may have moved the file.
         let (open, named) = (self.file.metadata()?, fs::metadata(&self.path));
-        if !named.is_ok_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())) {
-            self.reopen()?;
-        } else {
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())) {
             // Somebody else may have shortened it.
             self.size = open.len();
+        } else {
+            self.reopen()?;
         }
         if self.size > 0 && self.size + line.len() as u64 > self.max_size { self.rotate() } else { Ok(()) }
     }
 
     /// Appends as many lines as fit, at least one. Returns their number.
-    fn append(&mut self, lines: &[impl Deref<Target = Bytes>]) -> io::Result<usize> {
+    fn append(&mut self, lines: &[impl AsRef<[u8]>]) -> io::Result<usize> {
         let (mut text, mut appended) = (Vec::new(), 0);
         if self.is_torn {
             text.push(b'\n');
         }
-        for line in lines {
+        for line in lines.iter().map(AsRef::as_ref) {
             let size = self.size + (text.len() + line.len()) as u64;
             if appended > 0 && (size > self.max_size || text.len() >= AT_ONCE) {
                 break;

@@ -32,8 +32,8 @@ fn files(directory: &TempDir) -> Vec<(String, String)> {
     files
 }
 
-fn lines(texts: &[&str]) -> Vec<Box<Bytes>> {
-    texts.iter().map(|text| Box::new(format!("{text}\n").into())).collect()
+fn lines(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| format!("{text}\n")).collect()
 }
 
 #[test]
