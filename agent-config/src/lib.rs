@@ -43,6 +43,9 @@ pub struct ProxyAgentConfiguration {
     /// Whether VirtualCluster objects on the host declare more virtual clusters.
     #[serde(default)]
     pub watch_virtual_clusters: bool,
+    /// The time after the deletion of a VirtualCluster before its namespaces are deleted.
+    #[serde(default = "default_deletion_delay")]
+    pub virtual_cluster_deletion_delay: Duration,
     /// The shared objects that virtual clusters may write.
     #[serde(default)]
     pub shared_objects: SharedObjects,
@@ -175,6 +178,11 @@ pub struct Listeners {
 
 fn default_protected_keys() -> Vec<Located<String>> {
     PROTECTED_BY_DEFAULT.map(|pattern| pattern.to_owned().into()).into()
+}
+
+/// A ConfigMap reaches the pods of all replicas within about a minute.
+fn default_deletion_delay() -> Duration {
+    Duration::new(std::time::Duration::from_secs(120))
 }
 
 fn default_drain() -> Duration {

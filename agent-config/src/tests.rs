@@ -64,6 +64,7 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
 fn objects_of_the_host_are_enough_to_serve() {
     let config = parse("servers: [proxy:8091]\nhost: {inCluster: true}\nwatchVirtualClusters: true\n").unwrap();
     assert!(config.watch_virtual_clusters && config.offers().is_empty());
+    assert_eq!(std::time::Duration::from(config.virtual_cluster_deletion_delay).as_secs(), 120);
     let errors = parse("servers: [proxy:8091]\nwatchVirtualClusters: true\n").unwrap_err().to_string();
     assert!(errors.contains("need a `host`"), "{errors}");
 }

@@ -1,6 +1,7 @@
 //! The events of one request.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,6 +24,18 @@ const MAX_ID: usize = 256;
 /// The maximum length of a user agent, and what replaces the rest (`pkg/audit/request.go` in apiserver).
 const MAX_USER_AGENT: usize = 1024;
 const TRUNCATED: &str = "...TRUNCATED";
+
+/// The maximum length of the URI and of the name of the object in an event, in bytes. A client can send a quarter of a megabyte,
+/// and events wait in memory. kube-apiserver has no limit.
+const MAX_FIELD: usize = 8 * 1024;
+
+// The fields of an event that may be shortened.
+const URI: &str = "requestURI";
+const USER: &str = "user";
+const IMPERSONATED: &str = "impersonatedUser";
+const OBJECT: &str = "objectRef";
+const NAME: &str = "objectRef.name";
+const STATUS: &str = "responseStatus";
 
 /// The head of a request as it has arrived, with the names of the virtual cluster.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +73,8 @@ pub struct Audited {
     /// What only the body of the request says about the object.
     object_facts: Option<ObjectFacts>,
     status: Option<ResponseStatus>,
+    /// The fields that are not complete.
+    truncated: BTreeSet<&'static str>,
     received: SystemTime,
     /// `None` until the response begins.
     decision: Option<Decision>,
@@ -72,7 +87,16 @@ impl Audited {
     /// Begins with the head of a request.
     pub fn begin(auditor: Arc<Auditor>, head: Received<'_>) -> Box<Self> {
         let Received { method, uri, headers, info, remote } = head;
-        let object = info.and_then(RequestInfo::resource).map(ObjectReference::from);
+        let mut truncated = BTreeSet::new();
+        let mut object = info.and_then(RequestInfo::resource).map(ObjectReference::from);
+        if object.as_mut().is_some_and(|object| audit::truncate(&mut object.name, MAX_FIELD)) {
+            truncated.insert(NAME);
+        }
+        let whole = uri.path_and_query().map_or("/", |target| target.as_str());
+        let uri_text = audit::prefix(whole, MAX_FIELD);
+        if uri_text.len() < whole.len() {
+            truncated.insert(URI);
+        }
         let path = match info.map(RequestInfo::target) {
             Some(kube_wire::Target::NonResource(request)) => request.path(),
             _ => uri.path(),
@@ -80,7 +104,7 @@ impl Audited {
         Box::new(Self {
             auditor,
             id: id(headers),
-            uri: uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
+            uri: uri_text.to_owned(),
             path: path.to_owned(),
             verb: info.map_or_else(|| method.as_str().to_ascii_lowercase().into(), |info| info.verb().into()),
             is_long_running: info.is_some_and(RequestInfo::is_long_running),
@@ -91,6 +115,7 @@ impl Audited {
             object,
             object_facts: None,
             status: None,
+            truncated,
             received: SystemTime::now(),
             decision: None,
             is_complete: false,
@@ -113,18 +138,22 @@ impl Audited {
         self.user = Some(user);
     }
 
-    /// Adds the facts that the agent's response has. `caller`: the only fact of an agent of an earlier version.
+    /// Adds the facts that the agent's response has. `caller`: the only fact of an agent of an earlier version. The agent
+    /// does not change who a certificate, or a token of the issuer, has proven.
     pub fn responded(&mut self, headers: &HeaderMap, caller: Option<String>) {
-        if let Some(user) = audit::read(headers, &audit::USER) {
-            self.user = Some(user);
-        } else if self.user.is_none() {
-            self.user = caller.map(|username| UserInfo { username, ..UserInfo::default() });
+        let mut facts = vec![(audit::IMPERSONATED, IMPERSONATED), (audit::OBJECT, OBJECT), (audit::STATUS, STATUS)];
+        if self.user.is_none() {
+            facts.push((audit::USER, USER));
+            let only_name = || caller.map(|username| UserInfo { username, ..UserInfo::default() });
+            self.user = audit::read(headers, &audit::USER).or_else(only_name);
         }
         self.impersonated = audit::read(headers, &audit::IMPERSONATED);
         self.object_facts = audit::read(headers, &audit::OBJECT);
         let status = audit::read_json(headers, &audit::STATUS);
         let status = status.and_then(|json| Status::from_json(json.as_bytes()).ok());
         self.status = status.map(ResponseStatus::from);
+        let truncated = facts.into_iter().filter(|(name, _)| audit::is_truncated(headers, name));
+        self.truncated.extend(truncated.map(|(_, field)| field));
     }
 
     /// The request was refused with this status.
@@ -159,7 +188,11 @@ impl Audited {
         }
         self.record(decision, Stage::RequestReceived);
         if let Some(facts) = self.object_facts.take() {
-            self.object.get_or_insert_default().complete(facts);
+            let object = self.object.get_or_insert_default();
+            object.complete(facts);
+            if audit::truncate(&mut object.name, MAX_FIELD) {
+                self.truncated.insert(NAME);
+            }
         }
         if self.is_long_running {
             self.record(decision, Stage::ResponseStarted);
@@ -183,6 +216,11 @@ impl Audited {
             event.impersonated_user = self.impersonated.as_ref();
             event.response_status = self.status.as_ref();
             event.stage_timestamp = MicroTime(SystemTime::now());
+        }
+        // The others are not in this event.
+        let is_here = |field: &&&str| !is_received || [URI, USER, NAME].contains(field);
+        for field in self.truncated.iter().filter(is_here) {
+            event.mark_truncated(field);
         }
         self.auditor.record(event.line());
     }
@@ -217,8 +255,7 @@ fn user_agent(headers: &HeaderMap) -> String {
     if text.len() <= MAX_USER_AGENT {
         return text.into_owned();
     }
-    let end = (0..=MAX_USER_AGENT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}{TRUNCATED}", &text[..end])
+    format!("{}{TRUNCATED}", audit::prefix(&text, MAX_USER_AGENT))
 }
 
 fn name(stage: Stage) -> &'static str {

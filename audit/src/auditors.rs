@@ -15,6 +15,7 @@ use protocol::ClusterName;
 use tracing::error;
 
 use crate::auditor::Auditor;
+use crate::budget::Budget;
 use crate::config::{Audit, Log, Webhook};
 use crate::lost::Lost;
 use crate::metrics::{LOG, Metrics, OfCluster, WEBHOOK};
@@ -27,6 +28,8 @@ use crate::{log, webhook};
 pub struct Auditors {
     by_cluster: ArcSwap<Opened>,
     metrics: Metrics,
+    budget: Budget,
+    locks: log::Locks,
     tasks: Tasks,
 }
 
@@ -60,7 +63,8 @@ pub enum OpenError {
 impl Auditors {
     /// No logs yet.
     pub fn new(metrics: &Registry) -> Self {
-        Self { by_cluster: ArcSwap::default(), metrics: Metrics::new(metrics), tasks: Tasks::new() }
+        let (metrics, budget) = (Metrics::new(metrics), Budget::of_memory(ops::machine::memory()));
+        Self { by_cluster: ArcSwap::default(), metrics, budget, locks: log::Locks::default(), tasks: Tasks::new() }
     }
 
     /// Writes what waits, for at most this time. No request may follow.
@@ -143,13 +147,13 @@ impl Auditors {
 
     fn open_log(&self, cluster: &Arc<str>, settings: &Log) -> Result<Queue, OpenError> {
         let lost = Lost::new(&self.metrics, cluster, LOG);
-        let opened = log::open(settings, lost, &self.tasks);
+        let opened = log::open(settings, (self.budget.account(), lost), &self.locks, &self.tasks);
         opened.map_err(|source| OpenError::Log { path: settings.path.to_path_buf(), source })
     }
 
     fn open_webhook(&self, cluster: &Arc<str>, settings: &Webhook, reloader: &Reloader) -> Result<Queue, OpenError> {
         let lost = Lost::new(&self.metrics, cluster, WEBHOOK);
-        webhook::open(settings, lost, reloader, &self.tasks).map_err(OpenError::Webhook)
+        webhook::open(settings, (self.budget.account(), lost), reloader, &self.tasks).map_err(OpenError::Webhook)
     }
 }
 

@@ -87,6 +87,9 @@ struct Nothing {}
 struct Annotations<'a> {
     #[serde(rename = "atoll.dev/cluster")]
     cluster: &'a str,
+    /// The fields that are shorter than they would be with kube-apiserver, separated by commas.
+    #[serde(rename = "atoll.dev/truncated", skip_serializing_if = "String::is_empty")]
+    truncated: String,
 }
 
 /// `metav1.MicroTime`: `2026-05-01T12:00:00.123456Z`.
@@ -114,8 +117,17 @@ impl<'a> Event<'a> {
             response_status: None,
             request_received_timestamp: MicroTime(received),
             stage_timestamp: MicroTime(received),
-            annotations: Annotations { cluster },
+            annotations: Annotations { cluster, truncated: String::new() },
         }
+    }
+
+    /// Names a field that is not complete.
+    pub(crate) fn mark_truncated(&mut self, field: &str) {
+        let truncated = &mut self.annotations.truncated;
+        if !truncated.is_empty() {
+            truncated.push(',');
+        }
+        truncated.push_str(field);
     }
 
     /// One line of JSON, with its end.

@@ -12,11 +12,12 @@
 //! of a request or a response, so a policy that needs bodies is refused.
 //!
 //! Reading order: [`config`] (the keys), [`policy`] (what is recorded), [`Audited`] (one request), `event` (its JSON),
-//! [`Auditor`] (one cluster), `queue`, `log`, `webhook`, and [`Auditors`] (all clusters, and reloads).
+//! [`Auditor`] (one cluster), `queue` and `budget`, `log`, `webhook`, and [`Auditors`] (all clusters, and reloads).
 
 mod audited;
 mod auditor;
 mod auditors;
+mod budget;
 pub mod config;
 mod event;
 mod log;

@@ -1,17 +1,20 @@
 //! The log file: takes events from the queue, and writes them in a thread for blocking work.
 
 mod file;
+mod locks;
 
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use ops::drain::Tasks;
 
+use crate::budget::Account;
 use crate::config;
 use crate::lost::Lost;
-use crate::queue::{Queue, Queued, queue};
+use crate::queue::{Queue, Queued, Waiting, queue};
 use file::LogFile;
+
+pub(crate) use locks::Locks;
 
 /// The number of events that may wait. A file that takes longer than these loses events.
 const LENGTH: usize = 10_000;
@@ -20,9 +23,14 @@ const LENGTH: usize = 10_000;
 const AT_ONCE: usize = 1_000;
 
 /// Opens a log, and starts its task, which ends when the queue is dropped.
-pub(crate) fn open(settings: &config::Log, lost: Lost, tasks: &Tasks) -> io::Result<Queue> {
-    let (file, lost) = (LogFile::open(settings)?, Arc::new(lost));
-    let (queue, queued) = queue(LENGTH, Arc::clone(&lost));
+pub(crate) fn open(
+    settings: &config::Log,
+    (account, lost): (Arc<Account>, Lost),
+    locks: &Locks,
+    tasks: &Tasks,
+) -> io::Result<Queue> {
+    let (file, lost) = (LogFile::open(settings, locks)?, Arc::new(lost));
+    let (queue, queued) = queue(LENGTH, account, Arc::clone(&lost));
     let ending = tasks.clone();
     tasks.spawn("audit log", async move { write_all(queued, file, &lost, &ending).await });
     Ok(queue)
@@ -50,7 +58,7 @@ async fn write_all(mut queued: Queued, file: LogFile, lost: &Lost, tasks: &Tasks
 }
 
 /// Writes events in another thread. `None` if that thread panicked.
-async fn write(mut file: LogFile, events: Vec<Bytes>, lost: &Lost) -> Option<LogFile> {
+async fn write(mut file: LogFile, events: Vec<Waiting>, lost: &Lost) -> Option<LogFile> {
     let written = tokio::task::spawn_blocking(move || {
         let failed = file.write(&events);
         (file, failed)

@@ -15,9 +15,10 @@ use ops::files::Reloader;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::debug;
 
+use crate::budget::Account;
 use crate::config;
 use crate::lost::Lost;
-use crate::queue::{Queue, Queued, queue};
+use crate::queue::{Queue, Queued, Waiting, queue};
 use client::{Client, Post};
 use throttle::Throttle;
 
@@ -26,6 +27,9 @@ use throttle::Throttle;
 const ATTEMPTS: u32 = 5;
 const FACTOR: f64 = 1.5;
 const JITTER: f64 = 0.2;
+
+/// A batch that has so many bytes takes no more events.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Collects and sends batches.
 struct Batches<P> {
@@ -41,7 +45,7 @@ struct Batches<P> {
 /// Starts the task of a webhook, which ends when the queue is dropped. Opens no connection yet.
 pub(crate) fn open(
     settings: &config::Webhook,
-    lost: Lost,
+    (account, lost): (Arc<Account>, Lost),
     reloader: &Reloader,
     tasks: &Tasks,
 ) -> Result<Queue, kubeconfig::OpenError> {
@@ -49,7 +53,7 @@ pub(crate) fn open(
     // So that a missing file is reported now.
     client_config.borrow().open(reloader)?;
     let lost = Arc::new(lost);
-    let (queue, queued) = queue(length(settings.batch.buffer_size), Arc::clone(&lost));
+    let (queue, queued) = queue(length(settings.batch.buffer_size), account, Arc::clone(&lost));
     let post = Client::new(client_config, reloader.clone(), tasks.clone());
     let batches = Batches::new(queued, settings, post, lost, tasks.clone());
     tasks.spawn("audit webhook", batches.run());
@@ -76,49 +80,47 @@ impl<P: Post> Batches<P> {
             if batch.is_empty() {
                 return;
             }
-            self.send(&batch).await;
+            self.send(batch).await;
         }
     }
 
     /// The next batch. Empty if no more events come.
-    async fn collect(&mut self) -> Vec<Bytes> {
+    async fn collect(&mut self) -> Vec<Waiting> {
         let (tasks, limit) = (self.tasks.clone(), length(self.settings.max_size));
-        let mut batch = Vec::new();
-        let filled = async {
-            if self.queued.take(&mut batch, limit).await == 0 {
-                return;
-            }
-            let until = Instant::now() + Duration::from(self.settings.max_wait);
-            while batch.len() < limit {
-                let room = limit - batch.len();
-                // Cancelling this loses no event (`recv_many`).
-                match timeout_at(until, self.queued.take(&mut batch, room)).await {
-                    Ok(1..) => {}
-                    Ok(0) | Err(_) => return,
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let mut until = None;
+        while batch.len() < limit && bytes < MAX_BYTES {
+            let next = async {
+                match until {
+                    Some(until) => timeout_at(until, self.queued.next()).await.unwrap_or_default(),
+                    None => self.queued.next().await,
                 }
-            }
-        };
-        let is_ending = tokio::select! {
-            biased;
-            () = filled => false,
-            () = tasks.cancelled() => true,
-        };
-        if is_ending {
-            let room = limit - batch.len();
-            self.queued.take_now(&mut batch, room);
+            };
+            let next = tokio::select! {
+                biased;
+                next = next => next,
+                // Only what is there already.
+                () = tasks.cancelled() => self.queued.next_now(),
+            };
+            let Some(event) = next else { break };
+            until.get_or_insert_with(|| Instant::now() + Duration::from(self.settings.max_wait));
+            bytes += event.len();
+            batch.push(event);
         }
         batch
     }
 
     /// Sends a batch, and tries again after a failure. While the process ends, there is one attempt.
-    async fn send(&mut self, batch: &[Bytes]) {
-        let list = event_list(batch);
+    async fn send(&mut self, batch: Vec<Waiting>) {
+        let list = event_list(&batch);
+        // They count until the list is sent or lost.
+        let charges: Vec<_> = batch.into_iter().map(Waiting::into_charge).collect();
         let mut backoff = self.initial_backoff;
         for attempt in 1.. {
             self.throttle.enter().await;
             let Err(error) = self.post.post(list.clone()).await else { return };
             if attempt >= ATTEMPTS || self.is_ending(backoff).await {
-                return self.lost.failed(batch.len(), &error);
+                return self.lost.failed(charges.len(), &error);
             }
             debug!(%error, attempt, "the audit webhook failed");
             backoff = backoff.mul_f64(FACTOR);
@@ -135,7 +137,7 @@ impl<P: Post> Batches<P> {
 }
 
 /// `EventList` of `audit.k8s.io/v1`.
-fn event_list(events: &[Bytes]) -> Bytes {
+fn event_list(events: &[Waiting]) -> Bytes {
     let mut list = BytesMut::from(r#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#);
     for (index, event) in events.iter().enumerate() {
         if index > 0 {

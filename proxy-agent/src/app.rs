@@ -121,7 +121,9 @@ impl App {
         ops::expiry::observe(&metrics, move || certified.certificates());
         let services = cluster_services.clone();
         let declarations = match &cluster_services {
-            Some(services) if config.watch_virtual_clusters => Declarations::follow(services, &tunnels, &tasks),
+            Some(services) if config.watch_virtual_clusters => {
+                Declarations::follow(services, &tunnels, config.virtual_cluster_deletion_delay.into(), &tasks)
+            }
             _ => Declarations::none(),
         };
         let judged = declarations.judged.subscribe();

@@ -10,7 +10,8 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanProcessor};
 use ops::metrics::{Counter, LabelValue, Registry};
 use tokio::sync::mpsc;
 
-/// The number of spans that may wait, as in the SDK (`OTEL_BSP_MAX_QUEUE_SIZE`). At about 1 KB each, that is 2 MB.
+/// The number of spans that may wait, as in the SDK (`OTEL_BSP_MAX_QUEUE_SIZE`). At about 1 KB each,
+/// that is 2 MB: texts of clients in a span are cut, and a longer `tracestate` is ignored.
 const CAPACITY: usize = 2048;
 
 /// Passes spans that have ended to the exporter.

@@ -9,6 +9,10 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
+/// A longer `tracestate` of a client is ignored, in bytes: a span keeps it until it is exported. Trace Context, "Tracestate
+/// Limits", asks for no more.
+const MAX_TRACESTATE: usize = 512;
+
 struct Read<'h>(&'h HeaderMap);
 struct Write<'h>(&'h mut HeaderMap);
 
@@ -20,6 +24,12 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<SpanContext> {
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Read(headers));
     let context = context.span().span_context().clone();
     context.is_valid().then_some(context)
+}
+
+/// The same context without what other systems have added, which a link does not need.
+pub(crate) fn without_state(context: &SpanContext) -> SpanContext {
+    let (trace, span) = (context.trace_id(), context.span_id());
+    SpanContext::new(trace, span, context.trace_flags(), context.is_remote(), TraceState::default())
 }
 
 /// Replaces the context of a request.
@@ -55,7 +65,8 @@ fn remove(headers: &mut HeaderMap) {
 
 impl Extractor for Read<'_> {
     fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).and_then(|value| value.to_str().ok())
+        let value = self.0.get(key).filter(|value| key != TRACESTATE.as_str() || value.len() <= MAX_TRACESTATE);
+        value.and_then(|value| value.to_str().ok())
     }
 
     fn keys(&self) -> Vec<&str> {
@@ -94,6 +105,22 @@ mod tests {
         assert!(read(&headers(&[SAMPLED, SAMPLED])).is_none());
         for bad in ["", "00", "00-00000000000000000000000000000000-00f067aa0ba902b7-01", "x"] {
             assert!(read(&headers(&[bad])).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_long_state_is_ignored() {
+        for (length, is_kept) in [(MAX_TRACESTATE, true), (MAX_TRACESTATE + 1, false)] {
+            let state = format!("a={0},b={0},c={1}", "x".repeat(200), "y".repeat(length - 408));
+            let mut headers = headers(&[SAMPLED]);
+            headers.insert(TRACESTATE, HeaderValue::from_str(&state).unwrap());
+            let context = read(&headers).unwrap();
+            assert_eq!(context.trace_state().header() == state, is_kept, "{length}");
+            write(&context, &mut headers);
+            assert_eq!(headers.contains_key(TRACESTATE), is_kept);
+            let short = without_state(&context);
+            assert_eq!((short.trace_id(), short.span_id()), (context.trace_id(), context.span_id()));
+            assert!(short.is_sampled() && short.is_remote() && short.trace_state().header().is_empty());
         }
     }
 

@@ -142,7 +142,7 @@ impl Active {
         let now = SystemTime::now();
         let mut builder = SpanBuilder::from_name("HTTP").with_kind(SpanKind::Server);
         builder.start_time = Some(now.checked_sub(began.elapsed()).unwrap_or(now));
-        builder.links = link.map(|link| vec![Link::with_context(link)]);
+        builder.links = link.map(|link| vec![Link::with_context(traceparent::without_state(&link))]);
         Span::begin(&self.tracer, builder, parent).map(Box::new)
     }
 }

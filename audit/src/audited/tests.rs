@@ -6,6 +6,7 @@ use ops::metrics::{Build, Registry};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::budget::Budget;
 use crate::config::Audit;
 use crate::lost::Lost;
 use crate::metrics::{LOG, Metrics, OfCluster};
@@ -22,7 +23,7 @@ fn with_policy(rules: &str) -> (Arc<Auditor>, Queued) {
     let policy = Watched::fixed(Policy::parse(text.as_bytes(), Path::new("policy.yaml")).unwrap());
     let metrics = Metrics::new(&Registry::new(Build { component: "test", version: "0" }));
     let cluster: Arc<str> = "ke-beijing".into();
-    let (log, queued) = queue(100, Arc::new(Lost::new(&metrics, &cluster, LOG)));
+    let (log, queued) = queue(100, Budget::of_memory(None).account(), Arc::new(Lost::new(&metrics, &cluster, LOG)));
     let events = metrics.events.with(&OfCluster { cluster: Arc::clone(&cluster) });
     let settings = Audit::default();
     (Arc::new(Auditor { cluster, settings, policy, log: Some(log), webhook: None, events }), queued)
@@ -189,4 +190,41 @@ fn ids_are_uuids_unless_the_client_has_chosen_one() {
     }
     let long = begin(&auditor, "GET", "/", &[("user-agent", &"é".repeat(600))]);
     assert_eq!(long.user_agent, format!("{}...TRUNCATED", "é".repeat(512)));
+}
+
+#[test]
+fn the_agent_does_not_change_a_user_that_is_proven() {
+    let (auditor, mut queued) = with_policy("omitStages: [RequestReceived]\nrules: [{level: Metadata}]");
+    let mut headers = HeaderMap::new();
+    let other = UserInfo { username: "other".into(), groups: vec!["g".repeat(40_000)], ..UserInfo::default() };
+    audit::write(&mut headers, audit::USER, &other);
+    let mut audited = begin(&auditor, "GET", "/version", &[]);
+    audited.identified(jane());
+    audited.responded(&headers, Some("other".to_owned()));
+    audited.answered(StatusCode::OK);
+    drop(audited);
+    let event = &events(&mut queued)[0];
+    assert_eq!(event["user"], json!({"username": "jane", "groups": ["system:authenticated"]}));
+    assert_eq!(event["annotations"], json!({"atoll.dev/cluster": "ke-beijing"}));
+}
+
+#[test]
+fn long_fields_are_cut_and_named() {
+    let (auditor, mut queued) = auditor();
+    let long = "n".repeat(MAX_FIELD + 1);
+    let mut headers = HeaderMap::new();
+    let groups = (0..250).map(|number| format!("{number:0200}")).collect();
+    audit::write(&mut headers, audit::USER, &jane());
+    audit::write(&mut headers, audit::IMPERSONATED, &UserInfo { username: "alice".into(), groups, ..jane() });
+    let mut audited = begin(&auditor, "GET", &format!("/api/v1/namespaces/shop/pods/{long}?pretty=1"), &[]);
+    audited.responded(&headers, None);
+    audited.answered(StatusCode::OK);
+    drop(audited);
+    let events = events(&mut queued);
+    assert_eq!(events[1]["requestURI"].as_str().map(str::len), Some(MAX_FIELD));
+    assert_eq!(events[1]["objectRef"]["name"].as_str().map(str::len), Some(MAX_FIELD));
+    assert_eq!(events[1]["impersonatedUser"], json!({"username": "alice"}));
+    let marks = |event: &Value| event["annotations"]["atoll.dev/truncated"].clone();
+    assert_eq!(marks(&events[0]), "objectRef.name,requestURI");
+    assert_eq!(marks(&events[1]), "impersonatedUser,objectRef.name,requestURI");
 }

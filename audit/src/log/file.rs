@@ -4,20 +4,27 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use ops::date::DAY;
 
 use crate::config;
 use crate::event::MicroTime;
+use crate::log::locks::Locks;
+
+/// The most that is written at once, in bytes. It is a copy of events.
+const AT_ONCE: usize = 1024 * 1024;
 
 /// A log file that is open.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
-    file: File,
+    locks: Locks,
+    file: Arc<File>,
     size: u64,
+    /// Whether a line may be incomplete.
+    is_torn: bool,
     max_size: u64,
     max_backups: u32,
     max_age: u32,
@@ -28,13 +35,15 @@ pub(super) struct LogFile {
 
 impl LogFile {
     /// Opens a file, and creates it and its directory if they do not exist.
-    pub(super) fn open(settings: &config::Log) -> io::Result<Self> {
+    pub(super) fn open(settings: &config::Log, locks: &Locks) -> io::Result<Self> {
         let path = settings.path.to_path_buf();
-        let (file, size) = open(&path)?;
+        let (file, size) = open(&path, locks)?;
         Ok(Self {
             path,
+            locks: locks.clone(),
             file,
             size,
+            is_torn: false,
             max_size: u64::from(settings.max_size.get()) * 1024 * 1024,
             max_backups: settings.max_backups,
             max_age: settings.max_age,
@@ -43,10 +52,10 @@ impl LogFile {
     }
 
     /// Writes lines. Returns how many could not be written, and why. The file then ends with a whole line.
-    pub(super) fn write(&mut self, lines: &[Bytes]) -> Option<(usize, io::Error)> {
+    pub(super) fn write(&mut self, lines: &[impl AsRef<[u8]>]) -> Option<(usize, io::Error)> {
         let mut rest = lines;
         while !rest.is_empty() {
-            let result = self.prepare(&rest[0]).and_then(|()| self.append(rest));
+            let result = self.prepare(rest[0].as_ref()).and_then(|()| self.append(rest));
             match result {
                 Ok(written) => rest = &rest[written..],
                 Err(error) => return Some((rest.len(), error)),
@@ -56,39 +65,67 @@ impl LogFile {
     }
 
     /// Makes room for a line.
-    fn prepare(&mut self, line: &Bytes) -> io::Result<()> {
+    fn prepare(&mut self, line: &[u8]) -> io::Result<()> {
         // Somebody else may have moved the file.
         let (open, named) = (self.file.metadata()?, fs::metadata(&self.path));
-        if !named.is_ok_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())) {
-            (self.file, self.size) = self::open(&self.path)?;
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())) {
+            // Somebody else may have shortened it.
+            self.size = open.len();
+        } else {
+            self.reopen()?;
         }
         if self.size > 0 && self.size + line.len() as u64 > self.max_size { self.rotate() } else { Ok(()) }
     }
 
     /// Appends as many lines as fit, at least one. Returns their number.
-    fn append(&mut self, lines: &[Bytes]) -> io::Result<usize> {
-        let (mut text, mut written) = (Vec::new(), 0);
-        for line in lines {
-            if written > 0 && self.size + (text.len() + line.len()) as u64 > self.max_size {
+    fn append(&mut self, lines: &[impl AsRef<[u8]>]) -> io::Result<usize> {
+        let (mut text, mut appended) = (Vec::new(), 0);
+        if self.is_torn {
+            text.push(b'\n');
+        }
+        for line in lines.iter().map(AsRef::as_ref) {
+            let size = self.size + (text.len() + line.len()) as u64;
+            if appended > 0 && (size > self.max_size || text.len() >= AT_ONCE) {
                 break;
             }
             text.extend_from_slice(line);
-            written += 1;
+            appended += 1;
         }
-        if let Err(error) = self.file.write_all(&text) {
-            // The disk may be full in the middle of a line. If this fails, too, there is nothing left to do.
-            let _ = self.file.set_len(self.size);
-            return Err(error);
+        let mut written = 0;
+        while written < text.len() {
+            match (&*self.file).write(&text[written..]) {
+                Ok(0) => return Err(self.cut(written, io::ErrorKind::WriteZero.into())),
+                Ok(more) => written += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.cut(written, error)),
+            }
         }
-        self.size += text.len() as u64;
-        Ok(written)
+        (self.size, self.is_torn) = (self.size + text.len() as u64, false);
+        Ok(appended)
+    }
+
+    /// Removes bytes of which only a part could be written: the disk may be full in the middle of a line. If somebody else has
+    /// changed the file, its lines stay, and the next one begins on a line of its own.
+    fn cut(&mut self, written: usize, error: io::Error) -> io::Error {
+        let end = self.size + written as u64;
+        let is_ours = self.file.metadata().is_ok_and(|metadata| metadata.len() == end);
+        if written > 0 && !(is_ours && self.file.set_len(self.size).is_ok()) {
+            self.is_torn = true;
+        }
+        error
     }
 
     fn rotate(&mut self) -> io::Result<()> {
         let now = (self.clock)();
         fs::rename(&self.path, self.backup(now))?;
-        (self.file, self.size) = open(&self.path)?;
+        self.reopen()?;
         self.clean_up(now)
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        (self.file, self.size) = open(&self.path, &self.locks)?;
+        self.is_torn = false;
+        Ok(())
     }
 
     /// A name for the file that does not exist yet.
@@ -137,11 +174,12 @@ impl LogFile {
 }
 
 /// Opens a file for appending, and returns its size. Only the user of this process may read it.
-fn open(path: &Path) -> io::Result<(File, u64)> {
+fn open(path: &Path, locks: &Locks) -> io::Result<(Arc<File>, u64)> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let file = locks.lock(path, file)?;
     let size = file.metadata()?.len();
     Ok((file, size))
 }

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 
 use super::client::PostError;
 use super::*;
+use crate::budget::Budget;
 use crate::metrics::{Metrics, WEBHOOK};
 
 /// A webhook that fails as often as it is told.
@@ -42,7 +43,7 @@ fn harness(failures: usize) -> Harness {
     let kubeconfig = std::path::PathBuf::from("kubeconfig").into();
     let initial_backoff = ops::config::Duration::new(Duration::from_secs(10));
     let settings = config::Webhook { kubeconfig, initial_backoff, batch };
-    let (queue, queued) = queue(100, Arc::clone(&lost));
+    let (queue, queued) = queue(100, Budget::of_memory(None).account(), Arc::clone(&lost));
     let failures = Arc::new(Mutex::new(VecDeque::from(vec![(); failures])));
     let (sender, lists) = mpsc::unbounded_channel();
     let post = Fake { failures: Arc::clone(&failures), lists: sender, began: Instant::now() };
@@ -120,4 +121,21 @@ async fn the_end_of_the_process_sends_what_is_there() {
     assert_eq!(drained, ops::drain::Drained::Clean);
     assert_eq!((harness.next().await, harness.next().await), ((0, vec![0, 1, 2]), (0, vec![3, 4])));
     assert!(harness.failures.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_a_limit_of_bytes_which_count_until_it_is_sent() {
+    let mut harness = harness(1);
+    let event = |n: i64| Bytes::from(format!("{{\"n\":{n},\"uri\":\"{}\"}}\n", "x".repeat(3 << 20)));
+    harness.queue.push(event(0));
+    harness.queue.push(event(1));
+    assert_eq!(harness.next().await, (0, vec![0, 1]));
+    // The queue is empty, but 6 of the 32 MiB wait for the next attempt.
+    for n in 2..20 {
+        harness.queue.push(event(n));
+    }
+    let lost = r#"atoll_audit_lost_events_total{backend="webhook",cluster="ke-beijing",reason="full"} 10"#;
+    assert!(harness.registry.encode().contains(lost), "{}", harness.registry.encode());
+    assert_eq!(harness.next().await.1, [0, 1]);
+    assert_eq!(harness.next().await.1, [2, 3]);
 }

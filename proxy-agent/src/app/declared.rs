@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use dial::routes::{RouteState, Tunnels};
@@ -41,7 +42,12 @@ impl Declarations {
     }
 
     /// Starts to follow the objects of the host, and to write their status.
-    pub(super) fn follow(services: &ClusterServices, tunnels: &Arc<Tunnels>, tasks: &Tasks) -> Self {
+    pub(super) fn follow(
+        services: &ClusterServices,
+        tunnels: &Arc<Tunnels>,
+        deletion_delay: Duration,
+        tasks: &Tasks,
+    ) -> Self {
         let api = Api::new(services.host.clone());
         let objects = watch::Sender::new(None);
         let declarations = Self { objects: objects.subscribe(), judged: watch::Sender::new(None) };
@@ -54,7 +60,7 @@ impl Declarations {
         tasks.spawn_until_cancelled("virtual cluster sets", run_sets);
         let reflector = Reflector::new(&api, sets::PATH, Selection::default());
         tasks.spawn_until_cancelled("sets", async move { declared::follow(reflector, &all_sets).await });
-        let report = Report::new(api, observer).run(declarations.judged.subscribe());
+        let report = Report::new(api, observer, deletion_delay).run(declarations.judged.subscribe());
         tasks.spawn_until_cancelled("status of virtual clusters", report);
         declarations
     }

@@ -26,7 +26,8 @@ pub(super) fn sets_own_what_they_create() -> anyhow::Result<()> {
         ensure!(refused.code != 0 && refused.stderr.contains(message), "{spec}: {refused:?}");
     }
 
-    let applied = apply("{nodeLabel: location, namePrefix: set-, deletionPolicy: Delete}")?;
+    let spec = "nodeLabel: location, namePrefix: set-, deletionPolicy: Delete";
+    let applied = apply(&format!("{{{spec}, template: {{metadata: {{labels: {{tier: edge}}}}}}}}"))?;
     ensure!(applied.code == 0, "{applied:?}");
     host.ok(&["wait", "vcset/sites", "--for=jsonpath={.status.ready}=2", "--timeout=60s"])?;
     let listed = host.ok(&["get", "vc", "-l", "atoll.dev/virtual-cluster-set=sites", "-o", "name"])?;
@@ -47,6 +48,17 @@ pub(super) fn sets_own_what_they_create() -> anyhow::Result<()> {
     eventually(IN_FORCE, || {
         let location = host.ok(&["get", "vc", SITES[0], "-o=jsonpath={.spec.nodeSelector.location}"])?;
         ensure!(location == "beijing", "{location}");
+        Ok(())
+    })?;
+
+    // What is no longer in the template is removed.
+    let edge = ["get", "vc", "-l", "tier=edge", "-o", "name"];
+    ensure!(host.ok(&edge)? == listed);
+    let applied = apply(&format!("{{{spec}}}"))?;
+    ensure!(applied.code == 0, "{applied:?}");
+    eventually(IN_FORCE, || {
+        let left = host.ok(&edge)?;
+        ensure!(left.is_empty(), "{left}");
         Ok(())
     })?;
 

@@ -28,7 +28,10 @@ impl World {
         let entries: Vec<_> = clusters.iter().map(|name| site::entry(name, AGENT)).collect();
         let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), clusters)?;
         let kubeconfig = host.agent_kubeconfig();
-        let body = format!("host: {{kubeconfig: {}}}\nwatchVirtualClusters: true\n{body}", kubeconfig.display());
+        let body = format!(
+            "host: {{kubeconfig: {}}}\nwatchVirtualClusters: true\nvirtualClusterDeletionDelay: 1s\n{body}",
+            kubeconfig.display()
+        );
         let mut agent = site.agent(AGENT, &body)?;
         agent.printed("tunnel established")?;
         Ok(Self { agent, site, host, body })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ops::date::Moment;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -63,6 +64,12 @@ impl Declared {
     /// Whether somebody has deleted it. It exists until all finalizers are gone.
     pub fn is_ending(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// When somebody has deleted it.
+    pub fn deleted(&self) -> Option<Moment> {
+        let text = self.metadata.deletion_timestamp.clone()?;
+        Moment::deserialize(Value::String(text)).ok()
     }
 
     /// Whether an agent serves it, or has served it.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use host_client::api::{ApiError, HostApi};
 use ops::date::Moment;
@@ -61,6 +61,8 @@ pub trait Observe: Send + 'static {
 pub struct Report<A, O> {
     api: A,
     observe: O,
+    /// The time after the deletion of an object before its namespaces are deleted.
+    deletion_delay: Duration,
     /// By uid.
     memory: HashMap<String, Memory>,
 }
@@ -72,6 +74,8 @@ struct Memory {
     written: Option<(Status, Instant)>,
     /// Since when what it observes has been preliminary.
     preliminary_since: Option<Instant>,
+    /// When it was deleted, on the clock of the host, and when this loop has seen that, because the clocks can differ.
+    deleted: Option<(Moment, Instant)>,
     /// Whether nothing was left on the host in the last round.
     was_empty: bool,
     /// The error of the last round.
@@ -81,9 +85,10 @@ struct Memory {
 // === impl Report ===
 
 impl<A: HostApi, O: Observe> Report<A, O> {
-    /// A loop that writes with `api`.
-    pub fn new(api: A, observe: O) -> Self {
-        Self { api, observe, memory: HashMap::new() }
+    /// A loop that writes with `api`, and deletes the namespaces of a deleted object after this time. Another replica may have read
+    /// a configuration file that has the cluster, while the one of this replica does not have it yet.
+    pub fn new(api: A, observe: O, deletion_delay: Duration) -> Self {
+        Self { api, observe, deletion_delay, memory: HashMap::new() }
     }
 
     /// Writes forever. `judged` is `None` until the objects are known.
@@ -168,11 +173,23 @@ impl<A: HostApi, O: Observe> Report<A, O> {
     async fn remove(&self, object: &Declared, memory: &mut Memory) -> Result<Option<Ready>, ReconcileError> {
         // No cluster of another name has ever been served.
         let Ok(cluster) = ClusterName::new(&object.metadata.name) else { return Ok(None) };
+        if let Some(until) = self.waits(object, memory) {
+            return Ok(Some(waiting(until)));
+        }
         let left = removal::remove(&self.api, &cluster).await?;
         // The provisioner may still create namespaces, and so may another replica that has not seen the deletion yet.
         let is_empty = left.is_nothing() && !self.observe.is_leaving(&cluster);
         let was_empty = std::mem::replace(&mut memory.was_empty, is_empty);
         Ok((!is_empty || !was_empty).then(|| deleting(&left)))
+    }
+
+    /// Until when the namespaces of a deleted object must stay. `None` if they need not.
+    fn waits(&self, object: &Declared, memory: &mut Memory) -> Option<Moment> {
+        let delay = self.deletion_delay;
+        let first = || (object.deleted().unwrap_or_else(Moment::now), Instant::now());
+        let (deleted, seen) = *memory.deleted.get_or_insert_with(first);
+        let is_early = deleted.age(SystemTime::now()).0 < delay && seen.elapsed() < delay;
+        is_early.then(|| deleted.time().checked_add(delay).map_or(deleted, Moment::from))
     }
 
     /// Removes our finalizer.
@@ -225,6 +242,14 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         }
         Ok(())
     }
+}
+
+/// The namespaces are not deleted yet.
+fn waiting(until: Moment) -> Ready {
+    let message = format!(
+        "its namespaces on the host will be deleted after {until}, unless the agent's configuration file has the cluster then"
+    );
+    Ready { is_ready: false, reason: "Deleting", message, is_preliminary: false }
 }
 
 /// What is left of a cluster that is being deleted.

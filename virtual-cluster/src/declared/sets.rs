@@ -4,6 +4,7 @@
 //!
 //! Reading order: [`ClusterSet`] (an object), `spec` (its content), [`plan`] (what must be written and deleted), [`Sets`] (the loop).
 
+mod apply;
 mod object;
 mod plan;
 mod run;

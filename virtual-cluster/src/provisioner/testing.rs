@@ -187,6 +187,7 @@ impl HostApi for FakeHost {
             if path.ends_with("?dryRun=All") {
                 return state.admit(object);
             }
+            let path = path.split_once('?').map_or(path, |(path, _)| path);
             let at = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap());
             state.check_namespace(path)?;
             // Admission comes first (`Create` in apiserver's `registry/generic/registry/store.go`).

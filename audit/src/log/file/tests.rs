@@ -13,9 +13,13 @@ fn noon() -> SystemTime {
 
 /// A file that is rotated at ten bytes.
 fn log(directory: &TempDir, max_backups: u32, max_age: u32) -> LogFile {
+    with_locks(directory, max_backups, max_age, &Locks::default()).unwrap()
+}
+
+fn with_locks(directory: &TempDir, max_backups: u32, max_age: u32, locks: &Locks) -> io::Result<LogFile> {
     let path = directory.path().join("new/audit.log").into();
     let settings = config::Log { path, max_size: NonZeroU32::MIN, max_backups, max_age };
-    LogFile { max_size: 10, clock: noon, ..LogFile::open(&settings).unwrap() }
+    Ok(LogFile { max_size: 10, clock: noon, ..LogFile::open(&settings, locks)? })
 }
 
 /// The names of the files, and their contents.
@@ -28,8 +32,8 @@ fn files(directory: &TempDir) -> Vec<(String, String)> {
     files
 }
 
-fn lines(texts: &[&str]) -> Vec<Bytes> {
-    texts.iter().map(|text| format!("{text}\n").into()).collect()
+fn lines(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| format!("{text}\n")).collect()
 }
 
 #[test]
@@ -47,6 +51,7 @@ fn a_file_is_rotated_before_it_is_too_large() {
     let mode = |name| fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("new/audit.log"), mode("new")), (0o600, 0o700));
     // Another process continues the file.
+    drop(log);
     let mut log = self::log(&directory, 0, 0);
     assert!(log.write(&lines(&["five", "six"])).is_none());
     assert_eq!(files(&directory)[3].1, "four\nfive\n");
@@ -92,10 +97,55 @@ fn what_cannot_be_written_is_reported_and_leaves_whole_lines() {
     let mut log = log(&directory, 0, 0);
     assert!(log.write(&lines(&["1"])).is_none());
     // Like a disk that is full: nothing can be written to this file.
-    let writable = std::mem::replace(&mut log.file, File::open(directory.path().join("new/audit.log")).unwrap());
+    let writable =
+        std::mem::replace(&mut log.file, Arc::new(File::open(directory.path().join("new/audit.log")).unwrap()));
     let (lost, _) = log.write(&lines(&["2", "3"])).unwrap();
     assert_eq!(lost, 2);
     log.file = writable;
     assert!(log.write(&lines(&["4"])).is_none());
     assert_eq!(files(&directory)[0].1, "1\n4\n");
+}
+
+#[test]
+fn only_bytes_of_this_process_are_cut() {
+    let directory = TempDir::new().unwrap();
+    let mut log = log(&directory, 0, 0);
+    let error = || io::Error::from(io::ErrorKind::StorageFull);
+    let text = |directory: &TempDir| files(directory)[0].1.clone();
+    assert!(log.write(&lines(&["1"])).is_none());
+    (&*log.file).write_all(b"2").unwrap();
+    let _ = log.cut(1, error());
+    assert_eq!(text(&directory), "1\n");
+    // Somebody else has written, too.
+    (&*log.file).write_all(b"3x\n").unwrap();
+    let _ = log.cut(1, error());
+    assert!(log.write(&lines(&["4"])).is_none());
+    assert_eq!(text(&directory), "1\n3x\n\n4\n");
+    // Somebody else has copied the lines, and emptied the file.
+    log.file.set_len(0).unwrap();
+    (&*log.file).write_all(b"5").unwrap();
+    let _ = log.cut(1, error());
+    assert!(log.write(&lines(&["6"])).is_none());
+    assert_eq!(text(&directory), "5\n6\n");
+}
+
+#[test]
+fn only_one_process_writes() {
+    let directory = TempDir::new().unwrap();
+    let locks = Locks::default();
+    let mut first = with_locks(&directory, 0, 0, &locks).unwrap();
+    // After a reload, this process has the file twice.
+    let mut second = with_locks(&directory, 0, 0, &locks).unwrap();
+    let of_another_process = || with_locks(&directory, 0, 0, &Locks::default());
+    let error = of_another_process().unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
+    // Also after a rotation by either.
+    assert!(first.write(&lines(&["123456789", "2"])).is_none());
+    assert!(of_another_process().is_err());
+    assert!(second.write(&lines(&["3"])).is_none());
+    assert_eq!(files(&directory).pop().unwrap().1, "2\n3\n");
+    drop(first);
+    assert!(of_another_process().is_err());
+    drop(second);
+    assert!(of_another_process().is_ok());
 }

@@ -12,6 +12,9 @@ use host_client::api::HostApi;
 /// Longer than all waits.
 const TEST_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// The delay of deletions.
+const DELAY: Duration = Duration::from_secs(120);
+
 /// The facts of every cluster, and whether clusters are leaving.
 #[derive(Clone)]
 struct Observed(Arc<Mutex<(Facts, bool)>>);
@@ -116,7 +119,7 @@ async fn with(host: &FakeHost, observed: &Observed, test: impl Future<Output = (
         () = follow(host.follow::<Declared>(PATH, ""), &objects) => {}
         () = judge => {}
         () = copy => {}
-        () = Report::new(host.clone(), observed.clone()).run(judged.subscribe()) => {}
+        () = Report::new(host.clone(), observed.clone(), DELAY).run(judged.subscribe()) => {}
         tested = timeout(TEST_TIMEOUT, test) => tested.expect("what was waited for has not come"),
     }
 }
@@ -200,6 +203,28 @@ async fn a_deleted_object_stays_until_its_namespaces_are_gone() {
         observed.set(|(_, is_leaving)| *is_leaving = false);
         host.until(|state| !state.objects.contains_key(&path())).await;
         host.until(|state| state.objects.values().any(|object| object["reason"] == "Deleted")).await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_moves_to_the_file_of_another_replica_keeps_its_namespaces() {
+    let (host, observed) = (FakeHost::new(), Observed::new());
+    put(&host, "Delete");
+    let namespace = "/api/v1/namespaces/edge-a";
+    let labels = json!({"atoll.dev/virtual-cluster": "a", "atoll.dev/namespace": "edge"});
+    host.put(namespace, json!({"metadata": {"name": "edge-a", "labels": labels}}));
+    with(&host, &observed, async {
+        host.until(|state| state.objects[&path()]["status"]["conditions"][0]["status"] == "True").await;
+        // The clock of the host is ahead.
+        host.edit(&path(), |object| object["metadata"]["deletionTimestamp"] = json!("9000-01-01T00:00:00Z"));
+        let since = Instant::now();
+        let is_waiting = |message: &Value| message.as_str().is_some_and(|it| it.contains("after 9000-01-01T00:02:00Z"));
+        host.until(|state| is_waiting(&state.objects[&path()]["status"]["conditions"][0]["message"])).await;
+        let event = |object: &Value| object["reason"] == "Deleting" && is_waiting(&object["message"]);
+        host.until(|state| state.objects.values().any(event)).await;
+        host.until(|state| !state.objects[namespace]["metadata"]["deletionTimestamp"].is_null()).await;
+        assert!(since.elapsed() >= DELAY, "{:?}", since.elapsed());
     })
     .await;
 }

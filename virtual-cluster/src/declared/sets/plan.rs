@@ -1,6 +1,7 @@
 //! What a VirtualClusterSet must write and delete.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ops::secret::sha256;
 use protocol::ClusterName;
@@ -15,7 +16,7 @@ use super::spec::SetSpec;
 use super::{KIND as SET_KIND, SET_LABEL};
 
 /// The annotation of a VirtualCluster with a digest of what its set has applied last.
-const APPLIED: &str = "atoll.dev/applied";
+pub(super) const APPLIED: &str = "atoll.dev/applied";
 
 /// The most VirtualClusters of one set. A label with a value per node should not fill the host.
 const MAX_CLUSTERS: usize = 1000;
@@ -38,23 +39,44 @@ pub fn plan(set: &ClusterSet, spec: &SetSpec, values: &BTreeSet<String>, objects
     let set_name = set.metadata.name.as_str();
     let is_own = |object: &Declared| object.metadata.labels.get(SET_LABEL).is_some_and(|owner| owner == set_name);
     let mut plan = Plan::default();
-    let mut wanted: BTreeMap<String, &str> = BTreeMap::new();
+    let mut named: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for value in values {
-        // Names of virtual clusters have no upper case.
-        let name = format!("{}{}", spec.name_prefix, value.to_ascii_lowercase());
+        let name = spec.name_of(value);
         if let Err(error) = name.parse::<ClusterName>() {
             plan.problems.push(format!("`{name}` is not the name of a virtual cluster: {error}"));
-        } else if let Some(other) = wanted.get(&name) {
-            plan.problems.push(format!("`{other}` and `{value}` would have the same name"));
-        } else if wanted.len() == MAX_CLUSTERS {
+        } else if named.len() == MAX_CLUSTERS && !named.contains_key(&name) {
             plan.problems.push(format!("there are more than {MAX_CLUSTERS} values"));
             break;
         } else {
-            wanted.insert(name, value);
+            named.entry(name).or_default().push(value);
+        }
+    }
+    let mut wanted: BTreeMap<&str, &str> = BTreeMap::new();
+    // VirtualClusters that stay as they are.
+    let mut kept: BTreeSet<&str> = BTreeSet::new();
+    for (name, values) in &named {
+        let own = objects.get(name).filter(|object| is_own(object));
+        match choose(spec, name, values, own.map(Arc::as_ref)) {
+            Choice::Value(value) => {
+                wanted.insert(name, value);
+            }
+            Choice::Contested { kept: value, values } => {
+                let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
+                let values = values.join(" and ");
+                plan.problems.push(match value {
+                    Some(value) => format!("{values} would have the same name {name}, which keeps `{value}`"),
+                    None => format!("{values} would have the same name {name}, so none of them has a VirtualCluster"),
+                });
+                if let Some(value) = value.filter(|value| named[name].contains(value)) {
+                    wanted.insert(name, value);
+                } else if named[name].len() > 1 {
+                    kept.insert(name);
+                }
+            }
         }
     }
     for (name, value) in &wanted {
-        match objects.get(name) {
+        match objects.get(*name) {
             Some(object) if !is_own(object) => {
                 plan.problems.push(format!("there is a VirtualCluster {name} that the set has not created"));
             }
@@ -70,10 +92,29 @@ pub fn plan(set: &ClusterSet, spec: &SetSpec, values: &BTreeSet<String>, objects
     }
     let own = objects.values().filter(|object| is_own(object));
     plan.own = own.map(|object| object.metadata.name.clone()).collect();
-    let is_obsolete =
-        |name: &&String| !wanted.contains_key(*name) && objects.get(*name).is_some_and(|object| !object.is_ending());
+    let is_wanted = |name: &str| wanted.contains_key(name) || kept.contains(name);
+    let is_obsolete = |name: &&String| !is_wanted(name) && objects.get(*name).is_some_and(|object| !object.is_ending());
     plan.obsolete = plan.own.iter().filter(is_obsolete).cloned().collect();
     plan
+}
+
+/// The value for a name.
+enum Choice<'v> {
+    /// This one.
+    Value(&'v str),
+    /// Several values have the name, of which the VirtualCluster keeps one. A node must not take over the VirtualCluster of
+    /// another site with a value that differs only in case.
+    Contested { kept: Option<&'v str>, values: BTreeSet<&'v str> },
+}
+
+/// Chooses among the values that exist, and the one that the VirtualCluster has.
+fn choose<'v>(spec: &SetSpec, name: &str, values: &[&'v str], own: Option<&'v Declared>) -> Choice<'v> {
+    let kept = own.and_then(|object| spec.value_of(object.raw_spec())).filter(|value| spec.name_of(value) == name);
+    let all: BTreeSet<&str> = values.iter().copied().chain(kept).collect();
+    match values {
+        [value] if all.len() == 1 => Choice::Value(value),
+        _ => Choice::Contested { kept, values: all },
+    }
 }
 
 /// The VirtualCluster for a value, as it is applied.
@@ -120,8 +161,6 @@ fn contains(stored: &Value, part: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde::Deserialize;
 
     use super::*;
@@ -179,14 +218,40 @@ mod tests {
         let foreign = json!({"metadata": {"name": "mine"}, "spec": {"nodeSelector": {"a": "b"}}});
         let plan = planned(&set, &["", "A", "a", "a.b", "mine", "ok"], std::slice::from_ref(&foreign));
         let names: Vec<_> = plan.apply.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["a", "ok"]);
+        assert_eq!(names, ["ok"]);
         let problems = plan.problems.join("\n");
-        for expect in
-            ["`` is not", "`a.b` is not", "`A` and `a` would", "VirtualCluster mine that the set has not created"]
-        {
+        for expect in [
+            "`` is not",
+            "`a.b` is not",
+            "`A` and `a` would have the same name a, so none",
+            "VirtualCluster mine that the set has not created",
+        ] {
             assert!(problems.contains(expect), "{problems}");
         }
         assert!(plan.own.is_empty() && plan.obsolete.is_empty());
+    }
+
+    #[test]
+    fn a_value_that_differs_in_case_takes_nothing_over() {
+        let set = set(&json!({"nodeLabel": "site"}));
+        let there = planned(&set, &["beijing"], &[]).apply;
+        let check = |exist: &[&str], there: &[Value], problem: &str| {
+            let plan = planned(&set, exist, there);
+            assert!(plan.problems.join("\n").contains(problem), "{:?}", plan.problems);
+            (plan.apply, plan.obsolete)
+        };
+        let nothing = (vec![], values(&[]));
+        assert_eq!(check(&["BEIJING", "beijing"], &there, "`BEIJING` and `beijing` would"), nothing);
+        assert_eq!(check(&["BEIJING", "beijing"], &there, "which keeps `beijing`"), nothing);
+        // Somebody has changed another part of the object.
+        let mut changed = there.clone();
+        changed[0]["metadata"]["annotations"] = json!({});
+        assert_eq!(check(&["BEIJING", "beijing"], &changed, "keeps `beijing`"), (there.clone(), values(&[])));
+        // The value that it has is gone, so it is deleted before the other one gets it.
+        assert_eq!(check(&["BEIJING"], &there, "keeps `beijing`"), (vec![], values(&["beijing"])));
+        // Nobody knows which of the two it was.
+        changed[0]["spec"]["nodeSelector"]["site"] = "elsewhere".into();
+        assert_eq!(check(&["BEIJING", "beijing"], &changed, "so none of them"), nothing);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::super::follow::{ByName, Objects};
 use super::super::spec::DeletionPolicy;
 use super::super::status::Condition;
 use super::super::{API_VERSION, PATH as CLUSTERS_PATH};
+use super::apply;
 use super::object::{ClusterSet, SetStatus};
 use super::plan::{Plan, plan};
 use super::spec::{SetSpec, Source};
@@ -122,15 +123,12 @@ impl<A: HostApi> Sets<A> {
         for object in &plan.apply {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let is_new = !plan.own.contains(name);
-            // Without `force`, an object that somebody else has just created is not taken over.
-            let path = format!("{CLUSTERS_PATH}/{name}?fieldManager=proxy-agent-sets&force={}", !is_new);
-            match self.api.apply(&path, object).await {
+            match apply::apply(&self.api, name, object, is_new).await {
                 Err(error) if error.is_conflict() || error.status().is_some_and(|status| status.code == 422) => {
                     problems.push(format!("{name}: {}", chain(&error)));
                 }
                 outcome => {
-                    outcome?;
-                    if is_new {
+                    if outcome? {
                         self.event(set, "Created", format!("created VirtualCluster {name}")).await?;
                     }
                 }

@@ -44,6 +44,9 @@ pub enum SetSpecError {
     /// Neither or both.
     #[error("spec: set one of nodeLabel and nodeGroups")]
     Source,
+    /// The value of the label cannot be added.
+    #[error("spec.template.spec.nodeSelector: not a map of labels")]
+    Selector,
 }
 
 /// The default of `deletionDelaySeconds`: a node can lose its labels for a moment, for example when it registers again.
@@ -94,13 +97,21 @@ pub(super) fn read(spec: &Value) -> Result<SetSpec, SetSpecError> {
         _ => return Err(SetSpecError::Source),
     };
     let template = written.template.unwrap_or_default();
+    let mut spec = template.spec.unwrap_or_default();
+    match spec.get("nodeSelector") {
+        None | Some(Value::Object(_)) => {}
+        Some(Value::Null) => {
+            spec.remove("nodeSelector");
+        }
+        Some(_) => return Err(SetSpecError::Selector),
+    }
     Ok(SetSpec {
         source,
         name_prefix: written.name_prefix.unwrap_or_default(),
         deletion_policy: written.deletion_policy.unwrap_or_default(),
         deletion_delay: Duration::from_secs(written.deletion_delay_seconds.unwrap_or(DELAY_SECONDS).into()),
         labels: template.metadata.unwrap_or_default().labels.unwrap_or_default(),
-        spec: template.spec.unwrap_or_default(),
+        spec,
     })
 }
 
@@ -115,11 +126,26 @@ impl SetSpec {
                 spec.insert("nodeGroup".to_owned(), value.into());
             }
             Source::NodeLabel(label) => {
-                let selector = spec.entry("nodeSelector").or_insert_with(|| json!({}));
-                selector[label] = value.into();
+                if let Value::Object(selector) = spec.entry("nodeSelector").or_insert_with(|| json!({})) {
+                    selector.insert(label.clone(), value.into());
+                }
             }
         }
         Value::Object(spec)
+    }
+
+    /// The value in the specification of a VirtualCluster.
+    pub fn value_of<'v>(&self, spec: &'v Value) -> Option<&'v str> {
+        match &self.source {
+            Source::NodeGroups => spec.get("nodeGroup"),
+            Source::NodeLabel(label) => spec.get("nodeSelector")?.get(label),
+        }?
+        .as_str()
+    }
+
+    /// The name of the VirtualCluster for a value. Such names have no upper case.
+    pub fn name_of(&self, value: &str) -> String {
+        format!("{}{}", self.name_prefix, value.to_ascii_lowercase())
     }
 }
 
@@ -138,7 +164,11 @@ mod tests {
         let expect =
             json!({"podSecurity": {"enforce": "baseline"}, "nodeSelector": {"kind": "edge", "site": "beijing"}});
         assert_eq!(set.of("beijing"), expect);
+        assert_eq!((set.value_of(&expect), set.value_of(&json!({"nodeSelector": []}))), (Some("beijing"), None));
+        let null = read(&json!({"nodeLabel": "site", "template": {"spec": {"nodeSelector": null}}})).unwrap();
+        assert_eq!(null.of("beijing"), json!({"nodeSelector": {"site": "beijing"}}));
         let set = read(&json!({"nodeGroups": {}, "namePrefix": null, "template": null})).unwrap();
+        assert_eq!(set.value_of(&set.of("north")), Some("north"));
         assert_eq!((set.of("north"), set.deletion_policy), (json!({"nodeGroup": "north"}), DeletionPolicy::Orphan));
     }
 
@@ -149,6 +179,9 @@ mod tests {
             (json!({"nodeLabel": "a", "nodeGroups": {}}), "set one of"),
             (json!({"nodeLabel": "a", "deletionPolicy": "Retain"}), "unknown variant `Retain`"),
             (json!({"nodeLabel": "a", "more": 1}), "unknown field `more`"),
+            (json!({"nodeLabel": "a", "template": {"spec": {"nodeSelector": "b=c"}}}), "not a map of labels"),
+            (json!({"nodeLabel": "a", "template": {"spec": {"nodeSelector": ["b"]}}}), "not a map of labels"),
+            (json!({"nodeGroups": {}, "template": {"spec": {"nodeSelector": 1}}}), "not a map of labels"),
         ] {
             let error = read(&spec).unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");

@@ -121,3 +121,22 @@ async fn groups_are_clusters_if_there_are_any() {
     };
     timeout(TEST_TIMEOUT, steps).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_somebody_else_stays_as_it_is() {
+    let host = FakeHost::new();
+    let (sets, objects) = (ByName::default(), Objects::default());
+    let mut run = Sets::new(host.clone(), Arc::default());
+    run.round(&sets, &objects).await;
+    let foreign = json!({"metadata": {"name": "north", "labels": {"a": "b"}}, "spec": {"nodeGroup": "other"}});
+    // The loop has not seen it yet.
+    host.put(&cluster("north"), foreign);
+    let stored = host.lock().objects[&cluster("north")].clone();
+    host.put("/api/v1/namespaces/default", json!({"metadata": {"name": "default"}}));
+    host.put(&format!("{GROUPS_PATH}/north"), json!({"metadata": {"name": "north"}}));
+    let set = json!({"metadata": {"name": "sites", "uid": "1", "generation": 1}, "spec": {"nodeGroups": {}}});
+    let set: ClusterSet = serde_json::from_value(set).unwrap();
+    run.round(&[("sites".to_owned(), Arc::new(set))].into(), &objects).await;
+    assert_eq!(host.lock().objects[&cluster("north")], stored);
+    assert!(message(&host).contains("north: "), "{}", message(&host));
+}
