@@ -9,7 +9,7 @@
 
 mod store;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
-pub use store::{Added, Store, StoreError};
+pub use store::{Added, Addition, Store, StoreError};
 
 use crate::config::{self, LONGEST_NAME, ProxyServerConfiguration};
 use crate::registry::Registry;
@@ -72,6 +72,37 @@ fn may_add<'c>(config: &'c ProxyServerConfiguration, agent: &AgentId, name: &Clu
     (!is_too_long && !is_listed).then_some(grant)
 }
 
+/// The clusters of the directory, and those that are missing for the first time: a shared file system can show an old directory for
+/// a moment, and what a cluster has in Karmada is deleted when it leaves.
+fn confirmed(mut all: Added, known: &Added, absent: &mut BTreeSet<ClusterName>) -> Added {
+    let missing: Vec<_> = known.iter().filter(|(name, _)| !all.contains_key(*name)).collect();
+    let before = std::mem::replace(absent, missing.iter().map(|(name, _)| (*name).clone()).collect());
+    let first = missing.into_iter().filter(|(name, _)| !before.contains(*name));
+    all.extend(first.map(|(name, agent)| (name.clone(), agent.clone())));
+    all
+}
+
+/// Says which clusters of an offer were not added, and what the operator can do.
+fn report(agent: &AgentId, addition: &Addition, limit: usize) {
+    let Addition { of_others, beyond_limit, failed, .. } = addition;
+    if !of_others.is_empty() {
+        warn!(%agent, clusters = shown(of_others), "clusters not added: another agent has added them, so delete them there first");
+    }
+    if !beyond_limit.is_empty() {
+        warn!(%agent, clusters = shown(beyond_limit), limit, "clusters not added: raise `maxClusters` of the agent's grant");
+    }
+    for (name, error) in failed {
+        error!(%agent, cluster = %name, error = %chain(error), "cannot add a cluster that an agent offers");
+    }
+}
+
+/// The first ones.
+fn shown(names: &[ClusterName]) -> String {
+    let first: Vec<_> = names.iter().take(10).map(ClusterName::as_str).collect();
+    let more = if names.len() > first.len() { ", ..." } else { "" };
+    format!("{}{more}", first.join(", "))
+}
+
 // === impl Grants ===
 
 impl Grants {
@@ -100,9 +131,12 @@ impl Grants {
     /// Adds the clusters that an agent offers for the first time and may add. Completes when they are in force.
     pub(crate) async fn admit(self: &Arc<Self>, agent: &AgentId, offers: &[Offer]) {
         {
+            let added = Arc::clone(&self.added.borrow());
             let mut withdrawn = self.withdrawn();
             if !withdrawn.is_empty() {
-                withdrawn.retain(|name, _| !offers.iter().any(|offer| offer.name == *name));
+                // The offers of other agents, which are refused, do not keep it.
+                let is_own = |name: &ClusterName| added.get(name) == Some(agent);
+                withdrawn.retain(|name, _| !(is_own(name) && offers.iter().any(|offer| offer.name == *name)));
             }
         }
         let config = self.config();
@@ -115,21 +149,18 @@ impl Grants {
             .collect();
         let Some(limit) = new.first().and_then(grant).map(|grant| grant.max_clusters) else { return };
         let names: Vec<_> = new.into_iter().map(|offer| offer.name.clone()).collect();
-        let (this, by, count) = (Arc::clone(self), agent.clone(), names.len());
+        let (this, by) = (Arc::clone(self), agent.clone());
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         // The worker must not wait for files, because it serves all its other connections.
         let written = spawn_blocking(move || {
-            let owned = this.store.add(&by, &names, limit)?;
-            Ok::<_, StoreError>((owned, this.store.list()?))
+            let addition = this.store.add(&by, &names, limit)?;
+            Ok::<_, StoreError>((addition, this.store.list()?))
         });
         match written.await {
-            Ok(Ok((owned, all))) => {
-                if owned.len() < count {
-                    let (refused, all) = (count - owned.len(), owned.len());
-                    warn!(%agent, refused, added = all, limit, "clusters not added: the agent has as many as its grant allows, or another agent has added them");
-                }
+            Ok(Ok((addition, all))) => {
+                report(agent, &addition, limit);
                 self.publish(all);
-                self.in_force(&owned).await;
+                self.in_force(&addition.owned).await;
             }
             Ok(Err(error)) => {
                 error!(%agent, error = %chain(&error), "cannot add the clusters that an agent offers");
@@ -163,19 +194,21 @@ impl Grants {
 
     /// Keeps up with the directory, and removes withdrawn clusters, for ever.
     pub(crate) async fn run(self: Arc<Self>) {
+        let mut absent = BTreeSet::new();
         loop {
             sleep(PERIOD).await;
             let ended = self.ended();
-            let (this, known) = (Arc::clone(&self), Arc::clone(&self.added.borrow()));
+            let known = Arc::clone(&self.added.borrow());
+            let (this, seen) = (Arc::clone(&self), Arc::clone(&known));
             let read = spawn_blocking(move || {
                 for (name, agent) in &ended {
                     this.store.remove(name, agent)?;
                     info!(cluster = %name, %agent, "a cluster is removed: its agent has withdrawn it");
                 }
-                this.store.list_again(&known)
+                this.store.list_again(&seen)
             });
             match read.await {
-                Ok(Ok(all)) => self.publish(all),
+                Ok(Ok(all)) => self.publish(confirmed(all, &known, &mut absent)),
                 Ok(Err(error)) => warn!(error = %chain(&error), "cannot read the added clusters"),
                 Err(error) => error!(%error, "cannot read the added clusters"),
             }

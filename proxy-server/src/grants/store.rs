@@ -17,6 +17,19 @@ use protocol::{AgentId, ClusterName};
 /// The added clusters, and the agent of each.
 pub type Added = BTreeMap<ClusterName, AgentId>;
 
+/// What has become of the clusters that an agent offers.
+#[derive(Debug, Default)]
+pub struct Addition {
+    /// They are clusters of the agent now.
+    pub owned: Vec<ClusterName>,
+    /// Another agent has added them.
+    pub of_others: Vec<ClusterName>,
+    /// The agent has as many as its grant allows.
+    pub beyond_limit: Vec<ClusterName>,
+    /// They cannot be added.
+    pub failed: Vec<(ClusterName, StoreError)>,
+}
+
 /// The directory of the added clusters.
 #[derive(Clone, Debug)]
 pub struct Store(PathBuf);
@@ -35,6 +48,14 @@ pub enum StoreError {
     /// Something has removed the lock file.
     #[error("{} does not exist: is its file system mounted? The clusters stay", .0.display())]
     Missing(PathBuf),
+    /// Somebody else has created the key of the client CA.
+    #[error("{} exists, but no agent has added {name}: list {name} in `clusters`, or delete the directory", path.display())]
+    Foreign {
+        /// The key.
+        path: PathBuf,
+        /// The cluster.
+        name: ClusterName,
+    },
     /// Writing.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -48,6 +69,8 @@ const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
 
 /// The name of the file with the ID of the agent.
 const AGENT: &str = "agent";
+/// The name of the file that exists while a process creates or removes the others: their absence is then no accident.
+const UNFINISHED: &str = "unfinished";
 /// The name of the file with the key of the client CA.
 const KEY: &str = "client-ca.key";
 /// More than the longest ID.
@@ -72,7 +95,7 @@ impl Store {
             let entry = entry.map_err(|source| self.error(source))?;
             let name = entry.file_name().to_str().and_then(|name| name.parse::<ClusterName>().ok());
             if let Some(name) = name
-                && let Some(agent) = agent(&entry.path())
+                && let Some(agent) = agent(&entry.path())?
             {
                 added.insert(name, agent);
             }
@@ -93,41 +116,47 @@ impl Store {
         self.list()
     }
 
-    /// Adds clusters of an agent, up to this total number of its clusters. Returns those that are the agent's now.
-    pub fn add(&self, agent: &AgentId, names: &[ClusterName], limit: usize) -> Result<Vec<ClusterName>, StoreError> {
+    /// Adds clusters of an agent, up to this total number of its clusters. If one cannot be added, the others are.
+    pub fn add(&self, agent: &AgentId, names: &[ClusterName], limit: usize) -> Result<Addition, StoreError> {
         // Other users must not be able to take the lock, or to read keys.
         let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0);
         created.map_err(|source| self.error(source))?;
         let _lock = self.lock()?;
         let added = self.list()?;
         let mut count = added.values().filter(|owner| *owner == agent).count();
-        let mut owned = Vec::new();
+        let mut addition = Addition::default();
         for name in names {
             match added.get(name) {
-                Some(owner) if owner == agent => {}
-                Some(_) => continue,
-                None if count >= limit => continue,
-                None => {
-                    self.create(name, agent)?;
-                    count += 1;
-                }
+                Some(owner) if owner == agent => addition.owned.push(name.clone()),
+                Some(_) => addition.of_others.push(name.clone()),
+                None if count >= limit => addition.beyond_limit.push(name.clone()),
+                None => match self.create(name, agent) {
+                    Ok(()) => {
+                        addition.owned.push(name.clone());
+                        count += 1;
+                    }
+                    Err(error) => addition.failed.push((name.clone(), error)),
+                },
             }
-            owned.push(name.clone());
         }
-        Ok(owned)
+        Ok(addition)
     }
 
     fn create(&self, name: &ClusterName, agent: &AgentId) -> Result<(), StoreError> {
         let directory = self.0.join(name.as_str());
         let authority = Authority::create(&format!("Atoll client CA of {name}"), CA_LIFETIME)?;
         let pair = authority.pem();
-        let file = |name, content: &str, secrecy, existing| {
-            write(&directory.join(name), content.as_bytes(), secrecy, existing)
-        };
-        // An existing key is not ours: `atoll certs cluster` may have created it.
-        file(KEY, pair.key.expose(), Secrecy::Secret, Existing::Refuse)?;
-        file("client-ca.crt", &pair.certificate, Secrecy::Public, Existing::Replace)?;
-        Ok(file(AGENT, agent.as_str(), Secrecy::Public, Existing::Replace)?)
+        let file =
+            |name, content: &str, secrecy| write(&directory.join(name), content.as_bytes(), secrecy, Existing::Replace);
+        // An existing key is not ours, unless a process has stopped in between: `atoll certs cluster` may have created it.
+        if directory.join(KEY).exists() && !directory.join(UNFINISHED).exists() {
+            return Err(StoreError::Foreign { path: directory.join(KEY), name: name.clone() });
+        }
+        file(UNFINISHED, "", Secrecy::Public)?;
+        file(KEY, pair.key.expose(), Secrecy::Secret)?;
+        file("client-ca.crt", &pair.certificate, Secrecy::Public)?;
+        file(AGENT, agent.as_str(), Secrecy::Public)?;
+        remove_file(directory.join(UNFINISHED))
     }
 
     /// Removes a cluster of an agent, and the key of its client CA. The certificate of the CA stays until a cluster of this name is
@@ -136,15 +165,12 @@ impl Store {
         let _lock = self.lock()?;
         let directory = self.0.join(name.as_str());
         // Another process may have removed it, and another agent may have added it again.
-        if agent(&directory).as_ref() != Some(owner) {
+        if agent(&directory)?.as_ref() != Some(owner) {
             return Ok(());
         }
-        for file in [AGENT, KEY] {
-            let path = directory.join(file);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(|source| StoreError::Io { path, source })?,
-            }
+        write(&directory.join(UNFINISHED), b"", Secrecy::Public, Existing::Replace)?;
+        for file in [AGENT, KEY, UNFINISHED] {
+            remove_file(directory.join(file))?;
         }
         Ok(())
     }
@@ -159,12 +185,28 @@ impl Store {
     }
 }
 
+/// Removes a file, if it exists.
+fn remove_file(path: PathBuf) -> Result<(), StoreError> {
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|source| StoreError::Io { path, source }),
+    }
+}
+
 /// The agent of the cluster in this directory. `None` if there is no cluster.
-fn agent(directory: &Path) -> Option<AgentId> {
+///
+/// # Errors
+/// If the file may exist but cannot be read. A file system that fails for a moment must not remove a cluster.
+fn agent(directory: &Path) -> Result<Option<AgentId>, StoreError> {
+    use io::ErrorKind::{InvalidData, NotADirectory, NotFound};
     use io::Read as _;
+    let path = directory.join(AGENT);
     let mut text = String::new();
-    File::open(directory.join(AGENT)).ok()?.take(MAX_AGENT).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
+    match File::open(&path).and_then(|file| file.take(MAX_AGENT).read_to_string(&mut text)) {
+        Ok(_) => Ok(text.trim().parse().ok()),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | InvalidData) => Ok(None),
+        Err(source) => Err(StoreError::Io { path, source }),
+    }
 }
 
 #[cfg(test)]
@@ -181,8 +223,8 @@ mod tests {
         let store = Store::new(dir.path().join("clusters"));
         let (one, other): (AgentId, AgentId) = ("host-1".parse().unwrap(), "host-2".parse().unwrap());
         assert_eq!(store.list().unwrap(), Added::new());
-        assert_eq!(store.add(&one, &names(&["site-a", "site-b"]), 10).unwrap(), names(&["site-a", "site-b"]));
-        assert_eq!(store.add(&other, &names(&["site-b", "site-c"]), 10).unwrap(), names(&["site-c"]));
+        assert_eq!(store.add(&one, &names(&["site-a", "site-b"]), 10).unwrap().owned, names(&["site-a", "site-b"]));
+        assert_eq!(store.add(&other, &names(&["site-b", "site-c"]), 10).unwrap().owned, names(&["site-c"]));
         assert_eq!(store.list().unwrap().len(), 3);
 
         store.remove(&names(&["site-b"])[0], &other).unwrap();
@@ -192,8 +234,25 @@ mod tests {
         let (before, had_key) = (certificate(), key.exists());
         store.remove(&names(&["site-b"])[0], &one).unwrap();
         assert!(had_key && !key.exists() && certificate() == before);
-        assert_eq!(store.add(&other, &names(&["site-b"]), 10).unwrap(), names(&["site-b"]));
+        assert_eq!(store.add(&other, &names(&["site-b"]), 10).unwrap().owned, names(&["site-b"]));
         assert_ne!(certificate(), before, "the certificates of the old users must not be valid");
+    }
+
+    #[test]
+    fn an_unfinished_cluster_stops_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned());
+        let agent: AgentId = "host-1".parse().unwrap();
+        for name in ["a", "b"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            fs::write(dir.path().join(name).join(KEY), "key").unwrap();
+        }
+        fs::write(dir.path().join("b").join(UNFINISHED), "").unwrap();
+        let addition = store.add(&agent, &names(&["a", "b", "c"]), 9).unwrap();
+        assert_eq!(addition.owned, names(&["b", "c"]));
+        assert!(matches!(&addition.failed[..], [(name, StoreError::Foreign { .. })] if name.as_str() == "a"));
+        assert_eq!(fs::read(dir.path().join("a").join(KEY)).unwrap(), b"key");
+        assert!(!dir.path().join("b").join(UNFINISHED).exists());
     }
 
     #[test]
@@ -201,10 +260,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(dir.path().to_owned());
         let agent: AgentId = "host-1".parse().unwrap();
-        assert_eq!(store.add(&agent, &names(&["a", "b", "c"]), 2).unwrap(), names(&["a", "b"]));
-        assert_eq!(store.add(&agent, &names(&["c", "b"]), 2).unwrap(), names(&["b"]));
+        assert_eq!(store.add(&agent, &names(&["a", "b", "c"]), 2).unwrap().owned, names(&["a", "b"]));
+        assert_eq!(store.add(&agent, &names(&["c", "b"]), 2).unwrap().owned, names(&["b"]));
         store.remove(&names(&["a"])[0], &agent).unwrap();
-        assert_eq!(store.add(&agent, &names(&["c", "d"]), 2).unwrap(), names(&["c"]));
+        assert_eq!(store.add(&agent, &names(&["c", "d"]), 2).unwrap().owned, names(&["c"]));
     }
 
     #[test]
@@ -220,6 +279,22 @@ mod tests {
         assert!(matches!(store.list_again(&known), Err(StoreError::Missing(_))));
         fs::create_dir(&store.0).unwrap();
         assert!(matches!(store.list_again(&known), Err(StoreError::Missing(_))));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_removes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned());
+        let agent: AgentId = "host-1".parse().unwrap();
+        store.add(&agent, &names(&["a", "b"]), 2).unwrap();
+        let known = store.list().unwrap();
+        // Reading a directory as a file fails, also for root.
+        let file = dir.path().join("a").join(AGENT);
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(matches!(store.list_again(&known), Err(StoreError::Io { path, .. }) if path == file));
+        fs::remove_dir(&file).unwrap();
+        assert_eq!(store.list_again(&known).unwrap().len(), 1, "the file is gone");
     }
 
     #[test]

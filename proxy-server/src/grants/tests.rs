@@ -127,6 +127,8 @@ async fn a_withdrawn_cluster_is_removed_after_a_while() {
     sleep(GRACE_PERIOD / 2).await;
     assert_eq!(world.offer(&ours, &["site-b"]).await, []);
     sleep(GRACE_PERIOD / 3).await;
+    let other = tunnel("host-2").await;
+    assert_eq!(world.offer(&other, &["site-a"]).await, not_granted(&["site-a"]), "this does not keep it");
     assert!(world.has("site-a"), "too early");
     sleep(GRACE_PERIOD).await;
     assert!(!world.has("site-a") && world.has("site-b"));
@@ -166,4 +168,16 @@ fn what_is_no_longer_granted_is_not_served() {
         let names: Vec<_> = config.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
         assert_eq!(names, expect, "{grants}");
     }
+}
+
+#[test]
+fn a_cluster_is_gone_when_it_is_missing_twice() {
+    let added = |names: &[&str]| -> Added {
+        names.iter().map(|name| (name.parse().unwrap(), "host-1".parse().unwrap())).collect()
+    };
+    let (known, mut absent) = (added(&["a", "b"]), BTreeSet::new());
+    assert_eq!(confirmed(added(&["a"]), &known, &mut absent), known, "once");
+    assert_eq!(confirmed(added(&["a", "b"]), &known, &mut absent), known, "it is back");
+    assert_eq!(confirmed(added(&["a"]), &known, &mut absent), known, "once again");
+    assert_eq!(confirmed(added(&["a", "c"]), &known, &mut absent), added(&["a", "c"]), "twice");
 }
