@@ -95,6 +95,15 @@ pub fn plan(set: &ClusterSet, spec: &SetSpec, values: &BTreeSet<String>, objects
     let is_wanted = |name: &str| wanted.contains_key(name) || kept.contains(name);
     let is_obsolete = |name: &&String| !is_wanted(name) && objects.get(*name).is_some_and(|object| !object.is_ending());
     plan.obsolete = plan.own.iter().filter(is_obsolete).cloned().collect();
+    // They follow the set, too: with other owners, for example, they stay when it is deleted.
+    for name in &plan.obsolete {
+        let Some(object) = objects.get(name) else { continue };
+        let Some(value) = value_of(spec, name, object) else { continue };
+        let applied = applied(set, spec, name, value);
+        if !is_in_force(object, &applied) {
+            plan.apply.push(applied);
+        }
+    }
     plan
 }
 
@@ -109,12 +118,17 @@ enum Choice<'v> {
 
 /// Chooses among the values that exist, and the one that the VirtualCluster has.
 fn choose<'v>(spec: &SetSpec, name: &str, values: &[&'v str], own: Option<&'v Declared>) -> Choice<'v> {
-    let kept = own.and_then(|object| spec.value_of(object.raw_spec())).filter(|value| spec.name_of(value) == name);
+    let kept = own.and_then(|object| value_of(spec, name, object));
     let all: BTreeSet<&str> = values.iter().copied().chain(kept).collect();
     match values {
         [value] if all.len() == 1 => Choice::Value(value),
         _ => Choice::Contested { kept, values: all },
     }
+}
+
+/// The value that a VirtualCluster has, if its name is that of the value.
+fn value_of<'o>(spec: &SetSpec, name: &str, object: &'o Declared) -> Option<&'o str> {
+    spec.value_of(object.raw_spec()).filter(|value| spec.name_of(value) == name)
 }
 
 /// The VirtualCluster for a value, as it is applied.
@@ -207,6 +221,9 @@ mod tests {
         assert_eq!(repaired.apply, first.apply[1..]);
         // A value is gone.
         assert_eq!(planned(&one, &["hangzhou"], &there).obsolete, values(&["ke-beijing"]));
+        let orphaned = planned(&set(&spec("Orphan")), &["hangzhou"], &there);
+        let of_beijing = orphaned.apply.iter().find(|object| object["metadata"]["name"] == "ke-beijing").unwrap();
+        assert_eq!(of_beijing["metadata"]["ownerReferences"], json!([]), "it stays when the set is deleted");
         there[0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         assert_eq!(planned(&one, &["hangzhou"], &there).obsolete, values(&[]), "it is being deleted already");
         assert_eq!(planned(&one, &["Beijing"], &there[..1]).apply.len(), 0, "it is created when it is gone");
