@@ -35,17 +35,20 @@ pub fn image(program: &str) -> PathBuf {
 
 /// A free TCP port of loopback that no other call in this process returns.
 ///
-/// It is lower than the ports of `tests/kube/up`, and lower than the ports of outgoing connections, so that a program
+/// It is none of those that the configurations of this repository and its pages have, because tests run these as they are. It is
+/// lower than the ports of `tests/kube/up`, and lower than the ports of outgoing connections, so that a program
 /// can bind it later.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 3000;
     const COUNT: u32 = 9000;
+    /// From the listeners of `proxy-server.yaml` to those of metrics.
+    const WRITTEN: std::ops::RangeInclusive<u16> = 8000..=9199;
     static CALLS: AtomicU32 = AtomicU32::new(0);
     // Different processes start at different ports.
     let start = std::process::id() % 90 * 100;
     (0..COUNT)
         .map(|_| FIRST + start.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % COUNT)
-        .filter_map(|port| u16::try_from(port).ok())
+        .filter_map(|port| u16::try_from(port).ok().filter(|port| !WRITTEN.contains(port)))
         .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
         .expect("loopback has free ports")
 }
