@@ -13,10 +13,12 @@
 //! - [`request_info`]: method + path + query to verb, resource, namespace and name, and back to a path;
 //! - [`query`] and [`selector`]: the parts of the query string;
 //! - [`media`]: `Accept` and `Content-Type`;
+//! - [`bearer`]: tokens in the headers;
 //! - [`status`]: all refusals and their two encodings;
 //! - [`watch`]: the frames of a watch;
 //! - [`proto`] and [`envelope`]: the protobuf encoding and the `k8s\0` wrapper around objects.
 
+pub mod bearer;
 pub mod envelope;
 pub mod gvr;
 pub mod media;

@@ -79,10 +79,17 @@ struct Shared<A> {
     state: Verdicts,
 }
 
-/// Whether the host serves the policies that the agent needs. Only the dry run of a running agent shows whether the
-/// host also enforces them.
+/// Whether the host serves the policies that the agent needs. [`is_enforced`] shows whether the host also enforces them.
 pub async fn is_served(api: &impl HostApi) -> Result<bool, ApiError> {
     Ok(served::read(api).await?.validating.is_some())
+}
+
+/// Whether the host enforces the policies that an agent has written.
+///
+/// # Errors
+/// If something else refuses the dry run that shows it, such as a webhook that cannot be reached.
+pub async fn is_enforced(api: &impl HostApi) -> Result<bool, ApiError> {
+    probe::is_enforced(api).await
 }
 
 // === impl AdmissionPolicies ===

@@ -1,107 +1,63 @@
-//! Bearer tokens in the head of a request, as the agent reads them.
-//!
-//! If this module overlooked a token that the agent finds, the agent would send it to the host.
+//! Takes a token of the cluster's OIDC issuer out of a request, so that the agent does not get it.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use kube_wire::bearer::{self, InvalidToken};
 
-/// The WebSocket subprotocol that carries a token if a client cannot set headers (`protocolPrefix` in apiserver's
-/// `authentication/request/websocket/protocol.go`).
-pub(super) const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
-
-/// All tokens, in the order in which they are tried.
-pub(super) fn tokens(headers: &HeaderMap) -> impl Iterator<Item = String> {
-    let bearer = headers.get(AUTHORIZATION).and_then(|value| of_authorization(value.as_bytes()));
-    bearer.into_iter().map(str::to_owned).chain(protocols(headers).filter_map(of_protocol))
-}
-
-/// Removes all tokens. `Err` if the rest is no request that a server can answer: it must choose one of the subprotocols,
-/// and a token is none.
-pub(super) fn remove(headers: &mut HeaderMap) -> Result<(), OnlyToken> {
-    headers.remove(AUTHORIZATION);
-    if !protocols(headers).any(|protocol| protocol.starts_with(TOKEN_PROTOCOL)) {
-        return Ok(());
+/// Removes all tokens, and returns the first that is wanted. If none is, changes nothing and returns `None`: they are for the
+/// agent. A request with nothing but an invalid token is an error, because that could be the wanted one.
+pub(super) fn take(headers: &mut HeaderMap, is_wanted: impl Fn(&str) -> bool) -> Option<Result<String, InvalidToken>> {
+    let mut copy = HeaderMap::new();
+    for name in [AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL] {
+        for value in headers.get_all(&name) {
+            copy.append(&name, value.clone());
+        }
     }
-    let others = protocols(headers).filter(|one| !one.is_empty() && !one.starts_with(TOKEN_PROTOCOL));
-    let others = others.collect::<Vec<_>>().join(&b", "[..]);
-    headers.remove(SEC_WEBSOCKET_PROTOCOL);
-    let others = HeaderValue::from_bytes(&others).ok().filter(|others| !others.is_empty()).ok_or(OnlyToken)?;
-    headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
-    Ok(())
-}
-
-/// The only subprotocol is a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OnlyToken;
-
-/// Parsed as in `bearertoken.go` of apiserver: the scheme is case-insensitive, and the token ends at a space.
-fn of_authorization(value: &[u8]) -> Option<&str> {
-    let mut parts = value.trim_ascii().split(|byte| *byte == b' ');
-    let scheme = parts.next()?;
-    let token = parts.next().filter(|token| !token.is_empty())?;
-    if scheme.eq_ignore_ascii_case(b"bearer") { std::str::from_utf8(token).ok() } else { None }
-}
-
-fn of_protocol(protocol: &[u8]) -> Option<String> {
-    let token = URL_SAFE_NO_PAD.decode(protocol.strip_prefix(TOKEN_PROTOCOL)?).ok()?;
-    String::from_utf8(token).ok()
-}
-
-fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
-    let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
-    offered.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
+    let found = bearer::take(&mut copy);
+    let is_invalid = found.iter().any(Result::is_err) && !found.iter().any(|found| matches!(found, Ok(Some(_))));
+    let wanted = found.into_iter().filter_map(Result::ok).flatten().find(|token| is_wanted(token));
+    let taken = wanted.map(Ok).or_else(|| is_invalid.then_some(Err(InvalidToken)))?;
+    for name in [AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL] {
+        headers.remove(name);
+    }
+    for (name, value) in &copy {
+        headers.append(name, value.clone());
+    }
+    Some(taken)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    const SECOND: &str = "base64url.bearer.authorization.k8s.io.c2Vjb25k";
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
-            headers.append(http::HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+            headers.append(*name, value.parse().unwrap());
         }
         headers
     }
 
     #[test]
-    fn tokens_are_found_where_the_agent_finds_them() {
-        for (value, expected) in [
-            ("Bearer a.b.c", Some("a.b.c")),
-            ("bEaReR a.b.c trailing", Some("a.b.c")),
-            ("  Bearer a.b.c  ", Some("a.b.c")),
-            ("Bearer  a.b.c", None),
-            ("Bearer", None),
-            ("Basic a.b.c", None),
-        ] {
-            let found: Vec<_> = tokens(&headers(&[("authorization", value)])).collect();
-            assert_eq!(found.first().map(String::as_str), expected, "{value:?}");
+    fn all_tokens_leave_with_the_wanted_one() {
+        let protocols = format!("{SECOND}, v4.channel.k8s.io");
+        let sent = headers(&[("authorization", "Bearer first"), ("sec-websocket-protocol", &protocols), ("a", "b")]);
+        for wanted in ["first", "second"] {
+            let mut left = sent.clone();
+            assert_eq!(take(&mut left, |token| token == wanted), Some(Ok(wanted.to_owned())));
+            assert_eq!(left, headers(&[("a", "b"), ("sec-websocket-protocol", "v4.channel.k8s.io")]));
         }
-        let several = headers(&[
-            ("authorization", "Bearer first"),
-            ("authorization", "Bearer ignored"),
-            ("sec-websocket-protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2Vjb25k"),
-            ("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.dGhpcmQ"),
-        ]);
-        assert_eq!(tokens(&several).collect::<Vec<_>>(), ["first", "second", "third"]);
+        let mut left = sent.clone();
+        assert_eq!((take(&mut left, |token| token == "other"), left), (None, sent));
     }
 
     #[test]
-    fn all_tokens_are_removed() {
-        let mut sent = headers(&[
-            ("authorization", "Bearer first"),
-            ("authorization", "Bearer second"),
-            ("sec-websocket-protocol", "v5.channel.k8s.io,base64url.bearer.authorization.k8s.io.dA"),
-            ("sec-websocket-protocol", "v4.channel.k8s.io"),
-        ]);
-        assert_eq!(remove(&mut sent), Ok(()));
-        assert_eq!(sent, headers(&[("sec-websocket-protocol", "v5.channel.k8s.io, v4.channel.k8s.io")]));
-        let mut sent = headers(&[("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.dA")]);
-        assert_eq!(remove(&mut sent), Err(OnlyToken));
-        assert_eq!(sent, HeaderMap::new());
-        let mut plain = headers(&[("sec-websocket-protocol", "v5.channel.k8s.io")]);
-        assert_eq!((remove(&mut plain), plain.len()), (Ok(()), 1));
+    fn an_invalid_token_alone_is_refused() {
+        let mut alone = headers(&[("sec-websocket-protocol", SECOND)]);
+        assert_eq!((take(&mut alone, |_| false), alone), (Some(Err(InvalidToken)), HeaderMap::new()));
+        let mut beside = headers(&[("sec-websocket-protocol", SECOND), ("authorization", "Bearer first")]);
+        assert_eq!(take(&mut beside, |_| false), None, "the agent tries the other one");
     }
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode, header};
+use kube_wire::bearer;
 use protocol::{ClusterName, identity};
 
-use super::bearer::TOKEN_PROTOCOL;
 use super::peer::ClientIdentity;
 use crate::limits::{Client, Limits, Network, Party, User};
 
@@ -122,7 +122,7 @@ fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     bearer.filter(is_bearer).or_else(|| {
         let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
         let mut offered = offered.iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-        offered.find_map(|one| Some(one.trim_ascii()).filter(|one| one.starts_with(TOKEN_PROTOCOL)))
+        offered.find_map(|one| Some(one.trim_ascii()).filter(|one| one.starts_with(bearer::PROTOCOL.as_bytes())))
     })
 }
 

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use kube_wire::bearer::InvalidToken;
 use oidc::{Refused, Verified};
 use pin_project_lite::pin_project;
 use tower::Service;
@@ -52,12 +53,14 @@ fn take_token(admitted: &mut Admitted) -> Result<Option<IssuerToken>, Refusal> {
         return Ok(None);
     };
     let headers = recorded.head.headers_mut();
-    let Some(token) = bearer::tokens(headers).find(|token| authenticator.token(token).is_some()) else {
-        return Ok(None);
-    };
-    bearer::remove(headers).map_err(|bearer::OnlyToken| Refusal::Token(Refused::Malformed))?;
-    // As in kube-apiserver, a token has no effect beside a valid certificate.
-    Ok(admitted.identity.is_none().then_some(IssuerToken { authenticator, token }))
+    let taken = bearer::take(headers, |token| authenticator.token(token).is_some());
+    match taken {
+        // As in kube-apiserver, a token has no effect beside a valid certificate.
+        Some(_) if admitted.identity.is_some() => Ok(None),
+        Some(Ok(token)) => Ok(Some(IssuerToken { authenticator, token })),
+        Some(Err(InvalidToken)) => Err(Refusal::Token(Refused::Malformed)),
+        None => Ok(None),
+    }
 }
 
 /// Gives the request its identity, unless that is revoked or exceeds a limit.

@@ -116,6 +116,18 @@ pub(super) async fn probe(api: &impl HostApi, revision: &str) -> Verdict {
     }
 }
 
+/// Whether the host enforces policies of any revision.
+///
+/// # Errors
+/// If something else refuses the dry run, so nothing is known.
+pub(super) async fn is_enforced(api: &impl HostApi) -> Result<bool, ApiError> {
+    match dry_run(api, "").await {
+        DryRunResult::Refused => Ok(true),
+        DryRunResult::Allowed => Ok(false),
+        DryRunResult::Elsewhere(error) => Err(error),
+    }
+}
+
 async fn dry_run(api: &impl HostApi, revision: &str) -> DryRunResult {
     let path = format!("{}?dryRun=All", namespaces::PATH);
     let Err(error) = api.create(&path, &denied_namespace()).await else { return DryRunResult::Allowed };

@@ -1,3 +1,7 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use kube_wire::bearer::PROTOCOL;
 use proptest::prelude::*;
 
 use super::*;
@@ -35,15 +39,15 @@ fn bearer_tokens_are_parsed_as_by_an_api_server() {
 
 #[test]
 fn a_web_socket_can_have_its_token_in_the_protocols() {
-    let token = format!("{TOKEN_PROTOCOL}{}", URL_SAFE_NO_PAD.encode("t~?"));
+    let token = format!("{PROTOCOL}{}", URL_SAFE_NO_PAD.encode("t~?"));
     for (value, found, bad, left) in [
         (format!("v5.channel.k8s.io, {token}"), Some("t~?"), false, Some("v5.channel.k8s.io")),
         (format!("{token},a,b"), Some("t~?"), false, Some("a, b")),
         (token.clone(), None, true, None),
         (format!("a,{token},{token}"), None, true, Some("a")),
-        (format!("a,{TOKEN_PROTOCOL}%"), None, true, Some("a")),
-        (format!("a,{TOKEN_PROTOCOL}_w"), None, true, Some("a")),
-        (format!("a,{TOKEN_PROTOCOL}"), None, false, Some("a")),
+        (format!("a,{PROTOCOL}%"), None, true, Some("a")),
+        (format!("a,{PROTOCOL}_w"), None, true, Some("a")),
+        (format!("a,{PROTOCOL}"), None, false, Some("a")),
         ("a,b".to_owned(), None, false, Some("a,b")),
     ] {
         let (tokens, any_invalid, headers) = tokens(&[("sec-websocket-protocol", &value)]);
@@ -64,11 +68,11 @@ proptest! {
             let name = ["authorization", "sec-websocket-protocol", "x-atoll-groups"][*name];
             headers.append(name, value.parse().unwrap());
         }
-        headers.append(SEC_WEBSOCKET_PROTOCOL, format!("x, {TOKEN_PROTOCOL}{token}").parse().unwrap());
+        headers.append(SEC_WEBSOCKET_PROTOCOL, format!("x, {PROTOCOL}{token}").parse().unwrap());
         Credentials::take(&mut headers);
         prop_assert!(!headers.contains_key(AUTHORIZATION));
         for value in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
-            prop_assert!(!value.to_str().unwrap().contains(TOKEN_PROTOCOL));
+            prop_assert!(!value.to_str().unwrap().contains(PROTOCOL));
         }
     }
 }

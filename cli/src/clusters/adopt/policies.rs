@@ -4,11 +4,8 @@
 
 use anyhow::Context as _;
 use host_client::api::Api;
-use kube_wire::status::Reason;
-use rewrite::name::{CLUSTER_LABEL, ROOT_LABEL};
-use serde_json::{Value, json};
-use virtual_cluster::admission_policies::is_served;
-use virtual_cluster::namespaces;
+use serde_json::Value;
+use virtual_cluster::admission_policies::{is_enforced, is_served};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io";
 /// The versions of the group, newest first.
@@ -35,7 +32,8 @@ impl Policies {
         }
         for version in VERSIONS {
             if are_written(api, version).await.context("cannot read the admission policies of the host")? {
-                let is_in_force = are_in_force(api).await;
+                let is_in_force =
+                    is_enforced(api).await.context("cannot find out whether the host enforces the policies")?;
                 return Ok(if is_in_force { Self::InForce } else { Self::Missing });
             }
         }
@@ -67,16 +65,4 @@ fn denies(binding: &Value, policy: &str) -> bool {
     let spec = &binding["spec"];
     let mut actions = spec["validationActions"].as_array().into_iter().flatten();
     spec["policyName"] == policy && actions.any(|action| action == "Deny")
-}
-
-/// An API server enforces a new policy after about a second. The last policy refuses this dry run, as does a host with other rules.
-async fn are_in_force(api: &Api) -> bool {
-    let labels = json!({CLUSTER_LABEL: "none", ROOT_LABEL: "none"});
-    let metadata = json!({"name": "atoll-probe", "labels": labels});
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
-    match api.create(&format!("{}?dryRun=All", namespaces::PATH), &namespace).await {
-        Ok(_) => false,
-        // The name is taken. Storage comes after admission, so no policy has refused it.
-        Err(error) => error.status().is_some_and(|status| status.reason != Reason::AlreadyExists),
-    }
 }

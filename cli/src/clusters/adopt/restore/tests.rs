@@ -70,7 +70,12 @@ fn answer(objects: &Objects, request: &Request<Bytes>) -> Response<Bytes> {
             if objects.contains_key(&path) {
                 refused(409, "AlreadyExists")
             } else if query.contains("dryRun") && objects.contains_key(&policy("probe.atoll.dev")) {
-                refused(403, "Forbidden")
+                let message =
+                    "ValidatingAdmissionPolicy 'probe.atoll.dev' with binding 'probe.atoll.dev' denied request";
+                (
+                    403,
+                    json!({"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": message}),
+                )
             } else if query.contains("dryRun") {
                 (201, object)
             } else {
