@@ -74,6 +74,11 @@ impl PassError {
         }
     }
 
+    /// Whether the cluster answers that it is not ready. A new virtual cluster is not ready until the agent has provisioned it.
+    pub(super) fn is_unready(&self) -> bool {
+        matches!(self, Self::Member(MemberError::NotReady(ApiError::Refused { .. })))
+    }
+
     /// The conflict, if only an operator can resolve it.
     pub(super) fn conflict(&self) -> Option<&Conflict> {
         match self {

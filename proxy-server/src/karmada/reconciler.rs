@@ -257,6 +257,13 @@ impl Task {
                     self.note(State::Joining, ABSENT.to_owned(), Outcome::Absent);
                     pauses.without_agent()
                 }
+                Err(error) if error.is_unready() => {
+                    let reason = chain(&error).to_string();
+                    if self.note(State::Joining, reason.clone(), Outcome::Absent) {
+                        info!(reason, "the cluster joins Karmada when it is ready");
+                    }
+                    pauses.without_agent()
+                }
                 Err(error) => {
                     self.failed(&error).await;
                     pauses.after_failure()
