@@ -231,7 +231,7 @@ impl ProxyAgentConfiguration {
 
     /// The offer of this agent to a proxy-server.
     pub fn offers(&self) -> Vec<Offer> {
-        let virtuals = self.virtual_clusters.iter().map(|cluster| Offer::new(cluster.name.clone(), Mode::Virtual));
+        let virtuals = self.virtual_clusters.iter().map(|cluster| cluster.offer());
         let physicals = self.physical_clusters.iter().map(|cluster| Offer::new(cluster.name.clone(), Mode::Physical));
         virtuals.chain(physicals).collect()
     }

@@ -99,7 +99,7 @@ pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Re
         agent: agent.clone(),
         instance: instance.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        clusters,
+        clusters: clusters.into_iter().map(|offer| Offer { member: None, ..offer }).collect(),
         capabilities: [
             protocol::offers::CAPABILITY,
             protocol::encoding::CAPABILITY,

@@ -15,8 +15,11 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::registration::MAX_REGISTRATION;
 use crate::{ClusterName, Offer, Refusal};
+
+/// The size limit of the offers of an agent, in bytes: a thousand clusters with many labels for Karmada. Proxy-servers of earlier
+/// versions accept 64 KiB.
+const MAX_LINE: usize = 1024 * 1024;
 
 /// The size limit of the offers of another proxy-server, in bytes: more than a hundred thousand clusters.
 const MAX_LINE_OF_PEER: usize = 16 * 1024 * 1024;
@@ -126,7 +129,7 @@ impl fmt::Display for RefusedClusters {
 impl Default for Lines {
     /// The lines of an agent.
     fn default() -> Self {
-        Self { begun: Vec::new(), max: MAX_REGISTRATION }
+        Self { begun: Vec::new(), max: MAX_LINE }
     }
 }
 
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_line_that_never_ends_is_refused() {
         let mut lines = Lines::default();
-        assert!(lines.take::<Offers>(&vec![b' '; MAX_REGISTRATION]).unwrap().is_empty());
+        assert!(lines.take::<Offers>(&vec![b' '; MAX_LINE]).unwrap().is_empty());
         assert!(matches!(lines.take::<Offers>(b" "), Err(BadLine::TooLong(_))));
     }
 
@@ -232,7 +235,7 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let longest = line(&offers(&names)).len();
         let verdict = line(&Verdict::new(vec![not_granted(&names)])).len();
-        assert!(verdict < longest && longest < MAX_REGISTRATION, "{verdict} {longest}");
+        assert!(verdict < longest && longest < MAX_LINE, "{verdict} {longest}");
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, ClusterName, ProtocolVersion};
+use crate::{AgentId, ClusterName, MemberSettings, ProtocolVersion};
 
 /// The size limit of a registration, in bytes: about a thousand clusters.
 pub const MAX_REGISTRATION: usize = 64 * 1024;
@@ -41,6 +41,9 @@ pub struct Offer {
     /// In the offers of a proxy-server: the agent that serves it. An agent does not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
+    /// What the agent asks for in Karmada. A registration has none, because of its size limit.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "karmada")]
+    pub member: Option<MemberSettings>,
 }
 
 /// How the tunnel transports a cluster.
@@ -134,7 +137,7 @@ impl Registration {
 impl Offer {
     /// The offer of an agent.
     pub fn new(name: ClusterName, mode: Mode) -> Self {
-        Self { name, mode, agent: None }
+        Self { name, mode, agent: None, member: None }
     }
 }
 

@@ -7,6 +7,7 @@
 //! restarts. It is removed some time after its agent has withdrawn it, or when the grant no longer allows it. Clusters of the file
 //! come first: no grant applies to their names.
 
+mod members;
 mod store;
 
 use std::collections::{BTreeSet, HashMap};
@@ -21,9 +22,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
-pub use store::{Added, Addition, Store, StoreError};
+pub use store::{Added, AddedCluster, Addition, Store, StoreError};
 
-use crate::config::{self, LONGEST_NAME, ProxyServerConfiguration};
+use members::Members;
+
+use crate::config::{self, LONGEST_NAME, MemberFacts, ProxyServerConfiguration};
 use crate::registry::Registry;
 
 /// How long a cluster stays after its agent has withdrawn it. An operator can move a cluster between the file of the agent and an
@@ -44,6 +47,7 @@ pub struct Grants {
     config: Mutex<Arc<ProxyServerConfiguration>>,
     registry: Arc<Registry>,
     added: watch::Sender<Arc<Added>>,
+    members: Members,
     /// The clusters that are no longer offered, and since when.
     withdrawn: Mutex<HashMap<ClusterName, Instant>>,
 }
@@ -58,8 +62,13 @@ pub fn with_added(config: &ProxyServerConfiguration) -> Result<ProxyServerConfig
 pub(crate) fn merge(config: &ProxyServerConfiguration, added: &Added) -> ProxyServerConfiguration {
     let mut merged = config.clone();
     if let Some(grants) = &config.grants {
-        let granted = added.iter().filter(|(name, agent)| may_add(config, agent, name).is_some());
-        merged.clusters.extend(granted.map(|(name, agent)| grants.cluster(name, agent).into()));
+        for (name, AddedCluster { agent, member }) in added {
+            let Some(grant) = may_add(config, agent, name) else { continue };
+            merged.clusters.push(grants.cluster(name, agent).into());
+            if let (Some(karmada), Some(member), true) = (&mut merged.karmada, member, grant.member_settings) {
+                karmada.members.push(MemberFacts::of(name, member).into());
+            }
+        }
     }
     merged
 }
@@ -78,7 +87,7 @@ fn confirmed(mut all: Added, known: &Added, absent: &mut BTreeSet<ClusterName>) 
     let missing: Vec<_> = known.iter().filter(|(name, _)| !all.contains_key(*name)).collect();
     let before = std::mem::replace(absent, missing.iter().map(|(name, _)| (*name).clone()).collect());
     let first = missing.into_iter().filter(|(name, _)| !before.contains(*name));
-    all.extend(first.map(|(name, agent)| (name.clone(), agent.clone())));
+    all.extend(first.map(|(name, cluster)| (name.clone(), cluster.clone())));
     all
 }
 
@@ -115,7 +124,8 @@ impl Grants {
         let store = Store::new(grants.directory.to_path_buf());
         let added = watch::Sender::new(Arc::new(store.list()?));
         let (registry, config) = (Arc::clone(registry), Mutex::new(Arc::new(config.clone())));
-        Ok(Some(Arc::new(Self { store, config, registry, added, withdrawn: Mutex::default() })))
+        let (members, withdrawn) = (Members::default(), Mutex::default());
+        Ok(Some(Arc::new(Self { store, config, registry, added, members, withdrawn })))
     }
 
     /// The clusters that agents have added.
@@ -135,7 +145,7 @@ impl Grants {
             let mut withdrawn = self.withdrawn();
             if !withdrawn.is_empty() {
                 // The offers of other agents, which are refused, do not keep it.
-                let is_own = |name: &ClusterName| added.get(name) == Some(agent);
+                let is_own = |name: &ClusterName| added.get(name).is_some_and(|cluster| cluster.agent == *agent);
                 withdrawn.retain(|name, _| !(is_own(name) && offers.iter().any(|offer| offer.name == *name)));
             }
         }
@@ -185,10 +195,18 @@ impl Grants {
         }
     }
 
+    /// Uses what an agent asks for in Karmada, if its grant lets it choose, for the clusters that it has added. Only the offers on the
+    /// stream have it: a registration is too small.
+    pub(crate) fn describe(&self, agent: &AgentId, offers: &[Offer]) {
+        let config = self.config();
+        let grant = config.grants.as_ref().and_then(|grants| grants.of(agent));
+        self.members.note(agent, offers, &self.added.borrow(), grant.is_some_and(|grant| grant.member_settings));
+    }
+
     /// An agent no longer offers these clusters, although its tunnel is up.
     pub(crate) fn withdraw<'n>(&self, agent: &AgentId, names: impl Iterator<Item = &'n ClusterName>) {
         let added = Arc::clone(&self.added.borrow());
-        let own = names.filter(|name| added.get(*name) == Some(agent));
+        let own = names.filter(|name| added.get(*name).is_some_and(|cluster| cluster.agent == *agent));
         self.withdrawn().extend(own.map(|name| (name.clone(), Instant::now())));
     }
 
@@ -199,8 +217,10 @@ impl Grants {
             sleep(PERIOD).await;
             let ended = self.ended();
             let known = Arc::clone(&self.added.borrow());
-            let (this, seen) = (Arc::clone(&self), Arc::clone(&known));
+            let (this, seen, changes) = (Arc::clone(&self), Arc::clone(&known), self.members.take());
             let read = spawn_blocking(move || {
+                let failed = this.store.describe(changes);
+                this.members.put_back(failed);
                 for (name, agent) in &ended {
                     this.store.remove(name, agent)?;
                     info!(cluster = %name, %agent, "a cluster is removed: its agent has withdrawn it");
@@ -220,7 +240,7 @@ impl Grants {
         let mut ended = Vec::new();
         let added = Arc::clone(&self.added.borrow());
         self.withdrawn().retain(|name, since| {
-            let Some(agent) = added.get(name) else { return false };
+            let Some(AddedCluster { agent, .. }) = added.get(name) else { return false };
             // Another replica of the agent, or another proxy-server, may serve it.
             let is_served = self.registry.tunnels_of(name).is_ok();
             let is_over = since.elapsed() >= GRACE_PERIOD;
@@ -238,7 +258,7 @@ impl Grants {
             if **added == all {
                 return false;
             }
-            for (name, agent) in all.iter().filter(|(name, _)| !added.contains_key(*name)) {
+            for (name, AddedCluster { agent, .. }) in all.iter().filter(|(name, _)| !added.contains_key(*name)) {
                 if may_add(&config, agent, name).is_some() {
                     info!(cluster = %name, %agent, "a cluster is added: the configuration grants its name to the agent");
                 }

@@ -4,7 +4,8 @@ mod node_label;
 
 use std::collections::BTreeMap;
 
-use protocol::ClusterName;
+use protocol::registration::Mode;
+use protocol::{ClusterName, MemberSettings, Offer};
 use rewrite::pod_security::Level;
 use serde::Deserialize;
 
@@ -38,6 +39,9 @@ pub struct VirtualCluster {
     /// What it may store on the host.
     #[serde(default)]
     pub shares: Shares,
+    /// What Karmada's policies can select it by.
+    #[serde(default)]
+    pub karmada: Option<MemberSettings>,
 }
 
 /// What a virtual cluster may store on the host.
@@ -105,6 +109,11 @@ impl VirtualCluster {
     pub fn labels(&self) -> BTreeMap<String, String> {
         let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
         self.node_selector.clone().into_iter().chain(group).collect()
+    }
+
+    /// The offer of it to a proxy-server.
+    pub fn offer(&self) -> Offer {
+        Offer { member: self.karmada.clone(), ..Offer::new(self.name.clone(), Mode::Virtual) }
     }
 
     /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels of the node selector.

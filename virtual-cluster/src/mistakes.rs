@@ -1,13 +1,14 @@
 //! Mistakes in a virtual cluster that its type cannot exclude. The configuration file and `VirtualCluster` objects have the
 //! same ones.
 
+use kube_wire::selector::LabelSelector;
 use rewrite::name::endings;
 
 use crate::config::VirtualCluster;
 
 /// The mistakes, one sentence each.
 pub fn of(cluster: &VirtualCluster) -> Vec<String> {
-    in_nodes(cluster).into_iter().chain(in_shares(cluster)).collect()
+    in_nodes(cluster).into_iter().chain(in_shares(cluster)).chain(in_karmada(cluster)).collect()
 }
 
 fn in_nodes(cluster: &VirtualCluster) -> Option<String> {
@@ -33,6 +34,11 @@ fn in_shares(cluster: &VirtualCluster) -> impl Iterator<Item = String> {
     cluster.shares.exceptions.keys().filter(move |name| !is_name(name)).map(|name| {
         format!("shares.objectsOf: `{name}` is not a resource; examples are `secrets` and `deployments.apps`")
     })
+}
+
+fn in_karmada(cluster: &VirtualCluster) -> Option<String> {
+    let is_label = |key: &str, value: &str| LabelSelector::from_labels([(key, value)]).is_ok();
+    cluster.karmada.as_ref()?.mistake(is_label).map(|mistake| format!("karmada: {mistake}"))
 }
 
 /// The name of another virtual cluster that a name ends with: namespaces of both could have the same host names, see [`endings`].

@@ -10,7 +10,6 @@ use anyhow::Context as _;
 use ops::config::Located;
 use ops::files::{Reloader, Watched};
 use protocol::Offer;
-use protocol::registration::Mode;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -147,8 +146,7 @@ impl Reload {
                     }
                     // First withdraw the clusters that were removed, so that the proxy-server sends no more requests
                     // for them.
-                    let declared =
-                        clusters.values().map(|(_, cluster)| Offer::new(cluster.name.clone(), Mode::Virtual));
+                    let declared = clusters.values().map(|(_, cluster)| cluster.offer());
                     self.offers.send_replace(self.running.offers().into_iter().chain(declared).collect());
                     services.exchange(all);
                     self.declared = clusters;

@@ -128,6 +128,7 @@ impl<'a> Offered<'a> {
                         if let Some(grants) = self.grants.filter(|_| !self.tunnel.is_peer) {
                             grants.withdraw(&self.tunnel.agent, withdrawn(&before, &self.last));
                             grants.admit(&self.tunnel.agent, &self.last).await;
+                            grants.describe(&self.tunnel.agent, &self.last);
                         }
                         let verdict = self.check();
                         if self.tunnel.is_peer {

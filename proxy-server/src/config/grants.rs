@@ -31,6 +31,9 @@ pub struct Grant {
     /// How many clusters of the agent may exist at the same time.
     #[serde(default = "default_max")]
     pub max_clusters: u32,
+    /// Whether the agent chooses what Karmada's policies can select its clusters by.
+    #[serde(default)]
+    pub member_settings: bool,
 }
 
 /// An agent can make this process write as many files, and answer for as many names.
@@ -45,8 +48,13 @@ fn default_max() -> u32 {
 impl Grants {
     /// The grant by which an agent may add a cluster of this name.
     pub fn allow(&self, agent: &AgentId, name: &ClusterName) -> Option<&Grant> {
-        let grant = self.agents.iter().find(|grant| grant.id == *agent)?;
-        grant.names.iter().any(|pattern| pattern::matches(pattern, name.as_str())).then_some(&**grant)
+        let grant = self.of(agent)?;
+        grant.names.iter().any(|pattern| pattern::matches(pattern, name.as_str())).then_some(grant)
+    }
+
+    /// The grant of an agent.
+    pub(crate) fn of(&self, agent: &AgentId) -> Option<&Grant> {
+        self.agents.iter().find(|grant| grant.id == *agent).map(|grant| &**grant)
     }
 
     /// The entry of a cluster that an agent has added.

@@ -6,8 +6,8 @@ use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 use kube_wire::selector::LabelSelector;
 use ops::config::{FilePath, Located, Problems};
-use protocol::ClusterName;
 use protocol::registration::Mode;
+use protocol::{ClusterName, MemberSettings};
 use serde::Deserialize;
 
 use super::cluster::Cluster;
@@ -72,6 +72,16 @@ pub struct MemberFacts {
     /// The zones of its Cluster.
     #[serde(default)]
     pub zones: Vec<String>,
+}
+
+// === impl MemberFacts ===
+
+impl MemberFacts {
+    /// The settings that an agent has chosen for a cluster.
+    pub fn of(name: &ClusterName, settings: &MemberSettings) -> Self {
+        let MemberSettings { labels, provider, region, zones } = settings.clone();
+        Self { name: name.clone(), labels, provider, region, zones }
+    }
 }
 
 // === impl Karmada ===

@@ -3,7 +3,7 @@
 //! A cluster exists if it has the file with the ID, which is written last and removed first. Several proxy-servers can share the
 //! directory, and hold a lock while they change it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -11,11 +11,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ops::files::{Existing, LOCK, Secrecy, WriteError, lock, write};
+use ops::log::chain;
 use ops::pki::{Authority, IssueError};
-use protocol::{AgentId, ClusterName};
+use protocol::{AgentId, ClusterName, MemberSettings};
+use tracing::warn;
 
-/// The added clusters, and the agent of each.
-pub type Added = BTreeMap<ClusterName, AgentId>;
+/// The added clusters.
+pub type Added = BTreeMap<ClusterName, AddedCluster>;
+
+/// A cluster that an agent has added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedCluster {
+    /// The agent.
+    pub agent: AgentId,
+    /// What the agent asks for in Karmada.
+    pub member: Option<MemberSettings>,
+}
+
+/// What agents ask for in Karmada for clusters, and the agents to which these belong.
+pub(super) type Changes = HashMap<ClusterName, (AgentId, Option<MemberSettings>)>;
 
 /// What has become of the clusters that an agent offers.
 #[derive(Debug, Default)]
@@ -73,8 +87,12 @@ const AGENT: &str = "agent";
 const UNFINISHED: &str = "unfinished";
 /// The name of the file with the key of the client CA.
 const KEY: &str = "client-ca.key";
+/// The name of the file with what the agent asks for in Karmada, as JSON.
+const MEMBER: &str = "member.json";
 /// More than the longest ID.
 const MAX_AGENT: u64 = 1024;
+/// More than the longest valid settings.
+const MAX_MEMBER: u64 = 64 * 1024;
 
 // === impl Store ===
 
@@ -97,7 +115,7 @@ impl Store {
             if let Some(name) = name
                 && let Some(agent) = agent(&entry.path())?
             {
-                added.insert(name, agent);
+                added.insert(name, AddedCluster { agent, member: member(&entry.path())? });
             }
         }
         Ok(added)
@@ -123,11 +141,11 @@ impl Store {
         created.map_err(|source| self.error(source))?;
         let _lock = self.lock()?;
         let added = self.list()?;
-        let mut count = added.values().filter(|owner| *owner == agent).count();
+        let mut count = added.values().filter(|cluster| cluster.agent == *agent).count();
         let mut addition = Addition::default();
         for name in names {
             match added.get(name) {
-                Some(owner) if owner == agent => addition.owned.push(name.clone()),
+                Some(cluster) if cluster.agent == *agent => addition.owned.push(name.clone()),
                 Some(_) => addition.of_others.push(name.clone()),
                 None if count >= limit => addition.beyond_limit.push(name.clone()),
                 None => match self.create(name, agent) {
@@ -159,6 +177,41 @@ impl Store {
         remove_file(directory.join(UNFINISHED))
     }
 
+    /// Writes what the agents ask for in Karmada. Returns what could not be written.
+    pub(super) fn describe(&self, changes: Changes) -> Changes {
+        if changes.is_empty() {
+            return changes;
+        }
+        let _lock = match self.lock() {
+            Ok(lock) => lock,
+            Err(error) => {
+                warn!(error = %chain(&error), "cannot write the settings of members of Karmada");
+                return changes;
+            }
+        };
+        let write = |(name, (agent, member)): &(ClusterName, (AgentId, Option<MemberSettings>))| {
+            let written = self.describe_one(name, agent, member.as_ref());
+            written.inspect_err(|error| warn!(cluster = %name, error = %chain(error), "cannot write the settings of a member of Karmada"))
+        };
+        changes.into_iter().filter(|change| write(change).is_err()).collect()
+    }
+
+    fn describe_one(
+        &self,
+        name: &ClusterName,
+        owner: &AgentId,
+        member: Option<&MemberSettings>,
+    ) -> Result<(), StoreError> {
+        let directory = self.0.join(name.as_str());
+        if agent(&directory)?.as_ref() != Some(owner) {
+            return Ok(());
+        }
+        let file = directory.join(MEMBER);
+        let Some(member) = member else { return remove_file(file) };
+        let text = serde_json::to_vec(member).expect("maps of strings always serialise");
+        Ok(write(&file, &text, Secrecy::Public, Existing::Replace)?)
+    }
+
     /// Removes a cluster of an agent, and the key of its client CA. The certificate of the CA stays until a cluster of this name is
     /// added again, because the cluster may still be leaving Karmada.
     pub fn remove(&self, name: &ClusterName, owner: &AgentId) -> Result<(), StoreError> {
@@ -169,7 +222,7 @@ impl Store {
             return Ok(());
         }
         write(&directory.join(UNFINISHED), b"", Secrecy::Public, Existing::Replace)?;
-        for file in [AGENT, KEY, UNFINISHED] {
+        for file in [AGENT, KEY, MEMBER, UNFINISHED] {
             remove_file(directory.join(file))?;
         }
         Ok(())
@@ -198,12 +251,23 @@ fn remove_file(path: PathBuf) -> Result<(), StoreError> {
 /// # Errors
 /// If the file may exist but cannot be read. A file system that fails for a moment must not remove a cluster.
 fn agent(directory: &Path) -> Result<Option<AgentId>, StoreError> {
+    let text = read(directory.join(AGENT), MAX_AGENT)?;
+    Ok(text.and_then(|text| text.trim().parse().ok()))
+}
+
+/// What the agent asks for in Karmada. `None` if it asks for nothing.
+fn member(directory: &Path) -> Result<Option<MemberSettings>, StoreError> {
+    let text = read(directory.join(MEMBER), MAX_MEMBER)?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// A file of a cluster. `None` if it does not exist, or is no text.
+fn read(path: PathBuf, max: u64) -> Result<Option<String>, StoreError> {
     use io::ErrorKind::{InvalidData, NotADirectory, NotFound};
     use io::Read as _;
-    let path = directory.join(AGENT);
     let mut text = String::new();
-    match File::open(&path).and_then(|file| file.take(MAX_AGENT).read_to_string(&mut text)) {
-        Ok(_) => Ok(text.trim().parse().ok()),
+    match File::open(&path).and_then(|file| file.take(max).read_to_string(&mut text)) {
+        Ok(_) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), NotFound | NotADirectory | InvalidData) => Ok(None),
         Err(source) => Err(StoreError::Io { path, source }),
     }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use ops::drain::Tasks;
-use protocol::RefusalReason;
+use protocol::{MemberSettings, RefusalReason};
 
 use super::*;
 use crate::registry::Clusters;
@@ -152,6 +152,45 @@ async fn a_cluster_that_a_replica_offers_stays() {
     assert!(!world.has("site-a"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_agent_describes_its_members_if_the_grant_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::new(dir.path());
+    let ours = tunnel("host-1").await;
+    assert_eq!(world.offer(&ours, &["site-a", "site-b"]).await, []);
+    let with = |settings: bool| {
+        let karmada = "karmada: {kubeconfig: k, keptBy: c, clusters: ['*'], url: 'http://p:1'}";
+        let agent = format!("{{id: host-1, names: ['site-*'], maxClusters: 2, memberSettings: {settings}}}");
+        parse(dir.path(), &format!("{karmada}\ngrants: {{directory: added, agents: [{agent}]}}\n"))
+    };
+    let regions = |config: &ProxyServerConfiguration| {
+        let members = with_added(config).unwrap().karmada.unwrap().members;
+        let of = |facts: &MemberFacts| (facts.name.to_string(), facts.region.clone().unwrap());
+        members.iter().map(|facts| of(facts)).collect::<Vec<_>>()
+    };
+    let describe = async |agent: &str, name: &str, region: Option<&str>| {
+        let member =
+            region.map(|region| MemberSettings { region: Some(region.to_owned()), ..MemberSettings::default() });
+        let offer = Offer { member, ..Offer::new(name.parse().unwrap(), Mode::Virtual) };
+        world.grants.describe(&agent.parse().unwrap(), &[offer]);
+        sleep(PERIOD * 2).await;
+    };
+    describe("host-1", "site-a", Some("north")).await;
+    assert_eq!(regions(&with(true)), [], "the grant in force does not allow it");
+
+    world.grants.exchange(Arc::new(with(true)));
+    describe("host-1", "site-a", Some("north")).await;
+    assert_eq!(regions(&with(true)), [("site-a".to_owned(), "north".to_owned())]);
+    assert_eq!(regions(&with(false)), [], "the operator has the last word");
+    describe("host-2", "site-a", Some("south")).await;
+    describe("host-1", "site-c", Some("south")).await;
+    describe("host-1", "site-b", Some("")).await;
+    assert_eq!(regions(&with(true)).len(), 1, "another agent, a cluster that it has not added, invalid settings");
+    describe("host-1", "site-a", None).await;
+    assert_eq!(regions(&with(true)), []);
+    world.tasks.cancel();
+}
+
 #[test]
 fn what_is_no_longer_granted_is_not_served() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,7 +212,8 @@ fn what_is_no_longer_granted_is_not_served() {
 #[test]
 fn a_cluster_is_gone_when_it_is_missing_twice() {
     let added = |names: &[&str]| -> Added {
-        names.iter().map(|name| (name.parse().unwrap(), "host-1".parse().unwrap())).collect()
+        let cluster = || AddedCluster { agent: "host-1".parse().unwrap(), member: None };
+        names.iter().map(|name| (name.parse().unwrap(), cluster())).collect()
     };
     let (known, mut absent) = (added(&["a", "b"]), BTreeSet::new());
     assert_eq!(confirmed(added(&["a"]), &known, &mut absent), known, "once");

@@ -15,6 +15,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
         host_tokens: None,
         external_ips: vec!["203.0.113.0/24".to_owned()],
         shares: config::Shares::default(),
+        karmada: None,
     }
 }
 

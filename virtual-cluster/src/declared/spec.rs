@@ -10,10 +10,11 @@ use crate::config::VirtualCluster;
 use crate::mistakes;
 
 /// The keys of `spec`. The API server drops all others, unless its definition of the kind is newer than this agent.
-pub const KEYS: [&str; 8] = [
+pub const KEYS: [&str; 9] = [
     "deletionPolicy",
     "externalIPs",
     "hostTokens",
+    "karmada",
     "nodeGroup",
     "nodeSelector",
     "podSecurity",
@@ -99,7 +100,7 @@ mod tests {
             "nodeSelector": {"location": "beijing"}, "nodeGroup": null, "deletionPolicy": "Delete",
             "tolerations": [{"key": "location", "value": "beijing", "effect": "NoSchedule"}],
             "podSecurity": {"enforce": "baseline"}, "hostTokens": {"prefix": "sso:"}, "externalIPs": ["203.0.113.0/24"],
-            "shares": {"objects": 10, "objectsOf": {"secrets": 5}},
+            "shares": {"objects": 10, "objectsOf": {"secrets": 5}}, "karmada": {"region": "north", "labels": {"tier": "edge"}},
         });
         let Spec { cluster, deletion_policy } = read("ke-beijing", &spec).unwrap();
         assert_eq!((cluster.name.as_str(), deletion_policy), ("ke-beijing", DeletionPolicy::Delete));
@@ -114,7 +115,8 @@ mod tests {
             ("a.b", json!({"nodeSelector": nodes}), "metadata.name is not the name of a virtual cluster"),
             ("a", json!({}), "neither nodeSelector nor nodeGroup"),
             ("a", Value::Null, "neither nodeSelector nor nodeGroup"),
-            ("a", json!({"nodeSelector": nodes, "karmada": {}}), "does not know spec.karmada; update the agent"),
+            ("a", json!({"nodeSelector": nodes, "labels": {}}), "does not know spec.labels; update the agent"),
+            ("a", json!({"nodeSelector": nodes, "karmada": {"region": ""}}), "karmada: the provider, the region"),
             ("a", json!({"nodeSelector": ["a"]}), "spec: invalid type"),
             ("a", json!({"nodeSelector": nodes, "deletionPolicy": "Keep"}), "unknown variant `Keep`"),
             (

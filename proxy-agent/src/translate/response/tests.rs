@@ -102,6 +102,7 @@ fn named_cluster(name: &str, namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster
         host_tokens: None,
         external_ips: Vec::new(),
         shares: config::Shares::default(),
+        karmada: None,
     };
     let clusters = VirtualClusters::new([&config], namespaces, Reserved::default()).unwrap();
     clusters.get(&config.name).unwrap()
