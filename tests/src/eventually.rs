@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 /// Calls `check` until it returns `Ok`, for at most `limit`. Then it returns the last error. The time between two calls
-/// grows from 10 ms to 250 ms.
+/// grows from 10 ms to 1 s, because most checks run kubectl, which needs 0.1 s of CPU time.
 pub fn eventually<T>(limit: Duration, mut check: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let end = SystemTime::now() + limit;
     let mut wait = Duration::from_millis(10);
@@ -16,7 +16,7 @@ pub fn eventually<T>(limit: Duration, mut check: impl FnMut() -> anyhow::Result<
             }
             Err(_) => pause(wait),
         }
-        wait = (wait * 2).min(Duration::from_millis(250));
+        wait = (wait * 2).min(Duration::from_secs(1));
     }
 }
 

@@ -9,8 +9,8 @@ pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a directory of the workspace")
 }
 
-/// A release binary of the workspace, or one in the directory that `ATOLL_BIN_DIR` names. For a half of another version, such as
-/// `proxy-agent`, set `ATOLL_BIN_DIR_PROXY_AGENT` (see `tests/skew`).
+/// A release binary of the workspace, or one in the directory that `ATOLL_BIN_DIR` names. For one program, such as a `proxy-agent` of
+/// another version, `ATOLL_BIN_DIR_PROXY_AGENT` names a directory (see `tests/skew`).
 pub fn binary(name: &str) -> PathBuf {
     let of_program = format!("ATOLL_BIN_DIR_{}", name.to_uppercase().replace('-', "_"));
     let folder = [of_program.as_str(), "ATOLL_BIN_DIR"].into_iter().find_map(std::env::var_os).map(PathBuf::from);

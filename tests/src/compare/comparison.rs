@@ -1,10 +1,11 @@
-//! Two clusters that should have the same outcomes.
+//! Clusters that should have the same outcomes as a reference.
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::RwLock;
+use std::sync::{PoisonError, RwLock};
+use std::thread;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 
 use super::act::{Outcome, Stage};
 use super::diff::unified;
@@ -13,14 +14,22 @@ use super::normal;
 use super::script::{Script, Step};
 use super::side::Side;
 
-/// Both sides, and the known differences.
+/// A reference, and the clusters that should have the same outcomes.
 #[derive(Debug)]
-pub struct Pair {
-    first: Side,
-    second: Side,
-    known: Vec<Known>,
+pub struct Comparison {
+    reference: Side,
+    others: Vec<Other>,
     // Scripts hold a read lock, or a write lock if no other script may run at the same time.
     alone: RwLock<()>,
+}
+
+/// A cluster that is compared with the reference.
+#[derive(Debug)]
+pub struct Other {
+    /// The cluster.
+    pub side: Side,
+    /// Its known differences from the reference.
+    pub known: Vec<Known>,
 }
 
 /// The outcomes of a script on one side, up to its failure.
@@ -29,45 +38,52 @@ struct Run {
     failure: Option<anyhow::Error>,
 }
 
-// === impl Pair ===
+// === impl Comparison ===
 
-impl Pair {
-    /// `known` has the differences of the second side.
-    pub fn new(first: Side, second: Side, known: Vec<Known>) -> Self {
-        Self { first, second, known, alone: RwLock::new(()) }
+impl Comparison {
+    /// Compares all others with the reference.
+    pub fn new(reference: Side, others: Vec<Other>) -> Self {
+        Self { reference, others, alone: RwLock::new(()) }
     }
 
-    /// Runs a script on both sides concurrently. The error is a report: a diff for each command that differs without a
-    /// known reason, the stale entries, and the step at which a side could not continue.
+    /// Runs a script on all sides concurrently. The error is a report: for each of the others, a diff for each command that differs
+    /// without a known reason, the stale entries, and the step at which a side could not continue.
     pub fn run(&self, script: &Script) -> anyhow::Result<()> {
         // A failed test poisons the lock. It protects no data, so ignore this.
         let _reading;
         let _writing;
         if script.alone {
-            _writing = self.alone.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            _writing = self.alone.write().unwrap_or_else(PoisonError::into_inner);
         } else {
-            _reading = self.alone.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            _reading = self.alone.read().unwrap_or_else(PoisonError::into_inner);
         }
-        let (first, second) = std::thread::scope(|scope| {
-            let first = scope.spawn(|| run_on(script, &self.first, &[]));
-            let second = run_on(script, &self.second, &self.known);
-            (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
+        let (reference, others) = thread::scope(|scope| {
+            let others = self.others.iter();
+            let others: Vec<_> =
+                others.map(|other| scope.spawn(move || run_on(script, &other.side, &other.known))).collect();
+            let reference = run_on(script, &self.reference, &[]);
+            (reference, others.into_iter().map(joined).collect::<Vec<_>>())
         });
-        self.write_transcripts(script, &first, &second)?;
-        let report = self.report(script, &first, &second);
-        if report.is_empty() {
-            return Ok(());
+        write_transcript(script, &reference, &self.reference)?;
+        let mut reports = failed_on(&self.reference, &reference);
+        for (other, run) in self.others.iter().zip(&others) {
+            write_transcript(script, run, &other.side)?;
+            let report = self.report(script, &reference, other, run);
+            if !report.is_empty() {
+                let _ = write!(reports, "--- {}\n+++ {}\n{report}", self.reference.name(), other.side.name());
+            }
         }
-        bail!("--- {}\n+++ {}\n{report}", self.first.name(), self.second.name())
+        ensure!(reports.is_empty(), reports);
+        Ok(())
     }
 
-    fn report(&self, script: &Script, first: &Run, second: &Run) -> String {
+    fn report(&self, script: &Script, reference: &Run, other: &Other, run: &Run) -> String {
         let mut report = String::new();
-        for (step, (a, b)) in script.steps.iter().zip(first.outcomes.iter().zip(&second.outcomes)) {
+        for (step, (a, b)) in script.steps.iter().zip(reference.outcomes.iter().zip(&run.outcomes)) {
             let (Some(a), Some(b)) = (a, b) else { continue };
-            let (a, b) = (normal::lines(a, step, &self.first), normal::lines(b, step, &self.second));
+            let (a, b) = (normal::lines(a, step, &self.reference), normal::lines(b, step, &other.side));
             let diff = unified(&a, &b);
-            let known = self.known.iter().find(|known| known.names(&script.name, step));
+            let known = other.known.iter().find(|known| known.names(&script.name, step));
             let verdict = match known {
                 None if diff.is_empty() => continue,
                 None => String::new(),
@@ -82,25 +98,27 @@ impl Pair {
             };
             let _ = write!(report, "@@ {}.txt:{} @@ {}\n{verdict}{diff}", script.name, step.line, step.text);
         }
-        for (side, run) in [(&self.first, first), (&self.second, second)] {
-            if let Some(failure) = &run.failure {
-                let _ = writeln!(report, "on {}: {failure:#}", side.name());
-            }
-        }
-        report
+        report + &failed_on(&other.side, run)
     }
+}
 
-    /// Writes the compared texts to the directory that `ATOLL_TRANSCRIPTS` names. The author of a script needs them,
-    /// because two equal outputs can both be wrong.
-    fn write_transcripts(&self, script: &Script, first: &Run, second: &Run) -> anyhow::Result<()> {
-        let Some(folder) = std::env::var_os("ATOLL_TRANSCRIPTS") else { return Ok(()) };
-        for (side, run) in [(&self.first, first), (&self.second, second)] {
-            let folder = Path::new(&folder).join(side.name());
-            std::fs::create_dir_all(&folder)?;
-            std::fs::write(folder.join(format!("{}.txt", script.name)), transcript(script, run, side))?;
-        }
-        Ok(())
-    }
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Why a side could not continue, as a line of the report.
+fn failed_on(side: &Side, run: &Run) -> String {
+    run.failure.as_ref().map(|failure| format!("on {}: {failure:#}\n", side.name())).unwrap_or_default()
+}
+
+/// Writes the compared text to the directory that `ATOLL_TRANSCRIPTS` names. The author of a script needs it, because equal
+/// outputs can all be wrong.
+fn write_transcript(script: &Script, run: &Run, side: &Side) -> anyhow::Result<()> {
+    let Some(folder) = std::env::var_os("ATOLL_TRANSCRIPTS") else { return Ok(()) };
+    let folder = Path::new(&folder).join(side.name());
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join(format!("{}.txt", script.name)), transcript(script, run, side))?;
+    Ok(())
 }
 
 fn transcript(script: &Script, run: &Run, side: &Side) -> String {

@@ -1,4 +1,4 @@
-//! One of the two clusters, and kubectl commands for it.
+//! One of the compared clusters, and kubectl commands for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::Context;
 use tempfile::TempDir;
 
 use super::script::words::quote;
-use crate::{Kubectl, paths};
+use crate::{Kubectl, kubectl, paths};
 
 /// The time limit of a command, in seconds.
 const TIMEOUT_SECONDS: &str = "60";
@@ -76,6 +76,7 @@ impl Side {
             .env("TMPDIR", folder)
             .env("TZ", "UTC")
             .env("TERM", "xterm")
+            .env("GOGC", kubectl::GOGC)
             // Without labels, the output would contain the names of temporary files and their times.
             .env("KUBECTL_EXTERNAL_DIFF", "diff -u -N --label=live --label=merged");
         for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"] {
