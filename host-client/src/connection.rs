@@ -96,9 +96,9 @@ impl Connection {
         }
     }
 
-    /// A stream, if there is room for one.
-    pub(super) fn permit(self: &Arc<Self>) -> Option<Permit> {
-        let most = self.usable();
+    /// A stream, if there are fewer than `most`, and room for one.
+    pub(super) fn permit(self: &Arc<Self>, most: usize) -> Option<Permit> {
+        let most = self.usable().min(most);
         let taken = self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, |streams| {
             // The count of a retired connection exceeds any limit.
             (streams < most).then_some(streams + 1)

@@ -41,6 +41,10 @@ pub(super) const EXPECTED_STREAMS: usize = 100;
 /// tunnels carry.
 pub(super) const MAX_CONNECTIONS: usize = 256;
 
+/// The same for requests that have a connection to themselves: as many as a tunnel carries. The limits of the proxy-server bound the
+/// requests of one virtual cluster.
+pub(super) const MAX_SINGLE_CONNECTIONS: usize = 10_000;
+
 /// The timeout of a TCP connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -38,10 +38,20 @@ pub(super) struct Common {
 #[derive(Clone)]
 pub(super) struct Pool(Arc<Shared>);
 
+/// The limits of a pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    /// The number of idle connections that are kept open.
+    pub(super) warm: usize,
+    /// The maximum number of streams on one connection.
+    pub(super) streams: usize,
+    /// The maximum number of connections.
+    pub(super) connections: usize,
+}
+
 struct Shared {
     common: Common,
-    /// The number of idle connections that are kept open.
-    warm: usize,
+    size: Size,
     state: Mutex<State>,
 }
 
@@ -74,11 +84,21 @@ enum Purpose {
 
 type Outcome = Result<Arc<Connection>, ConnectReason>;
 
+// === impl Size ===
+
+impl Size {
+    /// Requests share connections.
+    pub(super) const SHARED: Self =
+        Self { warm: 0, streams: limits::MAX_STREAMS, connections: limits::MAX_CONNECTIONS };
+    /// Each request has a connection to itself.
+    pub(super) const SINGLE: Self = Self { warm: 0, streams: 1, connections: limits::MAX_SINGLE_CONNECTIONS };
+}
+
 // === impl Pool ===
 
 impl Pool {
-    pub(super) fn new(common: Common, warm: usize) -> Self {
-        Self(Arc::new(Shared { common, warm, state: Mutex::default() }))
+    pub(super) fn new(common: Common, size: Size) -> Self {
+        Self(Arc::new(Shared { common, size, state: Mutex::default() }))
     }
 
     /// A stream on one of the connections.
@@ -94,7 +114,7 @@ impl Pool {
             let Ok(opened) = outcome.wait_for(Option::is_some).await.map(|opened| opened.clone()) else {
                 return Err(failed(ConnectReason::Stopping));
             };
-            if let Some(permit) = opened.expect("it was waited for").map_err(failed)?.permit() {
+            if let Some(permit) = opened.expect("it was waited for").map_err(failed)?.permit(self.0.size.streams) {
                 return Ok(permit);
             }
         }
@@ -113,7 +133,7 @@ impl Pool {
     /// Removes connections that have ended, and idle ones that are not needed. With `all`, removes every idle one.
     pub(super) fn tend(&self, now: Instant, all: bool) {
         let mut state = self.lock();
-        let mut surplus = state.connections.len().saturating_sub(if all { 0 } else { self.0.warm });
+        let mut surplus = state.connections.len().saturating_sub(if all { 0 } else { self.0.size.warm });
         // Close the newest first, because requests use the oldest first.
         let mut index = state.connections.len();
         while index > 0 {
@@ -151,15 +171,15 @@ impl Pool {
     fn find(&self) -> Found {
         let mut state = self.lock();
         state.connections.retain(|connection| !connection.is_retired());
-        if let Some(permit) = state.connections.iter().find_map(Connection::permit) {
+        if let Some(permit) = state.connections.iter().find_map(|connection| connection.permit(self.0.size.streams)) {
             return Found::Room(permit);
         }
-        let expected = state.expected.unwrap_or(limits::usable(limits::EXPECTED_STREAMS));
+        let expected = state.expected.unwrap_or(limits::usable(limits::EXPECTED_STREAMS)).min(self.0.size.streams);
         if let Some(opening) = state.opening.iter_mut().find(|opening| opening.has_room(expected)) {
             opening.promised += 1;
             return Found::Opening(opening.outcome.clone());
         }
-        if state.connections.len() + state.opening.len() >= limits::MAX_CONNECTIONS {
+        if state.connections.len() + state.opening.len() >= self.0.size.connections {
             return Found::Full;
         }
         Found::Opening(self.open(&mut state, Purpose::Requests))

@@ -16,11 +16,11 @@ use super::counters::{Counters, ServerStatistics};
 use super::dial::{BoxIo, Dial, Version};
 use super::error::{ConnectError, Unreachable};
 use super::health::Health;
-use super::pool::{Common, Pool};
+use super::pool::{Common, Pool, Size};
 use kubeconfig::Address;
 use kubeconfig::Bearer;
 
-/// The expected duration of a request. Each class has separate connections, so that neither a thousand watches nor a
+/// What a request may do to others on its connection. Each class has separate connections, so that neither a thousand watches nor a
 /// large list delays a short request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -28,6 +28,9 @@ pub(super) enum Class {
     Brief,
     /// A watch or a followed log.
     Lasting,
+    /// A pod or a Service responds, through the API server's proxy. It can break the connection to this client: with headers of
+    /// 112 KiB, for example, because `h2` then ends the connection.
+    Relayed,
 }
 
 /// All API servers.
@@ -38,6 +41,8 @@ struct Server {
     /// A connection and the requests on it are on the same worker.
     brief: PerWorker<Pool>,
     lasting: PerWorker<Pool>,
+    /// Each connection carries one request at a time.
+    relayed: PerWorker<Pool>,
 }
 
 // === impl Servers ===
@@ -60,8 +65,9 @@ impl Servers {
                 counters: Arc::clone(counters),
                 tasks: tasks.clone(),
             };
-            let pools = |warm| PerWorker::new(|| Pool::new(common.clone(), warm));
-            Server { brief: pools(1), lasting: pools(0), common }
+            let pools = |size: Size| PerWorker::new(|| Pool::new(common.clone(), size));
+            let (brief, lasting) = (pools(Size { warm: 1, ..Size::SHARED }), pools(Size::SHARED));
+            Server { brief, lasting, relayed: pools(Size::SINGLE), common }
         });
         Self(servers.collect())
     }
@@ -73,6 +79,7 @@ impl Servers {
             let pool = match class {
                 Class::Brief => server.brief.here(),
                 Class::Lasting => server.lasting.here(),
+                Class::Relayed => server.relayed.here(),
             };
             match pool.permit().await {
                 Ok(permit) => return Ok((permit, &server.common.address)),
@@ -147,7 +154,7 @@ impl Servers {
 
 impl Server {
     fn pools(&self) -> impl Iterator<Item = &Pool> {
-        self.brief.iter().chain(&self.lasting)
+        self.brief.iter().chain(&self.lasting).chain(&self.relayed)
     }
 }
 
@@ -164,6 +171,49 @@ impl Class {
         };
         let is_watch_path =
             || path.path().contains("/watch") && path.path().split('/').any(|segment| segment == "watch");
-        if is_set("watch") || is_set("follow") || is_watch_path() { Self::Lasting } else { Self::Brief }
+        if is_proxied(path.path()) {
+            Self::Relayed
+        } else if is_set("watch") || is_set("follow") || is_watch_path() {
+            Self::Lasting
+        } else {
+            Self::Brief
+        }
+    }
+}
+
+/// Whether the API server forwards the request to a pod, a Service or a node: `/api/v1/namespaces/NAMESPACE/pods/NAME/proxy/...`, for
+/// example.
+fn is_proxied(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix("/api/v1/") else { return false };
+    let mut segments = rest.split('/');
+    // RESOURCE/NAME/proxy, after namespaces/NAMESPACE or not.
+    match segments.nth(2) {
+        Some("proxy") => true,
+        Some(_) => rest.starts_with("namespaces/") && segments.nth(1) == Some("proxy"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_a_class() {
+        for (path, class) in [
+            ("/api/v1/namespaces/a/pods/b", Class::Brief),
+            ("/api/v1/namespaces/a/pods/proxy", Class::Brief),
+            ("/api/v1/namespaces/a/pods?watch=1", Class::Lasting),
+            ("/api/v1/watch/pods", Class::Lasting),
+            ("/api/v1/namespaces/a/pods/b/log?follow=true", Class::Lasting),
+            ("/api/v1/namespaces/a/pods/b/proxy", Class::Relayed),
+            ("/api/v1/namespaces/a/pods/http:b:80/proxy/x?watch=1", Class::Relayed),
+            ("/api/v1/namespaces/a/services/b/proxy/", Class::Relayed),
+            ("/api/v1/namespaces/pods/services/b/proxy/", Class::Relayed),
+            ("/api/v1/nodes/b/proxy/metrics", Class::Relayed),
+            ("/apis/example.com/v1/namespaces/a/pods/b/proxy", Class::Brief),
+        ] {
+            assert_eq!(Class::of(&path.parse().unwrap()), class, "{path}");
+        }
     }
 }

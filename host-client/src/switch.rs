@@ -21,7 +21,7 @@ use super::counters::Counted;
 use super::dial::BoxIo;
 use super::error::{ConnectError, ConnectReason, HostError, Stage, Unreachable};
 use super::host_body::{Guards, HostBody};
-use super::limits::HANDSHAKE_TIMEOUT;
+use super::limits::{HANDSHAKE_TIMEOUT, MAX_HEADER_LIST};
 use super::request_body::RequestBody;
 use kubeconfig::Address;
 
@@ -53,7 +53,10 @@ pub(super) async fn switch(
     counted: Counted,
     tasks: &Tasks,
 ) -> Result<Switched, HostError> {
-    let handshake = timeout(HANDSHAKE_TIMEOUT, http1::handshake(TokioIo::new(io))).await;
+    // Another process than the API server may have written the response, and it must fit into the tunnel.
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(MAX_HEADER_LIST as usize);
+    let handshake = timeout(HANDSHAKE_TIMEOUT, builder.handshake(TokioIo::new(io))).await;
     let failed = |reason| HostError::from(Unreachable(vec![ConnectError { address: address.clone(), reason }]));
     let (mut sender, connection) = handshake
         .map_err(|_| failed(ConnectReason::Silent(Stage::Http)))?

@@ -210,6 +210,12 @@ impl ReceivedRequest {
         }
     }
 
+    /// Responds with 200 and a header of this many bytes.
+    pub fn answer_with_header(mut self, length: usize) {
+        let head = Response::builder().header("x-long", "x".repeat(length)).body(()).unwrap();
+        self.respond.send_response(head, true).unwrap();
+    }
+
     /// Responds with 200 and leaves the body open.
     pub fn begin(mut self) -> h2::SendStream<Bytes> {
         self.respond.send_response(Response::new(()), false).unwrap()

@@ -31,6 +31,11 @@ pub const HEADER_TABLE: u32 = 32 * 1024;
 /// token, a few hundred groups and a long selector.
 pub const MAX_HEADER_LIST: u32 = 256 * 1024;
 
+/// What each end announces as SETTINGS_MAX_HEADER_LIST_SIZE, in bytes. `h2` always uses Huffman codes, which are up to 3.75 times longer
+/// than the bytes that they encode (RFC 7541, appendix B), and it ends the connection after as many CONTINUATION frames as a
+/// list of this size has. So the largest permitted list must fit, however it is encoded.
+pub const MAX_ENCODED_HEADER_LIST: u32 = 4 * MAX_HEADER_LIST;
+
 /// The bytes that `h2` may buffer for sending on one stream: one frame that is being written, and the next one. What is on its way
 /// over a long distance is not here, but in the buffer of the socket.
 pub const MAX_SEND_BUFFER: usize = 2 * MAX_FRAME as usize;

@@ -6,6 +6,7 @@ mod bodies;
 mod connections;
 mod floods;
 mod flows;
+mod heads;
 mod lists;
 mod objects;
 mod storage;
@@ -37,6 +38,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("a_cluster_has_its_part_of_the_connections", connections::a_cluster_has_its_part),
         case("requests_that_are_reset_are_limited", floods::resets_are_limited),
         case("requests_that_are_reset_at_once_all_count", floods::resets_at_once_all_count),
+        case("long_headers_break_no_connection", heads::break_no_connection),
         case("a_cluster_is_one_flow", flows::a_cluster_is_one),
         case("lists_that_nobody_reads_are_bounded", lists::that_nobody_reads_are_bounded),
         case("watches_from_version_zero_use_ten_seats", watches::from_version_zero_use_ten_seats),

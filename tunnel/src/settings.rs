@@ -14,7 +14,7 @@ pub fn client() -> h2::client::Builder {
         .initial_window_size(agreed::STREAM_WINDOW)
         .initial_connection_window_size(agreed::CONNECTION_WINDOW)
         .max_frame_size(agreed::MAX_FRAME)
-        .max_header_list_size(agreed::MAX_HEADER_LIST)
+        .max_header_list_size(agreed::MAX_ENCODED_HEADER_LIST)
         .max_send_buffer_size(agreed::MAX_SEND_BUFFER)
         .header_table_size(agreed::HEADER_TABLE)
         // Until the agent's SETTINGS arrive, which have the same value.
@@ -42,7 +42,7 @@ pub fn server() -> h2::server::Builder {
         .initial_window_size(agreed::STREAM_WINDOW)
         .initial_connection_window_size(agreed::CONNECTION_WINDOW)
         .max_frame_size(agreed::MAX_FRAME)
-        .max_header_list_size(agreed::MAX_HEADER_LIST)
+        .max_header_list_size(agreed::MAX_ENCODED_HEADER_LIST)
         .max_send_buffer_size(agreed::MAX_SEND_BUFFER)
         .max_concurrent_streams(agreed::MAX_STREAMS)
         .header_table_size(agreed::HEADER_TABLE)
