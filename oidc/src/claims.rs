@@ -41,6 +41,14 @@ impl Claims {
         self.0.get(name).and_then(Value::as_str).ok_or_else(|| Refused::Claim(name.to_owned()))
     }
 
+    /// Whether a claim is this text, or `true` or `false` with this name: `email_verified`, for example.
+    pub(crate) fn is(&self, name: &str, expected: &str) -> Result<bool, Refused> {
+        match self.flag(name) {
+            Ok(flag) => Ok(expected == if flag { "true" } else { "false" }),
+            Err(_) => Ok(self.text(name)? == expected),
+        }
+    }
+
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Refused> {
         self.0.get(name).and_then(Value::as_bool).ok_or_else(|| Refused::Claim(name.to_owned()))
     }

@@ -25,6 +25,9 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(3600);
 /// The minimum time between two fetches, whatever requests ask for.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How long keys are used that cannot be fetched again. Somebody who has stolen a key may also prevent that.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
 /// The pauses after failed fetches.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(60));
 
@@ -44,6 +47,8 @@ pub struct Issuer {
 struct State {
     /// The result of the last successful one.
     keys: Option<Arc<KeySet>>,
+    /// The time of that one.
+    fetched: Option<Instant>,
     /// The time of the last one, and whether it succeeded.
     last: Option<(Instant, bool)>,
 }
@@ -178,13 +183,22 @@ impl Fetcher {
                 if !was_working {
                     info!(%issuer, keys = keys.len(), "the keys of the OIDC issuer are fetched");
                 }
-                self.state.send_modify(|state| *state = State { keys: Some(Arc::new(keys)), last: Some((at, true)) });
+                if keys.is_empty() {
+                    warn!(%issuer, "the OIDC issuer has no public key for RS256 to PS512, ES256 or ES384, so no token is accepted");
+                }
+                let keys = Some(Arc::new(keys));
+                self.state.send_modify(|state| *state = State { keys, fetched: Some(at), last: Some((at, true)) });
             }
             Err(error) => {
                 self.fetches.failed.fetch_add(1, Ordering::Relaxed);
                 let error: &dyn std::error::Error = &error;
-                warn!(%issuer, error, "cannot fetch the keys of the OIDC issuer; the previous ones stay in use");
-                self.state.send_modify(|state| state.last = Some((at, false)));
+                warn!(%issuer, error, "cannot fetch the keys of the OIDC issuer; the previous ones stay in use for a day");
+                self.state.send_modify(|state| {
+                    state.last = Some((at, false));
+                    if state.fetched.is_some_and(|fetched| at.duration_since(fetched) > MAX_AGE) {
+                        state.keys = None;
+                    }
+                });
             }
         }
     }

@@ -13,9 +13,9 @@ pub struct KeySet {
     keys: Vec<Key>,
 }
 
-/// The document is no set of keys, or has no key that can be used.
+/// The document is no set of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the document has no public key for RS256, RS384, RS512, PS256, PS384, PS512, ES256 or ES384")]
+#[error("the document is no set of keys (RFC 7517)")]
 pub struct UnreadableKeys;
 
 #[derive(Debug)]
@@ -43,11 +43,12 @@ struct Document {
 // === impl KeySet ===
 
 impl KeySet {
-    /// Reads a document. Keys of other kinds, and keys for encryption, are ignored.
+    /// Reads a document. Keys of other kinds, and keys for encryption, are ignored. So there may be no key: an issuer withdraws all of
+    /// its keys when they are stolen.
     pub fn parse(document: serde_json::Value) -> Result<Self, UnreadableKeys> {
         let document: Document = serde_json::from_value(document).map_err(|_| UnreadableKeys)?;
         let keys: Vec<Key> = document.keys.into_iter().filter_map(Key::parse).take(MAX_KEYS).collect();
-        if keys.is_empty() { Err(UnreadableKeys) } else { Ok(Self { keys }) }
+        Ok(Self { keys })
     }
 
     /// How many there are.

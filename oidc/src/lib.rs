@@ -25,6 +25,6 @@ pub use claims::Claims;
 pub use issuer::Issuer;
 pub use keys::{KeySet, UnreadableKeys};
 pub use refused::Refused;
-pub use rules::{Prefixed, Rules, User};
+pub use rules::{CLOCK_SKEW, Prefixed, Rules, User};
 pub use token::Token;
 pub use url::{HttpsUrl, InvalidUrl};

@@ -6,8 +6,9 @@ use crate::claims::Claims;
 use crate::refused::{MAX_GROUPS, RESERVED, Refused};
 use crate::url::HttpsUrl;
 
-/// The leeway for `nbf`, because clocks differ (`Verify` in go-oidc's `verify.go`). There is none for `exp`.
-const NOT_BEFORE_LEEWAY: Duration = Duration::from_secs(5 * 60);
+/// By how much the clock of an issuer may be ahead. It is the leeway for `nbf` (`Verify` in go-oidc's `verify.go`). There is none for
+/// `exp`.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// The rules for the tokens of one issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Rules {
         if now > expires {
             return Err(Refused::Expired);
         }
-        if claims.time("nbf")?.is_some_and(|begins| now + NOT_BEFORE_LEEWAY < begins) {
+        if claims.time("nbf")?.is_some_and(|begins| now + CLOCK_SKEW < begins) {
             return Err(Refused::NotYet);
         }
         let name = self.name(claims)?;
@@ -77,7 +78,7 @@ impl Rules {
         }
         let uid = self.uid.as_ref().map(|claim| claims.text(claim).map(str::to_owned)).transpose()?;
         for (claim, value) in &self.required {
-            if claims.text(claim)? != value {
+            if !claims.is(claim, value)? {
                 return Err(Refused::Required(claim.clone()));
             }
         }

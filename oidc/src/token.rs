@@ -9,7 +9,7 @@ use crate::claims::{Claims, claimed_issuer};
 use crate::keys::{KeySet, accepts};
 use crate::refused::Refused;
 
-/// A longer token is not one of an issuer, in bytes. kube-apiserver limits only the size of all headers, 1 MiB.
+/// The maximum length of a token, in bytes. kube-apiserver limits only the size of all headers, 1 MiB.
 const MAX_TOKEN: usize = 64 * 1024;
 
 /// A token that claims to be one of a certain issuer. Nothing else about it is known.
@@ -22,10 +22,10 @@ pub struct Token<'a> {
 
 impl<'a> Token<'a> {
     /// `None` if the text is no JWT that claims to be one of this issuer (`hasCorrectIssuer` in apiserver's
-    /// `plugin/pkg/authenticator/token/oidc/oidc.go`).
+    /// `plugin/pkg/authenticator/token/oidc/oidc.go`). A text that is too long may be one, and is never accepted.
     pub fn of_issuer(text: &'a str, issuer: &str) -> Option<Self> {
         if text.len() > MAX_TOKEN {
-            return None;
+            return Some(Self { text });
         }
         let mut parts = text.split('.');
         let (Some(_), Some(payload), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -38,6 +38,9 @@ impl<'a> Token<'a> {
 
     /// The algorithm, and the id of the key.
     pub(crate) fn header(&self) -> Result<Header, Refused> {
+        if self.text.len() > MAX_TOKEN {
+            return Err(Refused::Malformed);
+        }
         let header = decode_header(self.text).map_err(|_| Refused::Malformed)?;
         if accepts(header.alg) { Ok(header) } else { Err(Refused::Malformed) }
     }

@@ -70,6 +70,10 @@ impl FromStr for HttpsUrl {
     type Err = InvalidUrl;
 
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        // RFC 3986 section 2. `Uri` accepts other bytes in a path, and a terminal may execute them.
+        if !text.is_ascii() {
+            return Err(InvalidUrl::Malformed);
+        }
         // `Uri` drops a fragment silently.
         if text.contains('#') {
             return Err(InvalidUrl::Fragment);

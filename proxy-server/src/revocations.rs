@@ -161,9 +161,11 @@ impl CertificateId {
         Self { common_name: common_name.to_owned(), enrolled: SystemTime::now(), credentials: Vec::new() }
     }
 
-    /// A token of an OIDC issuer. The list names the user as the cluster knows it, with the prefix of the configuration.
+    /// A token of an OIDC issuer. The list names the user as the cluster knows it, with the prefix of the configuration. The clock of
+    /// the issuer may be ahead of that of the operator who revokes tokens.
     pub(crate) fn of_token(user: &str, issued: SystemTime) -> Self {
-        Self { common_name: user.to_owned(), enrolled: issued, credentials: Vec::new() }
+        let enrolled = issued.checked_sub(oidc::CLOCK_SKEW).unwrap_or(SystemTime::UNIX_EPOCH);
+        Self { common_name: user.to_owned(), enrolled, credentials: Vec::new() }
     }
 
     /// The user or the agent.

@@ -155,7 +155,12 @@ fn scopes_of(metadata: &Metadata, requested: &[String]) -> String {
 
 /// Text of the issuer, for a terminal.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().filter(|char| !char.is_control()).take(500).collect()
+    text.chars().filter(|char| !char.is_control() && !is_direction(*char)).take(500).collect()
+}
+
+/// A character that changes the direction of the text after it (Unicode Standard Annex 9).
+fn is_direction(char: char) -> bool {
+    matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 // === impl Refusal ===

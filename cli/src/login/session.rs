@@ -1,7 +1,7 @@
 //! The session of a user at an issuer, and the file that keeps it.
 
 use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -117,6 +117,18 @@ impl Session {
     }
 }
 
+/// Refuses a directory of somebody else: it could contain the session of another user.
+fn check_private(directory: &Path) -> anyhow::Result<()> {
+    let shown = directory.display();
+    let found = fs::symlink_metadata(directory).with_context(|| format!("cannot read {shown}"))?;
+    let is_own = fs::metadata("/proc/self").map_or(true, |own| own.uid() == found.uid());
+    ensure!(
+        is_own && found.is_dir() && (found.mode() & 0o777) | 0o700 == 0o700,
+        "{shown} is not a directory that only you can use; remove it, or set --cache-dir"
+    );
+    Ok(())
+}
+
 // === impl Cache ===
 
 impl Cache {
@@ -125,6 +137,7 @@ impl Cache {
         let directory = directory.join(DIRECTORY);
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         created.with_context(|| format!("cannot create {}; set --cache-dir", directory.display()))?;
+        check_private(&directory)?;
         let name = sha256(key.join("\n").as_bytes());
         let path = directory.join(format!("{name}.lock"));
         let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&path);

@@ -16,12 +16,13 @@ fn issuer(state: State) -> (Issuer, watch::Sender<State>, mpsc::Receiver<()>) {
 
 #[tokio::test(start_paused = true)]
 async fn one_fetch_serves_all_that_wait() {
-    let (issuer, sender, mut demanded) = issuer(State { keys: Some(keys("old")), last: Some((Instant::now(), true)) });
+    let (issuer, sender, mut demanded) =
+        issuer(State { keys: Some(keys("old")), last: Some((Instant::now(), true)), ..State::default() });
     tokio::time::advance(MIN_INTERVAL).await;
     let fetch = async {
         demanded.recv().await.unwrap();
         assert!(demanded.try_recv().is_err(), "there is a second demand");
-        sender.send_replace(State { keys: Some(keys("new")), last: Some((Instant::now(), true)) });
+        sender.send_replace(State { keys: Some(keys("new")), last: Some((Instant::now(), true)), ..State::default() });
     };
     let (first, second, ()) =
         tokio::join!(issuer.fetched_keys_with(Some("new")), issuer.fetched_keys_with(Some("new")), fetch);
@@ -38,7 +39,7 @@ async fn an_issuer_that_is_silent_delays_only_for_some_time() {
     assert_eq!(issuer.fetched_keys_with(None).await.unwrap_err(), Refused::NoKeys);
     assert_eq!(begun.elapsed(), MAX_WAIT);
     // It has failed, so the next request does not wait.
-    sender.send_replace(State { keys: None, last: Some((Instant::now(), false)) });
+    sender.send_replace(State { keys: None, last: Some((Instant::now(), false)), ..State::default() });
     let begun = Instant::now();
     assert_eq!(issuer.fetched_keys_with(None).await.unwrap_err(), Refused::NoKeys);
     assert_eq!(begun.elapsed(), Duration::ZERO);
