@@ -12,7 +12,7 @@ mod store;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ops::log::chain;
 use protocol::registration::Mode;
@@ -35,6 +35,9 @@ const GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The interval at which the directory is read again: another proxy-server, or the operator, may have changed it.
 const PERIOD: Duration = Duration::from_secs(5);
+
+/// The interval at which the directories of removed clusters are looked for.
+const SWEEP_PERIOD: Duration = Duration::from_secs(600);
 
 /// The time for an added cluster to be in force. Longer, and the offer is refused; it is checked again when the cluster is in force.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -212,15 +215,22 @@ impl Grants {
 
     /// Keeps up with the directory, and removes withdrawn clusters, for ever.
     pub(crate) async fn run(self: Arc<Self>) {
-        let mut absent = BTreeSet::new();
+        let (mut absent, mut swept) = (BTreeSet::new(), Instant::now());
         loop {
             sleep(PERIOD).await;
+            let is_sweep = swept.elapsed() >= SWEEP_PERIOD;
+            if is_sweep {
+                swept = Instant::now();
+            }
             let ended = self.ended();
             let known = Arc::clone(&self.added.borrow());
             let (this, seen, changes) = (Arc::clone(&self), Arc::clone(&known), self.members.take());
             let read = spawn_blocking(move || {
                 let failed = this.store.describe(changes);
                 this.members.put_back(failed);
+                if is_sweep {
+                    this.store.sweep(SystemTime::now())?;
+                }
                 for (name, agent) in &ended {
                     this.store.remove(name, agent)?;
                     info!(cluster = %name, %agent, "a cluster is removed: its agent has withdrawn it");

@@ -11,6 +11,7 @@ mod admission;
 mod aggregation;
 mod authorizer;
 mod bindings;
+mod declared;
 mod namespaces;
 mod network;
 mod nodes;
@@ -56,7 +57,8 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// Sends requests to the host, and adds findings to the report.
 struct HostCheck<'c> {
     api: Api,
-    config: &'c ProxyAgentConfiguration,
+    /// With the virtual clusters that objects declare.
+    config: ProxyAgentConfiguration,
     host: &'c Located<config::Host>,
     report: &'c mut Report,
 }
@@ -84,7 +86,7 @@ pub(super) fn check(config: &ProxyAgentConfiguration, kubeconfig: Option<&Path>,
             // `agent::check` has reported the error.
             (Err(_), None) => return,
         };
-        let mut check = HostCheck { api, config, host, report };
+        let mut check = HostCheck { api, config: config.clone(), host, report };
         let finished = timeout(CHECKS_TIMEOUT, check.run(kubeconfig.is_none())).await;
         if finished.is_err() {
             report.mistake(
@@ -101,6 +103,9 @@ impl HostCheck<'_> {
     async fn run(&mut self, is_agent: bool) {
         if !self.version().await {
             return;
+        }
+        if self.config.watch_virtual_clusters {
+            self.declared().await;
         }
         if is_agent {
             self.rights().await;
@@ -240,6 +245,26 @@ impl HostCheck<'_> {
             Err(error) => {
                 self.report.warn(self.host, format_args!("host: cannot check the rights of other users: {error:#}"));
             }
+        }
+    }
+
+    /// Adds the virtual clusters that objects declare, and reports those that the agent does not serve.
+    async fn declared(&mut self) {
+        let selection = Selection { shape: Shape::Whole, ..Selection::default() };
+        match slow("VirtualClusters", self.api.list(virtual_cluster::declared::PATH, &selection)).await {
+            Ok(items) => {
+                let found = declared::find(&items, &self.config);
+                for problem in &found.problems {
+                    self.report.warn(self.host, format_args!("host: {problem}"));
+                }
+                self.config.virtual_clusters.extend(found.clusters.into_iter().map(Located::from));
+            }
+            Err(error) if error.is_not_found() => self.report.warn(
+                self.host,
+                "host: it has no kind VirtualCluster, and `watchVirtualClusters` is true; apply \
+                 configs/kubernetes/virtual-clusters.yaml",
+            ),
+            Err(error) => self.not_checked("VirtualClusters", &error),
         }
     }
 

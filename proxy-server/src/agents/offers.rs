@@ -125,7 +125,7 @@ impl<'a> Offered<'a> {
                 received = received => match received {
                     Received::Offers(offers) => {
                         let before = std::mem::replace(&mut self.last, offers.clusters);
-                        if let Some(grants) = self.grants.filter(|_| !self.tunnel.is_peer) {
+                        if let Some(grants) = self.grants() {
                             grants.withdraw(&self.tunnel.agent, withdrawn(&before, &self.last));
                             grants.admit(&self.tunnel.agent, &self.last).await;
                             grants.describe(&self.tunnel.agent, &self.last);
@@ -152,6 +152,10 @@ impl<'a> Offered<'a> {
                     if reloaded.is_err() {
                         pending::<()>().await;
                     }
+                    // The grant may allow more now, or the cluster of another agent may be gone.
+                    if let Some(grants) = self.grants().filter(|_| !self.refused.is_empty()) {
+                        grants.admit(&self.tunnel.agent, &self.last).await;
+                    }
                     self.check_again(&mut stream).await;
                 }
                 () = &mut stopping, if !self.draining => {
@@ -165,6 +169,11 @@ impl<'a> Offered<'a> {
                 }
             }
         }
+    }
+
+    /// The grants, if an agent may use them through this tunnel.
+    fn grants(&self) -> Option<&'a Arc<Grants>> {
+        self.grants.filter(|_| !self.tunnel.is_peer && !self.tunnel.is_closing())
     }
 
     /// Opens the stream of offers. `None` if the agent refuses it, or the tunnel ends.

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ops::files::{Existing, LOCK, Secrecy, WriteError, lock, write};
 use ops::log::chain;
@@ -85,6 +85,10 @@ const CA_LIFETIME: Duration = Duration::from_secs(3650 * 24 * 3600);
 const AGENT: &str = "agent";
 /// The name of the file that exists while a process creates or removes the others: their absence is then no accident.
 const UNFINISHED: &str = "unfinished";
+/// The name of the file with the certificate of the client CA.
+const CERTIFICATE: &str = "client-ca.crt";
+/// How long the certificate of a removed cluster stays. A cluster leaves Karmada within minutes.
+const KEPT: Duration = Duration::from_secs(3600);
 /// The name of the file with the key of the client CA.
 const KEY: &str = "client-ca.key";
 /// The name of the file with what the agent asks for in Karmada, as JSON.
@@ -172,7 +176,7 @@ impl Store {
         }
         file(UNFINISHED, "", Secrecy::Public)?;
         file(KEY, pair.key.expose(), Secrecy::Secret)?;
-        file("client-ca.crt", &pair.certificate, Secrecy::Public)?;
+        file(CERTIFICATE, &pair.certificate, Secrecy::Public)?;
         file(AGENT, agent.as_str(), Secrecy::Public)?;
         remove_file(directory.join(UNFINISHED))
     }
@@ -212,8 +216,8 @@ impl Store {
         Ok(write(&file, &text, Secrecy::Public, Existing::Replace)?)
     }
 
-    /// Removes a cluster of an agent, and the key of its client CA. The certificate of the CA stays until a cluster of this name is
-    /// added again, because the cluster may still be leaving Karmada.
+    /// Removes a cluster of an agent, and the key of its client CA. The certificate of the CA stays for an hour, because
+    /// the cluster may still be leaving Karmada.
     pub fn remove(&self, name: &ClusterName, owner: &AgentId) -> Result<(), StoreError> {
         let _lock = self.lock()?;
         let directory = self.0.join(name.as_str());
@@ -228,6 +232,27 @@ impl Store {
         Ok(())
     }
 
+    /// Removes the directories of clusters that were removed some time ago, so that an agent cannot fill the file system with names.
+    pub(super) fn sweep(&self, now: SystemTime) -> Result<(), StoreError> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(|source| self.error(source))?,
+        };
+        let old: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| is_left_over(path, now)).collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        for directory in old {
+            // A cluster of this name may have been added since.
+            if is_left_over(&directory, now) {
+                remove_file(directory.join(CERTIFICATE))?;
+                fs::remove_dir(&directory).map_err(|source| StoreError::Io { path: directory, source })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Unlocked when it is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         lock(&self.0).map_err(|source| StoreError::Io { path: self.0.join(LOCK), source })
@@ -236,6 +261,21 @@ impl Store {
     fn error(&self, source: io::Error) -> StoreError {
         StoreError::Io { path: self.0.clone(), source }
     }
+}
+
+/// Whether [`Store::remove`] has left this directory behind, and no Cluster of Karmada can need it any more.
+fn is_left_over(directory: &Path, now: SystemTime) -> bool {
+    let name = directory.file_name().and_then(|name| name.to_str());
+    if name.is_none_or(|name| name.parse::<ClusterName>().is_err()) {
+        return false;
+    }
+    let is_old = || {
+        let changed = fs::metadata(directory).and_then(|of| of.modified()).ok()?;
+        Some(now.duration_since(changed).is_ok_and(|age| age >= KEPT))
+    };
+    let Ok(files) = fs::read_dir(directory) else { return false };
+    let mut files = files.map(|file| file.map(|file| file.file_name()));
+    matches!((files.next(), files.next()), (Some(Ok(only)), None) if only == CERTIFICATE) && is_old() == Some(true)
 }
 
 /// Removes a file, if it exists.
@@ -300,6 +340,25 @@ mod tests {
         assert!(had_key && !key.exists() && certificate() == before);
         assert_eq!(store.add(&other, &names(&["site-b"]), 10).unwrap().owned, names(&["site-b"]));
         assert_ne!(certificate(), before, "the certificates of the old users must not be valid");
+    }
+
+    #[test]
+    fn a_removed_cluster_leaves_no_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned());
+        let agent: AgentId = "host-1".parse().unwrap();
+        store.add(&agent, &names(&["a", "b"]), 9).unwrap();
+        store.remove(&names(&["a"])[0], &agent).unwrap();
+        // `atoll certs cluster` may have created this one.
+        fs::create_dir(dir.path().join("c")).unwrap();
+        fs::write(dir.path().join("c/client-ca.crt"), "").unwrap();
+        fs::write(dir.path().join("c/admin.crt"), "").unwrap();
+        let exists = |name: &str| dir.path().join(name).exists();
+        store.sweep(SystemTime::now()).unwrap();
+        assert!(exists("a"), "it may still be leaving Karmada");
+        store.sweep(SystemTime::now() + KEPT * 2).unwrap();
+        assert!(!exists("a") && exists("b/client-ca.crt") && exists("c/client-ca.crt"));
+        assert_eq!(store.add(&agent, &names(&["a"]), 9).unwrap().owned, names(&["a"]));
     }
 
     #[test]
