@@ -41,9 +41,9 @@ pub(super) const EXPECTED_STREAMS: usize = 100;
 /// tunnels carry.
 pub(super) const MAX_CONNECTIONS: usize = 256;
 
-/// The same for requests that have a connection to themselves: as many as a tunnel carries. The limits of the proxy-server bound the
-/// requests of one virtual cluster.
-pub(super) const MAX_SINGLE_CONNECTIONS: usize = 10_000;
+/// The same for requests that have a connection to themselves. The agent limits these requests for each virtual cluster, and has
+/// fewer of them in total, so that one never waits for another.
+pub(super) const MAX_SINGLE_CONNECTIONS: usize = 1_000;
 
 /// The timeout of a TCP connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -84,8 +84,8 @@ pub(crate) enum Exhausted {
 fn of_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Short => "requests without a complete response",
-        Kind::LongRunning => "watches, logs and proxied requests",
-        Kind::Session => "sessions (exec, attach, port-forward, WebSocket)",
+        Kind::LongRunning => "watches and logs",
+        Kind::Session => "sessions (exec, attach, port-forward, proxy, WebSocket)",
     }
 }
 

@@ -73,6 +73,8 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = ExchangeResponse, Error 
         .layer(phase(identify))
         // As far as the head allows. A caller without the right costs two reviews, which are cached.
         .layer(phase(authorise))
+        // After `authorise`, for the reason of `upgrade_stack`.
+        .layer(phase(begin_relay))
         // After `authorise`, because a body occupies memory, and its client decides how long.
         .layer(phase(receive_body))
         // Behind the body, so that a slow client occupies no seat at the host while it sends.
@@ -132,12 +134,20 @@ async fn authorise<'a>(
     Ok(Admitted { call, body, commitment, record, held })
 }
 
-/// Counts the request as a session instead of a short one.
+/// Counts the request as a session instead of a short or a long-running one.
 async fn begin_session<'a>(
     mut admitted: Admitted<'a, Box<Call<'a>>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
     admitted.held.in_flight = cost::count(admitted.call.api.cluster, Kind::Session)?;
     Ok(admitted)
+}
+
+/// Counts a request to the server of a pod as a session, too: it has a connection to the host of its own.
+async fn begin_relay<'a>(
+    admitted: Admitted<'a, Box<Call<'a>>, Inbound>,
+) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
+    let subresource = admitted.call.api.info.resource().and_then(ResourceRequest::subresource);
+    if subresource == Some("proxy") { begin_session(admitted).await } else { Ok(admitted) }
 }
 
 async fn receive_body<'a>(

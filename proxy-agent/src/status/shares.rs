@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct SharesStatus {
     /// Requests without a complete response, apart from those below.
     pub requests: Used,
-    /// Open watches, logs and proxied requests.
+    /// Open watches and logs.
     pub watches: Used,
-    /// Open sessions: exec, attach, port-forward, WebSocket.
+    /// Open sessions: exec, attach, port-forward, proxied requests, WebSocket.
     pub sessions: Used,
     /// Seats at the host's API server, which lists and new watches occupy.
     pub seats: Used,

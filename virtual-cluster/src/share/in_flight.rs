@@ -15,7 +15,7 @@ const SHORT: usize = 2_000;
 /// The long-running requests of all virtual clusters: as many as one tunnel carries. Each cluster may have half of them.
 const LONG_RUNNING: usize = 10_000;
 
-/// The sessions of all virtual clusters: requests that switch protocols. Each cluster may have half of them. The client of a
+/// The sessions of all virtual clusters: requests that switch protocols, and requests to the servers of pods. Each cluster may have half of them. The client of a
 /// session can send a window ([`STREAM_WINDOW`](protocol::settings::STREAM_WINDOW)) that the pod does not read, before the
 /// agent's budget for unread bytes resets the stream. So the windows of all sessions take 256 MiB at most.
 const SESSIONS: usize = 256;

@@ -150,7 +150,10 @@ async fn a_cluster_has_so_many_watches_and_sessions() {
     let mut refused = agent.agent.upgrade(exec(), "websocket").await;
     let message = String::from_utf8(refused.rest().await.to_vec()).unwrap();
     assert!(refused.code == 429 && message.contains("too many sessions"), "{message}");
-    drop((watches.pop(), sessions.pop()));
+    drop(watches.pop());
+    let (code, _, message) = agent.send(ClientRequest::get("/api/v1/namespaces/edge/pods/a/proxy/")).await.refusal();
+    assert!(code == 429 && message.contains("too many sessions"), "{code} {message}");
+    drop(sessions.pop());
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/configmaps?watch=1"), Reply::watch(&[]));
     let open = agent.agent.open(watch()).await;
     agent.on(expect("GET", "/api/v1/namespaces/edge-ke/pods/a/exec?command=sh"), Reply::switch("websocket"));
