@@ -30,7 +30,7 @@ pub(super) enum Class {
     Lasting,
     /// A pod or a Service responds, through the API server's proxy. It can break the connection to this client: with headers of
     /// 112 KiB, for example, because `h2` then ends the connection.
-    Relayed,
+    Proxied,
 }
 
 /// All API servers.
@@ -42,7 +42,7 @@ struct Server {
     brief: PerWorker<Pool>,
     lasting: PerWorker<Pool>,
     /// Each connection carries one request at a time.
-    relayed: PerWorker<Pool>,
+    proxied: PerWorker<Pool>,
 }
 
 // === impl Servers ===
@@ -67,7 +67,7 @@ impl Servers {
             };
             let pools = |size: Size| PerWorker::new(|| Pool::new(common.clone(), size));
             let (brief, lasting) = (pools(Size { warm: 1, ..Size::SHARED }), pools(Size::SHARED));
-            Server { brief, lasting, relayed: pools(Size::SINGLE), common }
+            Server { brief, lasting, proxied: pools(Size::SINGLE), common }
         });
         Self(servers.collect())
     }
@@ -79,7 +79,7 @@ impl Servers {
             let pool = match class {
                 Class::Brief => server.brief.here(),
                 Class::Lasting => server.lasting.here(),
-                Class::Relayed => server.relayed.here(),
+                Class::Proxied => server.proxied.here(),
             };
             match pool.permit().await {
                 Ok(permit) => return Ok((permit, &server.common.address)),
@@ -154,14 +154,14 @@ impl Servers {
 
 impl Server {
     fn pools(&self) -> impl Iterator<Item = &Pool> {
-        self.brief.iter().chain(&self.lasting).chain(&self.relayed)
+        self.brief.iter().chain(&self.lasting).chain(&self.proxied)
     }
 }
 
 // === impl Class ===
 
 impl Class {
-    /// Determines the class from the query, as an API server does: `watch` of a list, `follow` of a log. The deprecated
+    /// Determines the class as an API server does: the subresource `proxy`, `watch` of a list, `follow` of a log. The deprecated
     /// path of watches (`/api/v1/watch/...`) counts too.
     pub(super) fn of(path: &http::uri::PathAndQuery) -> Self {
         let query = kube_wire::query::Query::new(path.query().unwrap_or_default());
@@ -172,7 +172,7 @@ impl Class {
         let is_watch_path =
             || path.path().contains("/watch") && path.path().split('/').any(|segment| segment == "watch");
         if is_proxied(path.path()) {
-            Self::Relayed
+            Self::Proxied
         } else if is_set("watch") || is_set("follow") || is_watch_path() {
             Self::Lasting
         } else {
@@ -206,11 +206,11 @@ mod tests {
             ("/api/v1/namespaces/a/pods?watch=1", Class::Lasting),
             ("/api/v1/watch/pods", Class::Lasting),
             ("/api/v1/namespaces/a/pods/b/log?follow=true", Class::Lasting),
-            ("/api/v1/namespaces/a/pods/b/proxy", Class::Relayed),
-            ("/api/v1/namespaces/a/pods/http:b:80/proxy/x?watch=1", Class::Relayed),
-            ("/api/v1/namespaces/a/services/b/proxy/", Class::Relayed),
-            ("/api/v1/namespaces/pods/services/b/proxy/", Class::Relayed),
-            ("/api/v1/nodes/b/proxy/metrics", Class::Relayed),
+            ("/api/v1/namespaces/a/pods/b/proxy", Class::Proxied),
+            ("/api/v1/namespaces/a/pods/http:b:80/proxy/x?watch=1", Class::Proxied),
+            ("/api/v1/namespaces/a/services/b/proxy/", Class::Proxied),
+            ("/api/v1/namespaces/pods/services/b/proxy/", Class::Proxied),
+            ("/api/v1/nodes/b/proxy/metrics", Class::Proxied),
             ("/apis/example.com/v1/namespaces/a/pods/b/proxy", Class::Brief),
         ] {
             assert_eq!(Class::of(&path.parse().unwrap()), class, "{path}");

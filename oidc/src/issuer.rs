@@ -128,6 +128,18 @@ impl Issuer {
 // === impl State ===
 
 impl State {
+    fn succeeded(&mut self, keys: Arc<KeySet>, at: Instant) {
+        *self = Self { keys: Some(keys), fetched: Some(at), last: Some((at, true)) };
+    }
+
+    /// The previous keys stay in use, unless they are too old.
+    fn failed(&mut self, at: Instant) {
+        self.last = Some((at, false));
+        if self.fetched.is_some_and(|fetched| at.duration_since(fetched) > MAX_AGE) {
+            self.keys = None;
+        }
+    }
+
     fn keys_with(&self, id: Option<&str>) -> Option<Arc<KeySet>> {
         self.keys.as_ref().filter(|keys| keys.has(id)).cloned()
     }
@@ -186,19 +198,13 @@ impl Fetcher {
                 if keys.is_empty() {
                     warn!(%issuer, "the OIDC issuer has no public key for RS256 to PS512, ES256 or ES384, so no token is accepted");
                 }
-                let keys = Some(Arc::new(keys));
-                self.state.send_modify(|state| *state = State { keys, fetched: Some(at), last: Some((at, true)) });
+                self.state.send_modify(|state| state.succeeded(Arc::new(keys), at));
             }
             Err(error) => {
                 self.fetches.failed.fetch_add(1, Ordering::Relaxed);
                 let error: &dyn std::error::Error = &error;
                 warn!(%issuer, error, "cannot fetch the keys of the OIDC issuer; the previous ones stay in use for a day");
-                self.state.send_modify(|state| {
-                    state.last = Some((at, false));
-                    if state.fetched.is_some_and(|fetched| at.duration_since(fetched) > MAX_AGE) {
-                        state.keys = None;
-                    }
-                });
+                self.state.send_modify(|state| state.failed(at));
             }
         }
     }

@@ -251,11 +251,11 @@ async fn headers_of_a_pod_break_no_other_request() {
     let (_world, mut server, host, _tasks) = one(100);
     let (brief, held) = begin(&host, &mut server, "/api/v1/namespaces/a/configmaps/b").await;
     let (other, held_too) = begin(&host, &mut server, "/api/v1/namespaces/a/services/b/proxy/").await;
-    let (relayed, long) = begin(&host, &mut server, "/api/v1/namespaces/a/pods/b/proxy/").await;
+    let (proxied, long) = begin(&host, &mut server, "/api/v1/namespaces/a/pods/b/proxy/").await;
     // More than h2 accepts. A GET is sent twice.
     long.answer_with_header(1 << 20);
     server.next_request().await.answer_with_header(1 << 20);
-    assert!(relayed.await.unwrap().is_err());
+    assert!(proxied.await.unwrap().is_err());
     held.answer("brief");
     held_too.answer("other");
     assert_eq!(text(brief.await.unwrap().unwrap()).await, "brief");

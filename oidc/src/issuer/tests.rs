@@ -44,3 +44,14 @@ async fn an_issuer_that_is_silent_delays_only_for_some_time() {
     assert_eq!(issuer.fetched_keys_with(None).await.unwrap_err(), Refused::NoKeys);
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_cannot_be_fetched_again_expire() {
+    let (mut state, begun) = (State::default(), Instant::now());
+    state.succeeded(keys("old"), begun);
+    state.failed(begun + MAX_AGE);
+    assert!(state.keys_with(Some("old")).is_some());
+    state.failed(begun + MAX_AGE + MIN_INTERVAL);
+    assert!(state.keys_with(Some("old")).is_none());
+    assert_eq!(state.missing(), Refused::NoKeys, "the client may try again");
+}

@@ -73,8 +73,8 @@ fn stack<'a>() -> impl Service<Incoming<'a>, Response = ExchangeResponse, Error 
         .layer(phase(identify))
         // As far as the head allows. A caller without the right costs two reviews, which are cached.
         .layer(phase(authorise))
-        // After `authorise`, for the reason of `upgrade_stack`.
-        .layer(phase(begin_relay))
+        // After `authorise`, because a cluster has few sessions, and others must not use them up.
+        .layer(phase(begin_proxied))
         // After `authorise`, because a body occupies memory, and its client decides how long.
         .layer(phase(receive_body))
         // Behind the body, so that a slow client occupies no seat at the host while it sends.
@@ -143,7 +143,7 @@ async fn begin_session<'a>(
 }
 
 /// Counts a request to the server of a pod as a session, too: it has a connection to the host of its own.
-async fn begin_relay<'a>(
+async fn begin_proxied<'a>(
     admitted: Admitted<'a, Box<Call<'a>>, Inbound>,
 ) -> Result<Admitted<'a, Box<Call<'a>>, Inbound>, Refusal> {
     let subresource = admitted.call.api.info.resource().and_then(ResourceRequest::subresource);
