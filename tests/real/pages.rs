@@ -18,8 +18,10 @@ use crate::trial::trial;
 /// The pages, and the minimum number of commands in each.
 const PAGES: [(&str, &str, usize); 3] =
     [("readme", "README.md", 3), ("quickstart", "docs/quickstart.md", 10), ("kubectl", "docs/kubectl.md", 10)];
-/// How long a change may take until a command shows it.
-const CHANGE: Duration = Duration::from_secs(30);
+/// How long a change may take until a command shows it, on a machine that is busy with other trials.
+const CHANGE: Duration = Duration::from_secs(120);
+/// The time limit of a command, in seconds: longer than `kubectl wait` waits.
+const COMMAND_SECONDS: &str = "330";
 
 pub(crate) fn trials() -> Vec<Trial> {
     let pages = PAGES.map(|(name, page, least)| trial(format!("pages::{name}"), move || follow(page, least)));
@@ -130,7 +132,7 @@ fn run(command: &str, folder: &Path) -> anyhow::Result<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = folders.into_iter().flatten().chain(std::env::split_paths(&path));
     let output = Command::new("timeout")
-        .args(["60", "bash", "-c", &format!("exec 2>&1\n{command}")])
+        .args([COMMAND_SECONDS, "bash", "-c", &format!("exec 2>&1\n{command}")])
         .current_dir(folder)
         .env("PATH", std::env::join_paths(path)?)
         .env("HOME", folder)

@@ -7,7 +7,7 @@ use libtest_mimic::Trial;
 use tokio::time::Instant;
 
 /// The number of slowest tests to print.
-const PRINTED: usize = 25;
+const PRINTED: usize = 12;
 
 /// The names and durations of finished tests.
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());

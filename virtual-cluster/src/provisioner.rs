@@ -281,7 +281,7 @@ impl<A: HostApi> Provisioner<A> {
         search::look_for(&self.shared.api, &self.shared.namespaces, host).await
     }
 
-    /// Adds a new namespace to the index, writes its mirrors, and waits for at most a second until they are in force.
+    /// Adds a new namespace to the index, writes its mirrors, and waits for at most five seconds until they are in force.
     /// Call it with the host's response to the creation, before the client gets the response. If this future is
     /// dropped, the reconciler finishes the namespace.
     pub async fn post_create(&self, created: &Value) -> NamespaceReadiness {
@@ -310,7 +310,7 @@ impl<A: HostApi> Provisioner<A> {
         self.shared.written.all(cluster).await;
     }
 
-    /// Waits for at most a second until all earlier writes to the host are in force.
+    /// Waits for at most five seconds until all earlier writes to the host are in force.
     pub async fn in_force(&self, cluster: &ClusterName) {
         canary::in_force(&self.shared.api, cluster).await;
     }

@@ -35,6 +35,8 @@ const (
 	limit = 30 * time.Second
 	// quiet is the time for which the watches must continue without a failure.
 	quiet = 5 * time.Second
+	// periods is the maximum number of such times.
+	periods = 6
 )
 
 // world is the shared state of the checks.
@@ -160,10 +162,18 @@ func (w *world) watch(ctx context.Context) error {
 	return nil
 }
 
-// quiet waits for watches that end immediately, and returns the logged failures.
+// quiet waits until no watch fails for some time, and returns the logged failures of the last period. A watch that ends
+// immediately fails in each of them. A busy API server can end a few watches with 410, once.
 func (w *world) quiet(context.Context) error {
-	time.Sleep(quiet)
-	return w.complaint.err()
+	var err error
+	for range periods {
+		time.Sleep(quiet)
+		if err = w.complaint.err(); err == nil {
+			return nil
+		}
+		w.complaint.forget()
+	}
+	return err
 }
 
 func (w *world) find(kind, name string) map[kube.ResourceKey]*cache.Resource {

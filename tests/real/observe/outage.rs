@@ -187,6 +187,7 @@ impl World<'_> {
 
     /// Some of many requests are slow.
     pub(super) fn delay_requests(&mut self) -> anyhow::Result<()> {
+        self.is_delayed = true;
         self.admin.complete(self.slow.take().context("no slow requests")?, DELAY)?;
         let codes = self.admin.get("/api/v1/namespaces/default", 400, 20)?;
         ensure!(codes.iter().all(|code| *code == 200), "{codes:?}");

@@ -21,12 +21,13 @@ use super::reconcile_error::ReconcileError;
 /// The name of the canary's RoleBinding, and the end of the name of its ClusterRole.
 pub const CANARY: &str = "atoll:canary";
 
-/// The time to wait for a canary.
-const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time to wait for a canary. An API server that is busy needs more than a second, and a client that gets its response too
+/// early is refused at first.
+const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pauses between reviews.
 const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
 
-/// Waits for at most a second until all earlier writes to the host are in force.
+/// Waits for at most five seconds until all earlier writes to the host are in force.
 pub(super) async fn in_force(api: &impl HostApi, cluster: &ClusterName) {
     match timeout(IN_FORCE_TIMEOUT, canary(api, cluster)).await {
         Ok(Ok(())) => {}

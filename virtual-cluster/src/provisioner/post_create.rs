@@ -21,8 +21,8 @@ use crate::namespaces::Namespaces;
 
 /// The time to write the mirrors. After it, the client gets the response anyway.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time to wait until they are in force.
-const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time to wait until they are in force. An API server that is busy needs more than a second.
+const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pauses between attempts to write one mirror.
 const WRITE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_secs(1));
 
@@ -51,7 +51,7 @@ impl<A: HostApi> NewNamespaces<A> {
         Self { namespaces, catalog, bindings }
     }
 
-    /// Adds a new namespace to the index, writes its mirrors, and waits for at most a second until they are in force.
+    /// Adds a new namespace to the index, writes its mirrors, and waits for at most five seconds until they are in force.
     /// Call it with the host's response to the creation, before the client gets the response. If this future is
     /// dropped, the reconciler finishes the namespace.
     pub(super) async fn complete(&self, created: &Value) -> NamespaceReadiness {

@@ -40,7 +40,7 @@ async fn a_namespace_is_ready_before_the_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_request_waits_longer_than_a_second_for_rbac() {
+async fn no_request_waits_longer_than_five_seconds_for_rbac() {
     let host = FakeHost::new();
     let provisioner = agent(&host);
     with(&provisioner, async {
@@ -49,7 +49,7 @@ async fn no_request_waits_longer_than_a_second_for_rbac() {
         let created = create(&host).await;
         let begun = Instant::now();
         assert_eq!(provisioner.post_create(&created).await, NamespaceReadiness::Late);
-        assert_eq!(begun.elapsed().as_millis(), 1000);
+        assert_eq!(begun.elapsed().as_millis(), 5000);
     })
     .await;
 }
