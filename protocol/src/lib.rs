@@ -10,8 +10,8 @@
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
 //! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`audit`] (facts for an audit log), [`fault`] (why
 //! a stream failed), [`encoding`] and [`blocks`] (how bodies are compressed), [`digest`] (bodies that are not sent again),
-//! [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2
-//! settings on which both sides must agree).
+//! [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which both sides must
+//! agree). [`enrolment`] and [`user_certificate`] are requests of their own, without a tunnel.
 
 pub mod audit;
 pub mod authority;
@@ -30,6 +30,7 @@ pub mod sampled;
 pub mod settings;
 pub mod stream;
 pub mod upgrade;
+pub mod user_certificate;
 pub mod version;
 
 pub use authority::Authority;

@@ -4,6 +4,7 @@
 //! ```text
 //! accept -> TLS (the identity) -> POST /atoll/tunnel (the offers) -> 101 -> HTTP/2 with the proxy-server as the client
 //!                              -> POST /atoll/renew (or, without an identity, /atoll/enrol) -> a certificate
+//!                              -> POST /atoll/user -> the certificate of a user of one of its clusters
 //! ```
 //! An agent may change its offers later: see `offers`.
 
@@ -50,6 +51,7 @@ use crate::peers::PeerAddresses;
 use crate::registry::Registry;
 use crate::revocations::{CertificateId, Revocations};
 use crate::tunnel::{Origin, Tunnel};
+use crate::user_certificates::UserCertificates;
 use crate::workers::Workers;
 
 /// The time limit for the TLS handshake, and again for the registration. Both need a few round trips. A silent peer must
@@ -78,6 +80,8 @@ pub struct Agents {
     pub revocations: Revocations,
     /// Issues certificates, if configured.
     pub enrolment: Option<Arc<Enrolment>>,
+    /// Issues certificates for users, if the configuration has grants.
+    pub user_certificates: Option<UserCertificates>,
     /// How long tunnels may last.
     pub validity: Arc<Validity>,
     /// Limits the rate of TLS handshakes.
@@ -216,6 +220,7 @@ impl Agents {
             grants: self.grants.clone(),
             server_id: Arc::clone(&self.server_id),
             enrolment: self.enrolment.clone(),
+            user_certificates: self.user_certificates.clone(),
             revocations: self.revocations.clone(),
         };
         let registration = register::Registration::new(shared, agent, is_peer, certificate.id.clone());

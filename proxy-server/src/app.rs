@@ -29,7 +29,7 @@ use protocol::ClusterName;
 use request_metrics::{Names, RequestMetrics};
 use request_traces::{Exporter, Service, Traces};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,7 @@ use crate::karmada::{Desired, Reconciler};
 use crate::limits::{ConnectionPermit, Connections, Limits};
 use crate::links::Links;
 use crate::registry::{Clusters, Registry};
+use crate::user_certificates::{self, UserCertificates};
 use crate::workers::{Threads, Workers};
 
 /// The number of connections that a listener accepts above its limit, because some are still closing.
@@ -184,6 +185,12 @@ impl App {
             peers: peers.as_ref().map(|peers| (peers.id.clone(), Arc::clone(&peers.callers))),
             agent_ca: files.agent_ca,
             enrolment: files.enrolment,
+            user_certificates: grants.clone().map(|grants| UserCertificates {
+                grants,
+                serving_ca: files.serving_ca,
+                revocations: files.client_cas.revocations().clone(),
+                turns: Arc::new(Semaphore::new(user_certificates::CONCURRENT)),
+            }),
             revocations: files.client_cas.revocations().clone(),
             validity: Arc::default(),
             workers: workers.clone(),

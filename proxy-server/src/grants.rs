@@ -11,11 +11,13 @@ mod members;
 mod store;
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ops::log::chain;
 use protocol::registration::Mode;
+use protocol::user_certificate::ClientAddress;
 use protocol::{AgentId, ClusterName, Offer};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -26,7 +28,7 @@ pub use store::{Added, AddedCluster, Addition, Store, StoreError};
 
 use members::Members;
 
-use crate::config::{self, LONGEST_NAME, MemberFacts, ProxyServerConfiguration};
+use crate::config::{self, LONGEST_NAME, MemberFacts, ProxyServerConfiguration, Through};
 use crate::registry::Registry;
 
 /// How long a cluster stays after its agent has withdrawn it. An operator can move a cluster between the file of the agent and an
@@ -53,6 +55,23 @@ pub struct Grants {
     members: Members,
     /// The clusters that are no longer offered, and since when.
     withdrawn: Mutex<HashMap<ClusterName, Instant>>,
+}
+
+/// What an agent gets for the users of its clusters.
+#[derive(Clone, Debug)]
+pub(crate) struct GrantedKubeconfigs {
+    /// How long a certificate is valid.
+    pub(crate) lifetime: Duration,
+    through: Through,
+    url: String,
+    domain: String,
+}
+
+/// The files of a client CA.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientCaFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// The configuration with the clusters that its agents have added, for commands that read it.
@@ -113,6 +132,15 @@ fn shown(names: &[ClusterName]) -> String {
     let first: Vec<_> = names.iter().take(10).map(ClusterName::as_str).collect();
     let more = if names.len() > first.len() { ", ..." } else { "" };
     format!("{}{more}", first.join(", "))
+}
+
+// === impl GrantedKubeconfigs ===
+
+impl GrantedKubeconfigs {
+    /// How clients reach a cluster.
+    pub(crate) fn address(&self, name: &ClusterName) -> ClientAddress {
+        self.through.address(&self.url, name, &self.domain)
+    }
 }
 
 // === impl Grants ===
@@ -206,6 +234,28 @@ impl Grants {
         self.members.note(agent, offers, &self.added.borrow(), grant.is_some_and(|grant| grant.member_settings));
     }
 
+    /// What the agent gets for the users of its clusters. `None` if it may not have certificates.
+    pub(crate) fn kubeconfigs_of(&self, agent: &AgentId) -> Option<GrantedKubeconfigs> {
+        let config = self.config();
+        let grants = config.grants.as_ref()?;
+        let kubeconfigs = grants.kubeconfigs.as_ref().filter(|_| grants.of(agent).is_some_and(|to| to.kubeconfigs))?;
+        Some(GrantedKubeconfigs {
+            lifetime: kubeconfigs.certificate_lifetime.get(),
+            through: kubeconfigs.through,
+            url: kubeconfigs.url.to_string(),
+            domain: config.domain.to_string(),
+        })
+    }
+
+    /// The client CA of a cluster that this agent has added, and that the configuration still grants to it.
+    pub(crate) fn client_ca(&self, agent: &AgentId, name: &ClusterName) -> Option<ClientCaFiles> {
+        let config = self.config();
+        self.added.borrow().get(name).filter(|cluster| cluster.agent == *agent)?;
+        may_add(&config, agent, name)?;
+        let ca = config.grants.as_ref()?.cluster(name, agent).client_ca?;
+        Some(ClientCaFiles { certificate: ca.certificate.to_path_buf(), key: ca.key?.to_path_buf() })
+    }
+
     /// An agent no longer offers these clusters, although its tunnel is up.
     pub(crate) fn withdraw<'n>(&self, agent: &AgentId, names: impl Iterator<Item = &'n ClusterName>) {
         let added = Arc::clone(&self.added.borrow());
@@ -287,5 +337,7 @@ impl Grants {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,7 @@ pub mod registry;
 pub mod revocations;
 pub mod status;
 pub mod tunnel;
+pub mod user_certificates;
 pub mod workers;
 
 pub use app::App;

@@ -83,6 +83,13 @@ impl Revocations {
         list.and_then(|list| list.agents.get(agent).copied()).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
+    /// Certificates of this user of the cluster that begin to be valid before this time are refused.
+    pub(crate) fn user_revoked_before(&self, cluster: &ClusterName, user: &str) -> SystemTime {
+        let list = self.0.as_ref().map(Watched::borrow);
+        let time = list.and_then(|list| list.users.get(cluster)?.get(user).copied());
+        time.unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
     /// What is in force. `None` without a file.
     pub(crate) fn in_force(&self) -> Option<InForce> {
         let list = self.0.as_ref()?.borrow();

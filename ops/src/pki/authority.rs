@@ -227,11 +227,7 @@ impl Authority {
         lifetime: Duration,
         not_before: SystemTime,
     ) -> Result<PemPair, IssueError> {
-        let name = organizations
-            .iter()
-            .fold(Name::default(), |name, organization| name.with(ORGANIZATION, organization.as_ref()))
-            .with(COMMON_NAME, common_name);
-        self.issue_client_named(&name, lifetime, SystemTime::now(), not_before)
+        self.issue_client_named(&subject(common_name, organizations), lifetime, SystemTime::now(), not_before)
     }
 
     pub(super) fn issue_client_named(
@@ -270,6 +266,23 @@ impl Authority {
         Ok(self.chain(&self.certify(params, &name, key.public())?))
     }
 
+    /// Issues a client certificate for the key that somebody else holds, like [`issue_client_after`](Self::issue_client_after).
+    /// Returns the certificate and its intermediates, in PEM.
+    pub fn certify_user(
+        &self,
+        key: &RequestedKey,
+        common_name: &str,
+        organizations: &[impl AsRef<str>],
+        lifetime: Duration,
+        not_before: SystemTime,
+    ) -> Result<String, IssueError> {
+        let now = SystemTime::now();
+        let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
+        params.not_before = params.not_before.max(not_before.into());
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        Ok(self.chain(&self.certify(params, &subject(common_name, organizations), key.public())?))
+    }
+
     /// A certificate and its intermediates, in PEM.
     fn chain(&self, leaf: &CertificateDer<'_>) -> String {
         std::iter::once(leaf).chain(&self.intermediates).map(|der| pem::certificate_to_pem(der)).collect()
@@ -302,6 +315,14 @@ impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority").field("validity", &self.validity).finish_non_exhaustive()
     }
+}
+
+/// The subject of the certificate of a user: the common name is the user, and each organization is a group.
+fn subject(common_name: &str, organizations: &[impl AsRef<str>]) -> Name {
+    organizations
+        .iter()
+        .fold(Name::default(), |name, organization| name.with(ORGANIZATION, organization.as_ref()))
+        .with(COMMON_NAME, common_name)
 }
 
 fn expiry(now: SystemTime, lifetime: Duration) -> Result<SystemTime, IssueError> {

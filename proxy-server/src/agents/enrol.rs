@@ -1,4 +1,4 @@
-//! The requests of agents for certificates: see [`protocol::enrolment`].
+//! The requests of agents for certificates: see [`protocol::enrolment`] and [`protocol::user_certificate`].
 
 use std::sync::Arc;
 
@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
+use ops::log::chain;
 use protocol::enrolment::{CA_PATH, ENROL_PATH, IssuedCertificate, MAX_BODY, TokenCredential};
+use protocol::user_certificate::UserCertificate;
 use protocol::{AgentId, Refusal, RefusalReason};
 use tokio::task::spawn_blocking;
 use tracing::warn;
@@ -15,6 +17,7 @@ use super::refused::refused;
 use crate::enrolment::tokens::TokenError;
 use crate::enrolment::{Enrolment, EnrolmentError};
 use crate::revocations::CertificateId;
+use crate::user_certificates::{UserCertificateError, UserCertificates};
 
 /// Answers a client without a certificate.
 pub(super) async fn answer_stranger(request: Request<Incoming>, enrolment: &Arc<Enrolment>) -> Response<Full<Bytes>> {
@@ -42,7 +45,7 @@ async fn enrol(
     credential: TokenCredential,
     enrolment: &Arc<Enrolment>,
 ) -> Result<IssuedCertificate, EnrolmentError> {
-    let body = body(request).await?;
+    let body = body(request).await.ok_or(EnrolmentError::Body)?;
     let turn = Arc::clone(&enrolment.turns).acquire_owned().await.expect("nobody closes it");
     let enrolment = Arc::clone(enrolment);
     let enrolled = spawn_blocking(move || {
@@ -64,10 +67,57 @@ pub(super) async fn answer_agent(
         return refused(&Refusal::new(RefusalReason::NotGranted, why));
     };
     let issued = match body(request).await {
-        Ok(body) => enrolment.renew(agent, certificate, &body),
-        Err(error) => Err(error),
+        Some(body) => enrolment.renew(agent, certificate, &body),
+        None => Err(EnrolmentError::Body),
     };
     answer(issued, Some(agent))
+}
+
+/// Answers an agent that asks for the certificate of a user.
+pub(super) async fn answer_for_user(
+    request: Request<Incoming>,
+    agent: &AgentId,
+    certificates: Option<&UserCertificates>,
+) -> Response<Full<Bytes>> {
+    use UserCertificateError as E;
+    match certify_user(request, agent, certificates).await {
+        Ok(issued) => with_type(issued.encode().into(), "application/json"),
+        Err(error) => {
+            let source = &error as &dyn std::error::Error;
+            warn!(%agent, error = source, "no certificate issued for a user");
+            let reason = match error {
+                E::NoGrant | E::NotGranted(_) | E::NotAdded(..) => RefusalReason::NotGranted,
+                E::Body | E::User(_) | E::Request(_) => RefusalReason::Malformed,
+                E::Read { .. } | E::Authority(_) | E::Issue(_) | E::Facts(_) | E::Ended => RefusalReason::Unavailable,
+            };
+            // The paths and the state of this process are for its own operator.
+            let message = match reason {
+                RefusalReason::Unavailable => {
+                    "the proxy-server cannot issue the certificate; its log says why".to_owned()
+                }
+                _ => chain(&error).to_string(),
+            };
+            refused(&Refusal::new(reason, message))
+        }
+    }
+}
+
+async fn certify_user(
+    request: Request<Incoming>,
+    agent: &AgentId,
+    certificates: Option<&UserCertificates>,
+) -> Result<UserCertificate, UserCertificateError> {
+    let certificates = certificates.ok_or(UserCertificateError::NoGrant)?;
+    certificates.allow(agent)?;
+    let body = body(request).await.ok_or(UserCertificateError::Body)?;
+    let turn = Arc::clone(&certificates.turns).acquire_owned().await.expect("nobody closes it");
+    let (certificates, agent) = (certificates.clone(), agent.clone());
+    // The worker must not wait for files, because it serves all its other connections.
+    let issued = spawn_blocking(move || {
+        let _turn = turn;
+        certificates.issue(&agent, &body)
+    });
+    issued.await.unwrap_or(Err(UserCertificateError::Ended))
 }
 
 pub(super) fn answer(
@@ -91,16 +141,15 @@ pub(super) fn answer(
 }
 
 /// Reads a body whose length is known. Many small chunks would need many times as much memory as their bytes.
-async fn body(request: Request<Incoming>) -> Result<Vec<u8>, EnrolmentError> {
+async fn body(request: Request<Incoming>) -> Option<Vec<u8>> {
     let mut body = request.into_body();
     let length = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
-    let length = length.filter(|length| *length <= MAX_BODY).ok_or(EnrolmentError::Body)?;
+    let length = length.filter(|length| *length <= MAX_BODY)?;
     let mut bytes = Vec::with_capacity(length);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| EnrolmentError::Body)?;
-        bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        bytes.extend_from_slice(frame.ok()?.data_ref().map_or(&[], |data| data));
     }
-    Ok(bytes)
+    Some(bytes)
 }
 
 /// The credential of RFC 6750 section 2.1.

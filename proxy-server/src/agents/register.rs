@@ -11,15 +11,17 @@ use hyper::upgrade::OnUpgrade;
 use protocol::enrolment::RENEW_PATH;
 use protocol::registration::MAX_REGISTRATION;
 use protocol::upgrade::{ACCEPTANCE, PATH, PROTOCOL};
+use protocol::user_certificate::USER_PATH;
 use protocol::{Acceptance, AgentId, ProtocolVersion, Refusal, RefusalReason};
 use tracing::{debug, warn};
 
-use super::enrol::{answer, answer_agent};
+use super::enrol::{answer, answer_agent, answer_for_user};
 use super::refused::refused;
 use crate::enrolment::{Enrolment, EnrolmentError};
 use crate::grants::Grants;
 use crate::registry::Registry;
 use crate::revocations::{CertificateId, Revocations};
+use crate::user_certificates::UserCertificates;
 
 /// What all registrations share.
 #[derive(Clone)]
@@ -30,6 +32,7 @@ pub(super) struct Shared {
     /// The instance of this process.
     pub(super) server_id: Arc<str>,
     pub(super) enrolment: Option<Arc<Enrolment>>,
+    pub(super) user_certificates: Option<UserCertificates>,
     pub(super) revocations: Revocations,
 }
 
@@ -88,6 +91,10 @@ impl Registration {
             }
             return answer_agent(request, &self.agent, &self.certificate, self.shared.enrolment.as_deref()).await;
         }
+        if request.uri().path() == USER_PATH && request.method() == Method::POST && !self.is_revoked() {
+            let certificates = self.shared.user_certificates.as_ref().filter(|_| !self.is_peer);
+            return answer_for_user(request, &self.agent, certificates).await;
+        }
         let upgrade = hyper::upgrade::on(&mut request);
         match self.decide(request).await {
             Ok(registration) => {
@@ -109,7 +116,7 @@ impl Registration {
     async fn decide(&self, request: Request<Incoming>) -> Result<protocol::Registration, Refusal> {
         let malformed = |why: &str| Refusal::new(RefusalReason::Malformed, why);
         let upgrades = request.headers().get(header::UPGRADE).is_some_and(|token| token == PROTOCOL);
-        let is_ours = [PATH, RENEW_PATH].contains(&request.uri().path());
+        let is_ours = [PATH, RENEW_PATH, USER_PATH].contains(&request.uri().path());
         if self.is_revoked() && is_ours {
             let why = format!("the certificate of agent {} is revoked; install a new one at the site", self.agent);
             return Err(Refusal::new(RefusalReason::Revoked, why));

@@ -200,11 +200,12 @@ impl Reload {
         self.running.audit.clone_from(&config.audit);
         if let (Some(running), Some(new)) = (&mut self.running.grants, &config.grants) {
             running.agents.clone_from(&new.agents);
+            running.kubeconfigs.clone_from(&new.kubeconfigs);
         }
         self.serve(files);
         let ProxyServerConfiguration { clusters, audit, karmada, .. } = self.running.clone();
         if (ProxyServerConfiguration { clusters, audit, karmada, ..config.clone() }) != self.running {
-            warn!(file = %self.path.display(), "only changes of `clusters`, `grants.agents`, `karmada` and `audit` are in force; restart the proxy-server to apply the others");
+            warn!(file = %self.path.display(), "only changes of `clusters`, `grants.agents`, `grants.kubeconfigs`, `karmada` and `audit` are in force; restart the proxy-server to apply the others");
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use ops::config::{FilePath, Located, Problems};
+use ops::config::{Duration, FilePath, Located, Problems};
 use protocol::registration::Mode;
 use protocol::{AgentId, ClusterName};
 use serde::Deserialize;
 
 use super::cluster::{ClientCa, Cluster};
 use super::pattern;
+use super::through::Through;
 
 /// Which agents may add clusters, and where their client CAs are.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -18,6 +19,23 @@ pub struct Grants {
     pub directory: Located<FilePath>,
     /// The agents.
     pub agents: Vec<Located<Grant>>,
+    /// What is in the kubeconfigs that agents request.
+    #[serde(default)]
+    pub kubeconfigs: Option<Kubeconfigs>,
+}
+
+/// The kubeconfigs of added clusters.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kubeconfigs {
+    /// The listener that the clients use.
+    #[serde(default)]
+    pub through: Through,
+    /// The URL of that listener for them.
+    pub url: Located<String>,
+    /// How long their certificates are valid.
+    #[serde(default = "default_lifetime")]
+    pub certificate_lifetime: Located<Duration>,
 }
 
 /// What one agent may add.
@@ -34,13 +52,25 @@ pub struct Grant {
     /// Whether the agent chooses what Karmada's policies can select its clusters by.
     #[serde(default)]
     pub member_settings: bool,
+    /// Whether the agent gets certificates for users of its clusters.
+    #[serde(default)]
+    pub kubeconfigs: bool,
 }
 
 /// An agent can make this process write as many files, and answer for as many names.
 const MAX_CLUSTERS: u32 = 10_000;
 
+/// The agent renews a certificate at two thirds of this time, and the Secret must then reach those who use it.
+const MIN_LIFETIME: std::time::Duration = std::time::Duration::from_secs(60);
+/// Nobody needs a longer one, because the agent renews it.
+const MAX_LIFETIME: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 3600);
+
 fn default_max() -> u32 {
     100
+}
+
+fn default_lifetime() -> Located<Duration> {
+    Duration::new(std::time::Duration::from_secs(24 * 3600)).into()
 }
 
 // === impl Grants ===
@@ -79,6 +109,15 @@ impl Grants {
 }
 
 pub(super) fn check(grants: &Grants, problems: &mut Problems) {
+    if let Some(kubeconfigs) = &grants.kubeconfigs {
+        let Kubeconfigs { through, url, certificate_lifetime } = kubeconfigs;
+        if let Some(form) = through.mistake(url) {
+            problems.at(url, format_args!("grants.kubeconfigs.url must be {form}"));
+        }
+        if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&certificate_lifetime.get()) {
+            problems.at(certificate_lifetime, "grants.kubeconfigs.certificateLifetime must be from 1m to 8760h");
+        }
+    }
     let mut ids = HashSet::new();
     for grant in &grants.agents {
         let id = &grant.id;
@@ -90,6 +129,14 @@ pub(super) fn check(grants: &Grants, problems: &mut Problems) {
         }
         if !(1..=MAX_CLUSTERS).contains(&grant.max_clusters) {
             problems.at(grant, format_args!("maxClusters must be from 1 to {MAX_CLUSTERS}"));
+        }
+        if grant.kubeconfigs && grants.kubeconfigs.is_none() {
+            problems.at(
+                grant,
+                format_args!(
+                    "the grant of agent {id} has `kubeconfigs: true`: set grants.kubeconfigs.url, the address for them"
+                ),
+            );
         }
         for pattern in &grant.names {
             let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-*".contains(&byte);

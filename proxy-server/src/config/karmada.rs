@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 use kube_wire::selector::LabelSelector;
 use ops::config::{FilePath, Located, Problems};
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use super::cluster::Cluster;
 use super::grants::Grants;
 use super::pattern;
+use super::through::Through;
 
 /// The label of a Cluster for the proxy-server that manages it.
 pub const KEPT_BY: &str = "atoll.dev/kept-by";
@@ -41,17 +41,6 @@ pub struct Karmada {
     /// Settings of single clusters.
     #[serde(default)]
     pub members: Vec<Located<MemberFacts>>,
-}
-
-/// A listener for clients.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Through {
-    /// The HTTP proxy.
-    #[default]
-    Proxy,
-    /// The endpoint listener.
-    Endpoint,
 }
 
 /// Fields of a Cluster that Karmada's policies can select by.
@@ -151,53 +140,15 @@ pub(super) fn check(
 
 fn check_way(karmada: &Karmada, problems: &mut Problems) {
     let url = &karmada.url;
-    match karmada.through {
-        Through::Proxy if !is_base(url, &["http", "https"]) => {
-            problems.at(url, "karmada.url must be of the form http://HOST:PORT or https://HOST:PORT");
-        }
-        Through::Endpoint if !is_base(url, &["https"]) => {
-            problems
-                .at(url, "karmada.url must be of the form https://HOST:PORT: it leads through the endpoint listener");
-        }
-        Through::Endpoint if !karmada.proxy_header.is_empty() => {
-            problems.at(url, "karmada.proxyHeader needs `through: proxy`");
-        }
-        _ => {}
+    if let Some(form) = karmada.through.mistake(url) {
+        problems.at(url, format_args!("karmada.url must be {form}"));
+    } else if karmada.through == Through::Endpoint && !karmada.proxy_header.is_empty() {
+        problems.at(url, "karmada.proxyHeader needs `through: proxy`");
     }
     for (name, value) in &karmada.proxy_header {
         if HeaderName::try_from(name).is_err() || HeaderValue::try_from(value).is_err() {
             // The value may be a secret.
             problems.at(&karmada.kubeconfig, format_args!("karmada.proxyHeader: `{name}` is not a header"));
-        }
-    }
-}
-
-/// A scheme, a host, and optionally a port.
-fn is_base(url: &str, schemes: &[&str]) -> bool {
-    let Ok(uri) = url.parse::<Uri>() else { return false };
-    let fits = uri.scheme_str().is_some_and(|scheme| schemes.contains(&scheme));
-    // Karmada's aggregated API server panics if the URL of a Cluster contains user information.
-    let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-    fits && is_plain && !url.ends_with('/') && uri.path() == "/" && uri.query().is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_base_has_a_host_and_no_path() {
-        for (url, expect) in [
-            ("http://10.0.0.1:8090", true),
-            ("https://proxy.example.com", true),
-            ("http://[fd00::1]:8090", true),
-            ("http://proxy/", false),
-            ("http://proxy/x", false),
-            ("http://user:secret@proxy:1", false),
-            ("socks5://proxy:1", false),
-            ("proxy:8090", false),
-        ] {
-            assert_eq!(is_base(url, &["http", "https"]), expect, "{url}");
         }
     }
 }

@@ -3,6 +3,7 @@ use std::path::Path;
 use ops::drain::Tasks;
 use protocol::{MemberSettings, RefusalReason};
 
+use super::testing::parse;
 use super::*;
 use crate::registry::Clusters;
 use crate::tunnel::{Origin, Tunnel};
@@ -13,14 +14,6 @@ struct World {
     registry: Arc<Registry>,
     file: ProxyServerConfiguration,
     tasks: Tasks,
-}
-
-fn parse(dir: &Path, rest: &str) -> ProxyServerConfiguration {
-    let text = format!(
-        "apiVersion: atoll.dev/v1alpha1\nkind: ProxyServerConfiguration\n\
-         servingCA: {{certificate: a.crt, key: a.key}}\nagentCA: {{certificate: b.crt}}\n{rest}"
-    );
-    ops::config::parse(&text, &dir.join("server.yaml")).unwrap()
 }
 
 fn offers(names: &[&str]) -> Vec<Offer> {

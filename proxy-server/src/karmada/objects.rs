@@ -7,10 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ops::secret::Secret;
 use protocol::ClusterName;
+use protocol::user_certificate::ClientAddress;
 use serde_json::{Map, Value, json};
 
+use crate::config::Karmada;
 pub use crate::config::{KEPT_BY, LONGEST_NAME};
-use crate::config::{Karmada, Through};
 
 /// The namespace for objects of members, in Karmada and in the member.
 pub const NAMESPACE: &str = "karmada-cluster";
@@ -153,10 +154,7 @@ pub fn secrets(name: &ClusterName, credentials: &Credentials, owner: Option<&str
 impl Member {
     /// The facts of the configuration about a cluster.
     pub fn of(karmada: &Karmada, name: &ClusterName, domain: &str) -> Self {
-        let (api_endpoint, proxy_url) = match karmada.through {
-            Through::Proxy => (format!("https://{name}.{domain}:443"), Some(karmada.url.to_string())),
-            Through::Endpoint => (format!("{}/clusters/{name}", karmada.url), None),
-        };
+        let ClientAddress { server: api_endpoint, proxy_url } = karmada.through.address(&karmada.url, name, domain);
         let facts = karmada.facts(name);
         Self {
             name: name.clone(),

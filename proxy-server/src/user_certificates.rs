@@ -1,0 +1,121 @@
+//! Certificates for users of the virtual clusters that an agent has added.
+//!
+//! See [`protocol::user_certificate`] for the exchange. What is *not* here: the listener, and TLS.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ops::files::Watched;
+use ops::pki::{Authority, AuthorityError, CertificateFacts, FactsError, IssueError, RequestError, RequestedKey};
+use protocol::user_certificate::{UserCertificate, UserCertificateRequest};
+use protocol::{AgentId, ClusterName};
+use tokio::sync::Semaphore;
+use tracing::info;
+
+use crate::grants::Grants;
+use crate::revocations::Revocations;
+
+/// Issues the certificates of users.
+#[derive(Clone, Debug)]
+pub struct UserCertificates {
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) serving_ca: Watched<Authority>,
+    pub(crate) revocations: Revocations,
+    /// One for each certificate that may be issued now ([`CONCURRENT`]).
+    pub(crate) turns: Arc<Semaphore>,
+}
+
+/// The maximum number of certificates that are issued at the same time. The keys of the client CAs can be on a file system that
+/// hangs, and each request then keeps a thread.
+pub(crate) const CONCURRENT: usize = 4;
+
+/// Why an agent gets no certificate for a user.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UserCertificateError {
+    /// The configuration has no grants, or the agent is another proxy-server.
+    #[error("this proxy-server issues no certificates for users: its configuration grants this agent no clusters")]
+    NoGrant,
+    /// The agent may not have certificates at all.
+    #[error("the grant of agent {0} has no `kubeconfigs: true`")]
+    NotGranted(AgentId),
+    /// The agent may not have them for this cluster.
+    #[error("agent {0} has not added cluster {1}, or its grant no longer allows this name")]
+    NotAdded(AgentId, ClusterName),
+    /// The body is not a request for a certificate.
+    #[error("the body is not a request for a certificate of a user")]
+    Body,
+    /// The user is invalid.
+    #[error("{0}")]
+    User(String),
+    /// The request is invalid.
+    #[error("the certificate signing request is not accepted")]
+    Request(#[source] RequestError),
+    /// The key of the client CA cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The client CA is invalid.
+    #[error("the client CA of the cluster is not valid")]
+    Authority(#[source] AuthorityError),
+    /// The certificate could not be issued.
+    #[error("cannot issue the certificate")]
+    Issue(#[source] IssueError),
+    /// The certificate cannot be parsed.
+    #[error("cannot parse the certificate")]
+    Facts(#[source] FactsError),
+    /// The thread ended.
+    #[error("the thread that issues the certificate ended")]
+    Ended,
+}
+
+// === impl UserCertificates ===
+
+impl UserCertificates {
+    /// Whether the agent may ask for certificates at all.
+    pub(crate) fn allow(&self, agent: &AgentId) -> Result<(), UserCertificateError> {
+        let is_allowed = self.grants.kubeconfigs_of(agent).is_some();
+        if is_allowed { Ok(()) } else { Err(UserCertificateError::NotGranted(agent.clone())) }
+    }
+
+    /// Issues a certificate. Uses files, so it can block.
+    pub(crate) fn issue(&self, agent: &AgentId, body: &[u8]) -> Result<UserCertificate, UserCertificateError> {
+        let asked = UserCertificateRequest::decode(body).ok_or(UserCertificateError::Body)?;
+        let UserCertificateRequest { cluster, user, request } = &asked;
+        if let Some(mistake) = user.mistake() {
+            return Err(UserCertificateError::User(mistake));
+        }
+        let key = RequestedKey::verify(request.as_bytes()).map_err(UserCertificateError::Request)?;
+        let granted = self.grants.kubeconfigs_of(agent);
+        let granted = granted.ok_or_else(|| UserCertificateError::NotGranted(agent.clone()))?;
+        let files = self.grants.client_ca(agent, cluster);
+        let files = files.ok_or_else(|| UserCertificateError::NotAdded(agent.clone(), cluster.clone()))?;
+        let authority = Authority::from_pem(&read(&files.certificate)?, &read(&files.key)?);
+        let authority = authority.map_err(UserCertificateError::Authority)?;
+        // Older certificates of the user may be revoked.
+        let not_before = self.revocations.user_revoked_before(cluster, &user.user);
+        let certificate = authority
+            .certify_user(&key, &user.user, &user.groups, granted.lifetime, not_before)
+            .map_err(UserCertificateError::Issue)?;
+        let facts = CertificateFacts::read(certificate.as_bytes()).map_err(UserCertificateError::Facts)?;
+        let credential = facts.into_iter().next().map(|leaf| leaf.credential).unwrap_or_default();
+        info!(
+            %agent, %cluster, user = user.user, groups = ?user.groups, certificate = credential,
+            "issued a certificate for a user: the agent keeps it in a Secret of its host"
+        );
+        let server_ca = self.serving_ca.borrow().certificate_pem().to_owned();
+        Ok(UserCertificate { certificate, server_ca, address: granted.address(cluster) })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, UserCertificateError> {
+    fs::read(path).map_err(|source| UserCertificateError::Read { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;
