@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use ops::config::{Document, Located, Problems, Unread};
+use rewrite::HostNamespace;
 use rewrite::request::KeyPattern;
 
 use virtual_cluster::config::{Custom, VirtualCluster};
@@ -35,6 +36,11 @@ fn check(config: &ProxyAgentConfiguration, problems: &mut Problems) {
             "there are neither virtualClusters nor physicalClusters, and `watchVirtualClusters` is false, so there is nothing \
              to serve",
         );
+    }
+    if let Some(namespace) = &config.kubeconfig_namespace
+        && HostNamespace::new(namespace).is_err()
+    {
+        problems.at(namespace, format_args!("kubeconfigNamespace: `{}` is not the name of a namespace", **namespace));
     }
     if !config.listeners.admin.is_loopback() {
         problems.at(&config.listeners.admin, "the admin listener has no authentication; it must be on loopback");

@@ -46,6 +46,9 @@ pub struct ProxyAgentConfiguration {
     /// The time after the deletion of a VirtualCluster before its namespaces are deleted.
     #[serde(default = "default_deletion_delay")]
     pub virtual_cluster_deletion_delay: Duration,
+    /// The namespace of the host for the Secrets with kubeconfigs of VirtualClusters.
+    #[serde(default)]
+    pub kubeconfig_namespace: Option<Located<String>>,
     /// The shared objects that virtual clusters may write.
     #[serde(default)]
     pub shared_objects: SharedObjects,

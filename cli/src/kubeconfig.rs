@@ -1,12 +1,10 @@
 //! `atoll kubeconfig`: kubeconfigs for clients of a cluster.
 //!
 //! [`addresses`] determines the address of the endpoint, [`virtual_cluster`] issues credentials, and
-//! [`physical_cluster`] copies those of an [`existing`] kubeconfig. [`document`] is the file itself. [`karmada`] prints
-//! manifests for Karmada instead.
+//! [`physical_cluster`] copies those of an [`existing`] kubeconfig. [`karmada`] prints manifests for Karmada instead.
 
 mod addresses;
 mod args;
-pub(crate) mod document;
 pub(crate) mod existing;
 mod karmada;
 mod physical_cluster;

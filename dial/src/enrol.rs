@@ -72,13 +72,10 @@ pub async fn join(token: &JoinToken, server: &Authority, egress: &Egress) -> Res
     // Nothing secret is sent before the digest in the token has proven the CA.
     let unverified = Arc::new(unverified_client_config(&[protocol::upgrade::ALPN]));
     let request = Request::get(CA_PATH).header(header::HOST, server.to_string()).body(Full::default());
-    let (status, body) = exchange(&unverified, server, egress, request).await.map_err(|error| match error {
+    let body = exchange(&unverified, server, egress, request).await.map_err(|error| match error {
         EnrolError::Dial(DialError::Certificate(_)) => EnrolError::NoEnrolment(server.clone()),
         error => error,
     })?;
-    if status != StatusCode::OK {
-        return Err(EnrolError::Refused(Refusal::decode(status, &body)));
-    }
     // Only this certificate: whoever pretends to be the server may send others, too.
     let authority = pki::with_key_digest(&body, &token.ca_digest).ok_or_else(|| EnrolError::OtherCa(server.clone()))?;
     let authority = Watched::fixed(ServerCa::from_pem(authority.as_bytes()).map_err(EnrolError::Ca)?);
@@ -101,32 +98,43 @@ async fn certify(
 ) -> Result<Enrolled, EnrolError> {
     let NewKey { key, request } = NewKey::create().map_err(EnrolError::Key)?;
     let body = CertificateRequest { request }.encode();
+    let body = exchange(tls, server, egress, post(path, server, authorization, body)).await?;
+    let issued = IssuedCertificate::decode(&body).ok_or_else(|| EnrolError::NotAtoll(server.clone()))?;
+    Ok(Enrolled { key, issued })
+}
+
+/// A request with a JSON body.
+pub(crate) fn post(
+    path: &str,
+    server: &Authority,
+    authorization: Option<&str>,
+    body: Vec<u8>,
+) -> http::Result<Request<Full<Bytes>>> {
     let mut request =
         Request::post(path).header(header::HOST, server.to_string()).header(header::CONTENT_TYPE, "application/json");
     if let Some(authorization) = authorization {
         request = request.header(header::AUTHORIZATION, authorization);
     }
-    let (status, body) = exchange(tls, server, egress, request.body(Full::from(body))).await?;
-    if status != StatusCode::OK {
-        return Err(EnrolError::Refused(Refusal::decode(status, &body)));
-    }
-    let issued = IssuedCertificate::decode(&body).ok_or_else(|| EnrolError::NotAtoll(server.clone()))?;
-    Ok(Enrolled { key, issued })
+    request.body(Full::from(body))
 }
 
-/// Connects, and sends one request.
-async fn exchange(
+/// Connects, and sends one request. Returns the body of a successful response.
+pub(crate) async fn exchange(
     tls: &Arc<ClientConfig>,
     server: &Authority,
     egress: &Egress,
     request: http::Result<Request<Full<Bytes>>>,
-) -> Result<(StatusCode, Bytes), EnrolError> {
+) -> Result<Bytes, EnrolError> {
     let request = request.expect("constant headers, a token of letters and a host:port are a request");
     let exchange = async {
         let stream = connect::stream(tls, egress, server, &Target::Named).await?;
         send(stream, request, server).await
     };
-    timeout(LIMIT, exchange).await.map_err(|_| EnrolError::Silent)?
+    let (status, body) = timeout(LIMIT, exchange).await.map_err(|_| EnrolError::Silent)??;
+    if status != StatusCode::OK {
+        return Err(EnrolError::Refused(Refusal::decode(status, &body)));
+    }
+    Ok(body)
 }
 
 async fn send<S>(

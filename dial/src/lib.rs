@@ -8,7 +8,7 @@
 //! streams of a tunnel. What is *not* here: how a stream is served.
 //!
 //! Reading order: [`Dial`], `address` (the tunnels to one address), `demand` (how many tunnels), `connect` and
-//! `register` (one attempt), [`enrol`] (the certificate), [`routes`] (the state of all tunnels), [`streams`] (the streams
+//! `register` (one attempt), [`enrol`] and [`user_certificate`] (certificates), [`routes`] (the state of all tunnels), [`streams`] (the streams
 //! of one tunnel), [`offers`] (the clusters).
 
 mod address;
@@ -22,6 +22,7 @@ mod register;
 pub mod routes;
 mod stop;
 pub mod streams;
+pub mod user_certificate;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;

@@ -2,11 +2,12 @@
 //!
 //! [`parse`](mod@parse) reads a kubeconfig into a [`ClientConfig`], and opens no other file. [`ClientConfig::open`]
 //! reads the files that the kubeconfig names, and reloads them when they change. What is *not* here: connections,
-//! requests, and writing kubeconfigs.
+//! and requests. [`Document`] writes one.
 
 pub mod address;
 pub mod bearer;
 pub mod client_config;
+mod document;
 mod open_error;
 pub mod parse;
 
@@ -17,6 +18,7 @@ use ops::files::{Reloader, Watched};
 pub use address::{Address, AddressError};
 pub use bearer::{Bearer, TokenError};
 pub use client_config::{ClientConfig, Credentials, Material};
+pub use document::{Document, data};
 pub use open_error::OpenError;
 pub use parse::KubeconfigError;
 

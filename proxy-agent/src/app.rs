@@ -2,6 +2,7 @@
 
 mod declared;
 pub(crate) mod exchange;
+mod kubeconfigs;
 mod metrics;
 mod observe;
 mod reload;
@@ -36,6 +37,7 @@ use virtual_cluster::declared::Judged;
 use crate::agent::Agent;
 use crate::app::declared::Declarations;
 use crate::app::exchange::ClusterServices;
+use crate::app::kubeconfigs::ProxyServers;
 use crate::config::{self, ProxyAgentConfiguration};
 use crate::layer4::Layer4;
 use crate::renew::Renewal;
@@ -101,6 +103,8 @@ impl App {
         let agent = agent_id(&identity.borrow())?;
         let tls =
             client_config(server_ca.clone(), Some(identity.clone()), &[protocol::upgrade::ALPN], TlsVersions::Tls13);
+        let (tls, egress) = (Arc::new(tls), Arc::new(egress));
+        let servers: Vec<_> = config.servers.iter().map(|server| (**server).clone()).collect();
         let tunnels = Arc::new(Tunnels::default());
         let metrics = metrics::metrics(&tunnels);
         let requests = Arc::new(RequestMetrics::new(&metrics, Names::AGENT));
@@ -122,7 +126,8 @@ impl App {
         let services = cluster_services.clone();
         let declarations = match &cluster_services {
             Some(services) if config.watch_virtual_clusters => {
-                Declarations::follow(services, &tunnels, config.virtual_cluster_deletion_delay.into(), &tasks)
+                let issuer = ProxyServers { tls: tls.clone(), servers: servers.clone(), egress: egress.clone() };
+                Declarations::follow(config, services, &tunnels, issuer, &tasks)
             }
             _ => Declarations::none(),
         };
@@ -144,9 +149,9 @@ impl App {
         };
         let (workers, threads) = Workers::start(cores()).context("cannot start threads")?;
         let dial = Dial {
-            tls: Arc::new(tls),
+            tls,
             identity,
-            egress: Arc::new(egress),
+            egress,
             service: Agent { id: agent.clone(), instance, offers, streams },
             backoff: dial::BACKOFF_OF_AGENTS,
             tasks: tasks.child(),
@@ -164,7 +169,7 @@ impl App {
             unread,
             services,
             judged,
-            servers: config.servers.iter().map(|server| (**server).clone()).collect(),
+            servers,
             reload,
             exporter,
             status,

@@ -98,7 +98,7 @@ impl Renewal {
 }
 
 /// Two thirds through the life of a certificate, which was issued some minutes after it began to be valid.
-fn due(not_before: SystemTime, not_after: SystemTime) -> SystemTime {
+pub(crate) fn due(not_before: SystemTime, not_after: SystemTime) -> SystemTime {
     let issued = (not_before + CLOCK_SKEW).min(not_after);
     let life = not_after.duration_since(issued).unwrap_or_default();
     issued + life * 2 / 3

@@ -4,6 +4,7 @@
 
 mod deletion;
 mod invalid;
+mod kubeconfigs;
 mod serving;
 mod sets;
 mod world;
@@ -16,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("declared::objects_are_served", serving::objects_are_served),
         trial("declared::invalid_objects_are_refused", invalid::objects_are_refused),
+        trial("declared::kubeconfigs_are_stored_and_renewed", kubeconfigs::kubeconfigs_are_stored_and_renewed),
         trial("declared::sets_own_what_they_create", sets::sets_own_what_they_create),
         trial("declared::deletion_policies_are_carried_out", deletion::policies_are_carried_out),
     ]

@@ -103,7 +103,8 @@ impl Site {
         Ok(site)
     }
 
-    fn start_on(ports: Ports, clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
+    /// Like [`Site::start_with`], on these ports.
+    pub fn start_on(ports: Ports, clusters: &[&str], virtuals: &[&str], keys: &str) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("atoll-site-").tempdir()?;
         atoll(&["certs", "init", path(dir.path())])?;
         for cluster in virtuals {
@@ -278,7 +279,8 @@ impl Replica {
 // === impl Ports ===
 
 impl Ports {
-    fn free() -> Self {
+    /// Free ports.
+    pub fn free() -> Self {
         let port = paths::free_port;
         Self { proxy: port(), endpoint: port(), agents: port(), probes: port(), admin: port(), metrics: None }
     }

@@ -9,13 +9,14 @@
 //!
 //! Reading order: [`Declared`] (an object), [`spec`] (its content), [`accept`] (which objects are served), [`Facts`] and
 //! [`ready`](ready::ready) (how they are), [`Status`] and `next_status` (what is written), [`removal`] (the deletion of what a cluster has on the
-//! host), [`Report`] (the loop that writes), and [`sets`] (what creates objects). What is *not* here: serving the clusters.
+//! host), [`Report`] (the loop that writes), [`kubeconfigs`] (Secrets for users), and [`sets`] (what creates objects). What is *not* here: serving the clusters.
 
 mod accept;
 mod event;
 mod facts;
 mod finalizer;
 mod follow;
+pub mod kubeconfigs;
 mod next_status;
 mod object;
 pub mod ready;
@@ -28,10 +29,10 @@ mod status;
 pub use accept::{Accepted, InForce, Others, Verdict, accept};
 pub use facts::{Facts, Reach};
 pub use follow::{ByName, Named, Objects, follow};
-pub use object::{Declared, Metadata};
+pub use object::{Declared, Metadata, OwnerReference};
 pub use report::{Judged, Observe, Report};
 pub use spec::{DeletionPolicy, Spec, SpecError};
-pub use status::{Condition, LastError, Status};
+pub use status::{Condition, LastError, SecretReference, Status};
 
 /// The path of all VirtualClusters.
 pub const PATH: &str = "/apis/atoll.dev/v1alpha1/virtualclusters";

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use kubeconfig::{Document, data};
 use ops::files::{Existing, Secrecy, write};
 use ops::pki::{Authority, PemPair};
 use serde_json::{Map, Value};
@@ -12,7 +13,6 @@ use serde_json::{Map, Value};
 use super::clusters::{CLUSTERS, DemoCluster};
 use super::ports::Ports;
 use crate::certs::directory::{Directory, PairPath};
-use crate::kubeconfig::document::{Document, data};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The lifetime of CAs. The demo reuses those of an earlier run.

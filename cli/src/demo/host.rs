@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use dev_apiserver::{DevApiserver, Options};
+use kubeconfig::{Document, data};
 use ops::drain::Tasks;
 use ops::listen::{ListenAddr, Listener};
 use ops::pki::{Authority, PemPair};
@@ -16,7 +17,6 @@ use serde_json::{Map, Value};
 
 use super::client::Client;
 use super::files::Accounts;
-use crate::kubeconfig::document::{Document, data};
 use crate::kubeconfig::existing;
 
 /// The agent's service account and role, as on any host.

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use kubeconfig::{Document, data};
 use serde_json::{Map, Value};
-
-use super::document::{Document, data};
 
 /// Keys whose value is a path, relative to the kubeconfig's directory (`clientcmd`, `RelativizePathWithNoBacksteps`).
 const CLUSTER_PATHS: [&str; 1] = ["certificate-authority"];

@@ -44,7 +44,7 @@ pub(super) fn kubeconfig(args: &Args, path: &Path) -> anyhow::Result<String> {
     }
     let proxy = addresses::proxy_url(args, config.as_ref())?;
     document.cluster.insert("proxy-url".to_owned(), proxy.into());
-    document.to_yaml()
+    Ok(document.to_yaml()?)
 }
 
 /// Several clusters have this API server, as sites with `https://127.0.0.1:6443` do. So the name of the cluster becomes the target of

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kubeconfig::{Document, data};
 use ops::config::FilePath;
 use ops::pki::{Authority, only_certificates};
 use protocol::ClusterName;
@@ -16,7 +17,6 @@ use serde_json::{Map, Value, json};
 
 use super::addresses;
 use super::args::Args;
-use super::document::{Document, data};
 use crate::invocation::Invocation;
 use crate::revocation_list;
 
@@ -45,7 +45,8 @@ pub(super) fn kubeconfig(args: &Args) -> anyhow::Result<String> {
         None if args.oidc => plugin(args, cluster)?,
         None => certificate(args, cluster, config.revocations.as_deref())?,
     };
-    Document { name: args.cluster.to_string(), cluster: entry, user, namespace: None }.to_yaml()
+    let document = Document { name: args.cluster.to_string(), cluster: entry, user, namespace: None };
+    Ok(document.to_yaml()?)
 }
 
 fn bearer(token: &str) -> anyhow::Result<Map<String, Value>> {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use dial::routes::{RouteState, Tunnels};
@@ -12,12 +11,15 @@ use protocol::RefusedClusters;
 use tokio::sync::watch;
 use virtual_cluster::admission_policies::PolicyState;
 use virtual_cluster::clusters::VirtualCluster;
+use virtual_cluster::declared::kubeconfigs::{self, KubeconfigStates, Kubeconfigs};
 use virtual_cluster::declared::sets::{self, Sets};
 use virtual_cluster::declared::{self, Facts, Judged, LastError, Objects, Observe, Reach, Report};
 use virtual_cluster::provisioner::ProvisionState;
 
 use super::exchange::ClusterServices;
+use super::kubeconfigs::ProxyServers;
 use super::status::{DIRECT_ACCESS, UNVERIFIED, last_errors};
+use crate::config::ProxyAgentConfiguration;
 
 /// The objects, and what becomes of them.
 pub(super) struct Declarations {
@@ -31,6 +33,7 @@ pub(super) struct Declarations {
 struct Observer {
     services: ClusterServices,
     tunnels: Arc<Tunnels>,
+    kubeconfigs: KubeconfigStates,
 }
 
 // === impl Declarations ===
@@ -43,9 +46,10 @@ impl Declarations {
 
     /// Starts to follow the objects of the host, and to write their status.
     pub(super) fn follow(
+        config: &ProxyAgentConfiguration,
         services: &ClusterServices,
         tunnels: &Arc<Tunnels>,
-        deletion_delay: Duration,
+        issuer: ProxyServers,
         tasks: &Tasks,
     ) -> Self {
         let api = Api::new(services.host.clone());
@@ -53,16 +57,42 @@ impl Declarations {
         let declarations = Self { objects: objects.subscribe(), judged: watch::Sender::new(None) };
         let reflector = Reflector::new(&api, declared::PATH, Selection::default());
         tasks.spawn_until_cancelled("virtual clusters", async move { declared::follow(reflector, &objects).await });
-        let observer = Observer { services: services.clone(), tunnels: Arc::clone(tunnels) };
+        let states = KubeconfigStates::default();
+        let observer =
+            Observer { services: services.clone(), tunnels: Arc::clone(tunnels), kubeconfigs: states.clone() };
+        declarations.keep_kubeconfigs(config, services, issuer, states, tasks);
         let all_sets = watch::Sender::new(None);
         let loop_of_sets = Sets::new(api.clone(), services.clusters.all_nodes());
         let run_sets = loop_of_sets.run(all_sets.subscribe(), declarations.objects.clone());
         tasks.spawn_until_cancelled("virtual cluster sets", run_sets);
         let reflector = Reflector::new(&api, sets::PATH, Selection::default());
         tasks.spawn_until_cancelled("sets", async move { declared::follow(reflector, &all_sets).await });
+        let deletion_delay = config.virtual_cluster_deletion_delay.into();
         let report = Report::new(api, observer, deletion_delay).run(declarations.judged.subscribe());
         tasks.spawn_until_cancelled("status of virtual clusters", report);
         declarations
+    }
+
+    /// Starts to store the kubeconfigs that the objects ask for.
+    fn keep_kubeconfigs(
+        &self,
+        config: &ProxyAgentConfiguration,
+        services: &ClusterServices,
+        issuer: ProxyServers,
+        states: KubeconfigStates,
+        tasks: &Tasks,
+    ) {
+        let api = Api::new(services.host.clone());
+        let namespace: Option<Arc<str>> = config.kubeconfig_namespace.as_ref().map(|name| name.as_str().into());
+        let secrets = watch::Sender::new(None);
+        let found = secrets.subscribe();
+        if let Some(namespace) = &namespace {
+            let selection = Selection::labelled(kubeconfigs::LABEL);
+            let reflector = Reflector::new(&api, kubeconfigs::path(namespace), selection);
+            tasks.spawn_until_cancelled("kubeconfigs", async move { declared::follow(reflector, &secrets).await });
+        }
+        let kept = Kubeconfigs::new(api, issuer, namespace, states);
+        tasks.spawn_until_cancelled("kubeconfig secrets", kept.run(self.judged.subscribe(), found));
     }
 }
 
@@ -92,6 +122,7 @@ impl Observe for Observer {
                 namespaces: namespaces.count(&cluster.name),
                 shared_with: shared.remove(&name).unwrap_or_default(),
                 last_error: last_error(services, cluster),
+                kubeconfig: self.kubeconfigs.get(&name),
             };
             (name, facts)
         });

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use atoll_tests::process::Process;
+use atoll_tests::site::Ports;
 use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
 
 const AGENT: &str = "site-d";
 /// The time limit until a change is in force.
-pub(super) const IN_FORCE: Duration = Duration::from_secs(30);
+pub(super) const IN_FORCE: Duration = Duration::from_secs(60);
 
 pub(super) struct World {
     // Dropped in this order, so that no process uses one that has ended.
@@ -27,6 +28,24 @@ impl World {
         define(&host)?;
         let entries: Vec<_> = clusters.iter().map(|name| site::entry(name, AGENT)).collect();
         let site = Site::start(&entries.iter().map(String::as_str).collect::<Vec<_>>(), clusters)?;
+        Self::start_on(host, site, body)
+    }
+
+    /// The agent adds its clusters to the proxy-server by itself, and gets kubeconfigs for them that are valid for a minute.
+    pub(super) fn granted(body: &str) -> anyhow::Result<Self> {
+        let host = HostCluster::up(1)?;
+        define(&host)?;
+        let ports = Ports::free();
+        let kubeconfigs =
+            format!("{{through: endpoint, url: 'https://127.0.0.1:{}', certificateLifetime: 1m}}", ports.endpoint);
+        let keys = format!(
+            "grants: {{directory: added, agents: [{{id: {AGENT}, names: ['*'], kubeconfigs: true}}], kubeconfigs: {kubeconfigs}}}"
+        );
+        let site = Site::start_on(ports, &[], &[], &keys)?;
+        Self::start_on(host, site, body)
+    }
+
+    fn start_on(host: HostCluster, site: Site, body: &str) -> anyhow::Result<Self> {
         let kubeconfig = host.agent_kubeconfig();
         let body = format!(
             "host: {{kubeconfig: {}}}\nwatchVirtualClusters: true\nvirtualClusterDeletionDelay: 1s\n{body}",

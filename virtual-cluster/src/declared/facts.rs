@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::kubeconfigs::KubeconfigState;
 use super::status::LastError;
 use crate::provisioner::ProvisionState;
 
@@ -27,6 +28,8 @@ pub struct Facts {
     pub shared_with: BTreeMap<String, String>,
     /// The last error in a response to its clients.
     pub last_error: Option<LastError>,
+    /// The state of its kubeconfig, if it asks for one.
+    pub kubeconfig: Option<KubeconfigState>,
 }
 
 /// Whether proxy-servers serve a cluster of this agent.

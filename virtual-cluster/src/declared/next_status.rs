@@ -3,12 +3,15 @@
 use ops::date::Moment;
 
 use super::facts::Facts;
+use super::kubeconfigs::KubeconfigState;
 use super::object::Declared;
-use super::ready::Ready;
-use super::status::{Condition, LastError, READY, Status};
+use super::ready::{MAX_MESSAGE, Ready};
+use super::status::{Condition, LastError, READY, SecretReference, Status};
 
 /// The type of the condition that tells whether other virtual clusters have nodes of the cluster.
 const OVERLAPPING: &str = "Overlapping";
+/// The type of the condition that tells whether there is a Secret with a valid kubeconfig.
+const KUBECONFIG_ISSUED: &str = "KubeconfigIssued";
 /// The maximum number of clusters that a message names.
 const NAMED: usize = 10;
 /// The largest message of an error, in characters.
@@ -36,11 +39,30 @@ pub(super) fn next_status(object: &Declared, ready: &Ready, facts: Option<&Facts
         let reason = if is_overlapping { "SharedNodes" } else { "OwnNodes" };
         conditions.push(condition(OVERLAPPING, is_overlapping, reason, overlap(facts)));
     }
+    let kubeconfig = facts.and_then(|facts| facts.kubeconfig.as_ref());
+    conditions.extend(kubeconfig.map(|state| match state {
+        KubeconfigState::Issued { expiry, .. } => {
+            let message = format!("its certificate is valid until {expiry}, and is renewed before");
+            condition(KUBECONFIG_ISSUED, true, "Issued", message)
+        }
+        KubeconfigState::Failed { reason, message } => {
+            let message = message.chars().take(MAX_MESSAGE).collect();
+            condition(KUBECONFIG_ISSUED, false, reason, message)
+        }
+    }));
+    let kubeconfig_secret = kubeconfig.and_then(|state| match state {
+        KubeconfigState::Issued { namespace, name, .. } => {
+            Some(SecretReference { namespace: namespace.to_string(), name: name.clone() })
+        }
+        // The former kubeconfig may still be valid.
+        KubeconfigState::Failed { .. } => before.kubeconfig_secret.clone(),
+    });
     let status = Status {
         observed_generation: generation,
         nodes: facts.map_or(0, |facts| facts.nodes),
         namespaces: facts.map_or(0, |facts| facts.namespaces),
         last_error: newer(&before, facts),
+        kubeconfig_secret,
         conditions,
     };
     (status != before).then_some(status)

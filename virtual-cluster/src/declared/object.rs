@@ -36,6 +36,15 @@ pub struct Metadata {
     pub finalizers: Vec<String>,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
+    pub owner_references: Vec<OwnerReference>,
+}
+
+/// The part of an OwnerReference that identifies the owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct OwnerReference {
+    /// The uid of the owner.
+    pub uid: String,
 }
 
 // === impl Declared ===

@@ -109,6 +109,7 @@ mod tests {
             namespaces: 4,
             shared_with: BTreeMap::new(),
             last_error: None,
+            kubeconfig: None,
         }
     }
 

@@ -1,7 +1,8 @@
-//! The content of a VirtualCluster: the keys of an entry of `virtualClusters` in the configuration file, except `name`, and what
-//! happens when the object is deleted.
+//! The content of a VirtualCluster: the keys of an entry of `virtualClusters` in the configuration file, except `name`; what happens
+//! when the object is deleted; and the user of its kubeconfig.
 
 use protocol::ClusterName;
+use protocol::user_certificate::User;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,11 +11,12 @@ use crate::config::VirtualCluster;
 use crate::mistakes;
 
 /// The keys of `spec`. The API server drops all others, unless its definition of the kind is newer than this agent.
-pub const KEYS: [&str; 9] = [
+pub const KEYS: [&str; 10] = [
     "deletionPolicy",
     "externalIPs",
     "hostTokens",
     "karmada",
+    "kubeconfig",
     "nodeGroup",
     "nodeSelector",
     "podSecurity",
@@ -29,6 +31,8 @@ pub struct Spec {
     pub cluster: VirtualCluster,
     /// What happens to its namespaces when the object is deleted.
     pub deletion_policy: DeletionPolicy,
+    /// The user of the kubeconfig in a Secret. `None` if there is none.
+    pub kubeconfig: Option<User>,
 }
 
 /// What happens to the namespaces of a virtual cluster when its object is deleted.
@@ -71,16 +75,19 @@ pub(super) fn read(name: &str, spec: &Value) -> Result<Spec, SpecError> {
     }
     let policy = fields.remove("deletionPolicy").filter(|policy| !policy.is_null());
     let deletion_policy = policy.map(DeletionPolicy::deserialize).transpose()?.unwrap_or_default();
+    let kubeconfig = fields.remove("kubeconfig").filter(|kubeconfig| !kubeconfig.is_null());
+    let kubeconfig = kubeconfig.map(User::deserialize).transpose()?;
     // Server-side apply and clients of typed APIs write null for a value that is not set.
     fields.retain(|_, value| !value.is_null());
     fields.insert("name".to_owned(), name.as_str().into());
     let cluster = VirtualCluster::deserialize(Value::Object(fields))?;
-    let mistakes = mistakes::of(&cluster);
+    let mut mistakes = mistakes::of(&cluster);
+    mistakes.extend(kubeconfig.as_ref().and_then(User::mistake).map(|mistake| format!("kubeconfig: {mistake}")));
     if !mistakes.is_empty() {
         return Err(SpecError::Mistakes(mistakes));
     }
     clusters::check(&cluster)?;
-    Ok(Spec { cluster, deletion_policy })
+    Ok(Spec { cluster, deletion_policy, kubeconfig })
 }
 
 /// The policy of a specification that may be invalid. An unknown policy deletes nothing.
@@ -101,11 +108,13 @@ mod tests {
             "tolerations": [{"key": "location", "value": "beijing", "effect": "NoSchedule"}],
             "podSecurity": {"enforce": "baseline"}, "hostTokens": {"prefix": "sso:"}, "externalIPs": ["203.0.113.0/24"],
             "shares": {"objects": 10, "objectsOf": {"secrets": 5}}, "karmada": {"region": "north", "labels": {"tier": "edge"}},
+            "kubeconfig": {"user": "jane"},
         });
-        let Spec { cluster, deletion_policy } = read("ke-beijing", &spec).unwrap();
+        let Spec { cluster, deletion_policy, kubeconfig } = read("ke-beijing", &spec).unwrap();
         assert_eq!((cluster.name.as_str(), deletion_policy), ("ke-beijing", DeletionPolicy::Delete));
         assert_eq!((cluster.shares.objects, cluster.shares.namespaces), (10, 5000), "the defaults of the file");
         assert_eq!(cluster.labels().len(), 1);
+        assert_eq!(kubeconfig.unwrap().user, "jane");
     }
 
     #[test]
@@ -118,6 +127,8 @@ mod tests {
             ("a", json!({"nodeSelector": nodes, "labels": {}}), "does not know spec.labels; update the agent"),
             ("a", json!({"nodeSelector": nodes, "karmada": {"region": ""}}), "karmada: the provider, the region"),
             ("a", json!({"nodeSelector": ["a"]}), "spec: invalid type"),
+            ("a", json!({"nodeSelector": nodes, "kubeconfig": {"user": ""}}), "kubeconfig: the user and each group"),
+            ("a", json!({"nodeSelector": nodes, "kubeconfig": {}}), "missing field `user`"),
             ("a", json!({"nodeSelector": nodes, "deletionPolicy": "Keep"}), "unknown variant `Keep`"),
             (
                 "a",

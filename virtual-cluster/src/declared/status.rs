@@ -19,8 +19,20 @@ pub struct Status {
     /// The last error in a response to its clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,
-    /// `Ready` and `Overlapping`.
+    /// The Secret with its kubeconfig.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_secret: Option<SecretReference>,
+    /// `Ready`, `Overlapping` and `KubeconfigIssued`.
     pub conditions: Vec<Condition>,
+}
+
+/// A Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretReference {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// A `metav1.Condition`.

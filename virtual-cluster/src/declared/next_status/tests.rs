@@ -27,6 +27,7 @@ fn facts() -> Facts {
         namespaces: 4,
         shared_with: BTreeMap::new(),
         last_error: None,
+        kubeconfig: None,
     }
 }
 

@@ -41,6 +41,7 @@ impl Observed {
             namespaces: 4,
             shared_with: std::collections::BTreeMap::new(),
             last_error: None,
+            kubeconfig: None,
         };
         Self(Arc::new(Mutex::new((facts, false))))
     }

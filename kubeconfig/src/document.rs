@@ -1,4 +1,4 @@
-//! A kubeconfig with one context (`k8s.io/client-go/tools/clientcmd/api/v1`), as this command writes it.
+//! Writes a kubeconfig with one context (`k8s.io/client-go/tools/clientcmd/api/v1`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,14 +7,15 @@ use serde_json::{Map, Value, json};
 
 /// Context, cluster and user have the same name.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
-    pub(crate) name: String,
+pub struct Document {
+    /// Their name.
+    pub name: String,
     /// The `cluster:` object.
-    pub(crate) cluster: Map<String, Value>,
+    pub cluster: Map<String, Value>,
     /// The `user:` object.
-    pub(crate) user: Map<String, Value>,
+    pub user: Map<String, Value>,
     /// The context's namespace.
-    pub(crate) namespace: Option<Value>,
+    pub namespace: Option<Value>,
 }
 
 /// The keys in the order of `kubectl config view`.
@@ -34,7 +35,7 @@ struct File<'a> {
 
 impl Document {
     /// The file as YAML.
-    pub(crate) fn to_yaml(&self) -> anyhow::Result<String> {
+    pub fn to_yaml(&self) -> Result<String, serde_saphyr::ser::Error> {
         let name = &self.name;
         let mut context = json!({"cluster": name, "user": name});
         if let Some(namespace) = &self.namespace {
@@ -50,11 +51,11 @@ impl Document {
         };
         // Write base64 data on one line, like kubectl.
         let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-        Ok(serde_saphyr::to_string_with_options(&file, options)?)
+        serde_saphyr::to_string_with_options(&file, options)
     }
 }
 
 /// The value of a `*-data` key.
-pub(crate) fn data(content: &[u8]) -> Value {
+pub fn data(content: &[u8]) -> Value {
     Value::String(STANDARD.encode(content))
 }
