@@ -26,11 +26,11 @@ pub mod sets;
 pub mod spec;
 mod status;
 
-pub use accept::{Accepted, InForce, Others, Verdict, accept};
+pub use accept::{Accepted, InForce, Judged, Others, Verdict, accept};
 pub use facts::{Facts, Reach};
 pub use follow::{ByName, Named, Objects, follow};
 pub use object::{Declared, Metadata, OwnerReference};
-pub use report::{Judged, Observe, Report};
+pub use report::{Observe, Report};
 pub use spec::{DeletionPolicy, Spec, SpecError};
 pub use status::{Condition, LastError, SecretReference, Status};
 

@@ -3,7 +3,7 @@
 //! The configuration file comes first, then the objects that are served or have been served, then the oldest one. So a new object
 //! never displaces a cluster that is served.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::follow::Objects;
@@ -53,6 +53,15 @@ pub enum Verdict {
     Ending(DeletionPolicy),
     /// It is being deleted, but the configuration file has a cluster with its name, which stays.
     Yielding,
+}
+
+/// The objects, and what becomes of them. The clusters of those that are served are being served.
+#[derive(Clone, Debug, Default)]
+pub struct Judged {
+    /// The objects.
+    pub objects: Arc<Objects>,
+    /// What becomes of each, by name.
+    pub verdicts: HashMap<String, Verdict>,
 }
 
 /// Decides about all objects. `before` are the clusters of objects that are served.

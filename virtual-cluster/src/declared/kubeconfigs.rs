@@ -4,15 +4,17 @@
 //! VirtualCluster, so Kubernetes deletes it with the VirtualCluster. The agent replaces it at two thirds of the life of its
 //! certificate, when somebody changes what the VirtualCluster asks for, and when somebody deletes it.
 //!
-//! Reading order: [`KubeconfigSecret`] (what is stored), `step` (what must be done), [`Kubeconfigs`] (the loop),
+//! Reading order: [`Issuer`], [`KubeconfigSecret`] (what is stored), `step` (what must be done), [`Kubeconfigs`] (the loop),
 //! [`KubeconfigState`] (what the status tells).
 
+mod issuer;
 mod run;
 mod secret;
 mod state;
 mod step;
 
-pub use run::{IssueError, Issued, Issuer, Kubeconfigs};
+pub use issuer::{IssueError, Issued, Issuer};
+pub use run::Kubeconfigs;
 pub use secret::{KubeconfigSecret, path};
 pub use state::{KubeconfigState, KubeconfigStates};
 

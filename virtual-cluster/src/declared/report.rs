@@ -15,11 +15,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::accept::Verdict;
+use super::accept::{Judged, Verdict};
 use super::event::Event;
 use super::facts::Facts;
 use super::finalizer::{self, Change};
-use super::follow::Objects;
 use super::next_status::next_status;
 use super::object::Declared;
 use super::ready::{Ready, ready};
@@ -37,15 +36,6 @@ const BUSY: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The time within which a write must come back in the watch. Until then, the object here is older than the one on the host.
 const ECHO: Duration = Duration::from_secs(2);
-
-/// The objects, and what becomes of them. The clusters of those that are served are being served.
-#[derive(Clone, Debug, Default)]
-pub struct Judged {
-    /// The objects.
-    pub objects: Arc<Objects>,
-    /// What becomes of each, by name.
-    pub verdicts: HashMap<String, Verdict>,
-}
 
 /// What the loop asks the agent.
 pub trait Observe: Send + 'static {

@@ -53,6 +53,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "feeds",
             "host-client",
             "kube-wire",
+            "kubeconfig",
             "ops",
             "protocol",
             "request-metrics",

@@ -1,7 +1,6 @@
 //! The loop that stores kubeconfigs.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use host_client::api::{ApiError, HostApi, Partial};
 use ops::backoff::Backoff;
 use ops::date::Moment;
 use ops::log::chain;
-use ops::secret::Secret;
 use protocol::ClusterName;
 use protocol::user_certificate::User;
 use rewrite::name::{CLUSTER_LABEL, ROOT_LABEL};
@@ -19,13 +17,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+use super::issuer::{IssueError, Issuer};
 use super::secret::{self, KubeconfigSecret, secret};
 use super::state::{KubeconfigState, KubeconfigStates};
 use super::step::{Step, step};
-use crate::declared::accept::Verdict;
+use crate::declared::accept::{Judged, Verdict};
 use crate::declared::follow::ByName;
 use crate::declared::object::Declared;
-use crate::declared::report::Judged;
 use crate::namespaces;
 
 /// The maximum time between two rounds, because the system time can jump.
@@ -35,33 +33,6 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_sec
 /// The time within which a write must come back in the watch. Until then, the Secret here is older than the one on the host. It also
 /// limits how often a proxy-server issues a certificate if the clocks of the machines differ.
 const ECHO: Duration = Duration::from_secs(5);
-
-/// Issues kubeconfigs.
-pub trait Issuer: Send + Sync + 'static {
-    /// A kubeconfig for a user of the cluster.
-    fn issue(&self, cluster: &ClusterName, user: &User) -> impl Future<Output = Result<Issued, IssueError>> + Send;
-}
-
-/// A kubeconfig with a new certificate.
-#[derive(Clone, Debug)]
-pub struct Issued {
-    /// The file.
-    pub kubeconfig: Secret,
-    /// From when on the certificate should be renewed.
-    pub renewal: Moment,
-    /// When it expires.
-    pub expiry: Moment,
-}
-
-/// Why there is no kubeconfig.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct IssueError {
-    /// For programs.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
-}
 
 /// The loop, and what it remembers of each object.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::run::Issued;
+use super::issuer::Issued;
 use super::{DATA_KEY, LABEL};
 use crate::declared::follow::Named;
 use crate::declared::object::{Declared, Metadata};

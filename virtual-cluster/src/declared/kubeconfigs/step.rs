@@ -42,7 +42,7 @@ mod tests {
     use ops::secret::Secret;
     use serde_json::{Value, json};
 
-    use super::super::run::Issued;
+    use super::super::issuer::Issued;
     use super::super::secret::secret;
     use super::*;
 

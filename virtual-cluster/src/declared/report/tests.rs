@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::super::{FINALIZER, InForce, Others, Reach, accept, follow};
+use super::super::{FINALIZER, InForce, Objects, Others, Reach, accept, follow};
 use super::*;
 use crate::provisioner::ProvisionState;
 use crate::provisioner::testing::FakeHost;

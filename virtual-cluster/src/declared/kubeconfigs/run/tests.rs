@@ -1,8 +1,10 @@
 use std::sync::Mutex;
 use std::time::SystemTime;
 
-use tokio::time::timeout;
+use ops::secret::Secret;
+use tokio::time::{interval, timeout};
 
+use super::super::issuer::Issued;
 use super::super::{LABEL, path};
 use super::*;
 use crate::declared::follow;
@@ -100,8 +102,9 @@ impl World {
 
     /// Waits for a state.
     async fn until(&self, is_so: impl Fn(Option<KubeconfigState>) -> bool) {
+        let mut looks = interval(Duration::from_millis(100));
         while !is_so(self.states.get("a")) {
-            sleep(Duration::from_millis(100)).await;
+            looks.tick().await;
         }
     }
 

@@ -1,0 +1,35 @@
+//! Who issues kubeconfigs.
+
+use std::future::Future;
+
+use ops::date::Moment;
+use ops::secret::Secret;
+use protocol::ClusterName;
+use protocol::user_certificate::User;
+
+/// Issues kubeconfigs.
+pub trait Issuer: Send + Sync + 'static {
+    /// A kubeconfig for a user of the cluster.
+    fn issue(&self, cluster: &ClusterName, user: &User) -> impl Future<Output = Result<Issued, IssueError>> + Send;
+}
+
+/// A kubeconfig with a new certificate.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// The file.
+    pub kubeconfig: Secret,
+    /// From when on the certificate should be renewed.
+    pub renewal: Moment,
+    /// When it expires.
+    pub expiry: Moment,
+}
+
+/// Why there is no kubeconfig.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct IssueError {
+    /// For programs.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
