@@ -156,7 +156,7 @@ mod tests {
         let tunnels = Arc::new(Tunnels::default());
         let route = tunnels.route(&"proxy:8091".parse().unwrap(), None);
         assert_eq!((tunnels.count(), tunnels.all().len()), (0, 1));
-        let acceptance = Acceptance { protocol: protocol::ProtocolVersion::CURRENT, server: "s".into() };
+        let acceptance = Acceptance { protocol: protocol::ProtocolVersion::CURRENT, server: "s".into(), domain: None };
         let up = route.up(acceptance);
         assert_eq!(tunnels.count(), 1);
         let refusal = Some(protocol::Refusal::new(protocol::RefusalReason::NotGranted, "no"));

@@ -65,6 +65,9 @@ pub struct Acceptance {
     pub protocol: ProtocolVersion,
     /// Identifies the proxy-server process, so that agents that dial several addresses can see whether they are the same.
     pub server: String,
+    /// The DNS domain of the endpoints of clusters, each of which is `<name>.<domain>`. Earlier versions do not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
 }
 
 /// The proxy-server refuses the agent: the JSON body of a 4xx or 5xx.

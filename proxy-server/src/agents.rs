@@ -70,6 +70,8 @@ pub struct Agents {
     pub grants: Option<Arc<Grants>>,
     /// The ID of this process. Agents that dial several addresses recognise the process by it.
     pub server_id: Arc<str>,
+    /// The domain of the endpoints of clusters, for the status of VirtualClusters.
+    pub domain: Arc<str>,
     /// The common name of the certificates of other proxy-servers, and their addresses.
     pub peers: Option<(AgentId, Arc<PeerAddresses>)>,
     /// The networks between this process and its agents.
@@ -219,6 +221,7 @@ impl Agents {
             registry: Arc::clone(&self.registry),
             grants: self.grants.clone(),
             server_id: Arc::clone(&self.server_id),
+            domain: Arc::clone(&self.domain),
             enrolment: self.enrolment.clone(),
             user_certificates: self.user_certificates.clone(),
             revocations: self.revocations.clone(),

@@ -181,6 +181,7 @@ impl App {
             registry: Arc::clone(&registry),
             grants: grants.clone(),
             server_id,
+            domain: Arc::clone(&domain),
             links,
             peers: peers.as_ref().map(|peers| (peers.id.clone(), Arc::clone(&peers.callers))),
             agent_ca: files.agent_ca,

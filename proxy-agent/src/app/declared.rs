@@ -117,6 +117,7 @@ impl Observe for Observer {
                     _ => None,
                 },
                 reach: reach(&name, &routes),
+                endpoint: endpoint(&name, &routes),
                 node_selector: cluster.node_selector.text.to_string(),
                 nodes: cluster.count_nodes(),
                 namespaces: namespaces.count(&cluster.name),
@@ -164,6 +165,12 @@ fn shared_nodes(clusters: &[Arc<VirtualCluster>]) -> HashMap<String, BTreeMap<St
     shared
 }
 
+/// The URL of a cluster that the proxy-servers have the domain for.
+fn endpoint(cluster: &str, routes: &[RouteState]) -> Option<String> {
+    let domain = |route: &RouteState| route.tunnel.as_ref().ok()?.acceptance.domain.clone();
+    routes.iter().find_map(domain).map(|domain| format!("https://{cluster}.{domain}:443"))
+}
+
 /// Whether proxy-servers serve a cluster.
 fn reach(cluster: &str, routes: &[RouteState]) -> Reach {
     let (mut is_served, mut refused, mut why) = (false, None, None);
@@ -205,7 +212,7 @@ mod tests {
     fn one_proxy_server_that_serves_a_cluster_is_enough() {
         let tunnels = Arc::new(Tunnels::default());
         let route = || tunnels.route(&"proxy:8091".parse().unwrap(), None);
-        let acceptance = || Acceptance { protocol: ProtocolVersion::CURRENT, server: "s".into() };
+        let acceptance = || Acceptance { protocol: ProtocolVersion::CURRENT, server: "s".into(), domain: None };
         let (one, other) = (route(), route());
         assert_eq!(reach("a", &tunnels.all()), Reach::Nowhere("not connected yet".into()));
         let one = one.up(acceptance());

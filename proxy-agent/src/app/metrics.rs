@@ -270,7 +270,11 @@ mod tests {
         let tunnels = Arc::new(Tunnels::default());
         let server: Authority = "proxy:8091".parse().unwrap();
         let [one, other] = ["192.0.2.1:8091", "192.0.2.2:8091"].map(|address| Some(address.parse().unwrap()));
-        let up = tunnels.route(&server, one).up(Acceptance { protocol: ProtocolVersion::CURRENT, server: "s".into() });
+        let up = tunnels.route(&server, one).up(Acceptance {
+            protocol: ProtocolVersion::CURRENT,
+            server: "s".into(),
+            domain: None,
+        });
         let _further = tunnels.route(&server, one);
         assert_eq!(unreachable_servers(&tunnels), 0);
         let _down = tunnels.route(&server, other);

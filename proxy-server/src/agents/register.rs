@@ -31,6 +31,8 @@ pub(super) struct Shared {
     pub(super) grants: Option<Arc<Grants>>,
     /// The instance of this process.
     pub(super) server_id: Arc<str>,
+    /// The domain of the endpoints of clusters.
+    pub(super) domain: Arc<str>,
     pub(super) enrolment: Option<Arc<Enrolment>>,
     pub(super) user_certificates: Option<UserCertificates>,
     pub(super) revocations: Revocations,
@@ -149,7 +151,9 @@ impl Registration {
     }
 
     fn switching(&self) -> Response<Full<Bytes>> {
-        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: self.shared.server_id.to_string() };
+        let Shared { server_id, domain, .. } = &self.shared;
+        let domain = Some(domain.to_string());
+        let acceptance = Acceptance { protocol: ProtocolVersion::CURRENT, server: server_id.to_string(), domain };
         let mut response = Response::new(Full::default());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();

@@ -6,12 +6,10 @@ use super::facts::Facts;
 use super::kubeconfigs::KubeconfigState;
 use super::object::Declared;
 use super::ready::{MAX_MESSAGE, Ready};
-use super::status::{Condition, LastError, READY, SecretReference, Status};
+use super::status::{Condition, KUBECONFIG_ISSUED, LastError, READY, SecretReference, Status};
 
 /// The type of the condition that tells whether other virtual clusters have nodes of the cluster.
 const OVERLAPPING: &str = "Overlapping";
-/// The type of the condition that tells whether there is a Secret with a valid kubeconfig.
-const KUBECONFIG_ISSUED: &str = "KubeconfigIssued";
 /// The maximum number of clusters that a message names.
 const NAMED: usize = 10;
 /// The largest message of an error, in characters.
@@ -59,6 +57,8 @@ pub(super) fn next_status(object: &Declared, ready: &Ready, facts: Option<&Facts
     });
     let status = Status {
         observed_generation: generation,
+        // It does not change when the tunnel is interrupted.
+        endpoint: facts.and_then(|facts| facts.endpoint.clone()).or_else(|| before.endpoint.clone()),
         nodes: facts.map_or(0, |facts| facts.nodes),
         namespaces: facts.map_or(0, |facts| facts.namespaces),
         last_error: newer(&before, facts),

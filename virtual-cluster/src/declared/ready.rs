@@ -104,6 +104,7 @@ mod tests {
             not_admitted: None,
             weakness: None,
             reach: Reach::Served { refused: None },
+            endpoint: None,
             node_selector: "location=beijing".to_owned(),
             nodes: 2,
             namespaces: 4,

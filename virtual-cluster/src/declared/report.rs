@@ -3,7 +3,6 @@
 //! Nothing here waits for the host to do something: each round compares what is with what should be.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use host_client::api::{ApiError, HostApi};
@@ -116,7 +115,9 @@ impl<A: HostApi, O: Observe> Report<A, O> {
                 );
             }
             memory.error = error;
-            if memory.error.is_none() && (object.is_ending() || !object.status().is_ready()) {
+            let status = object.status();
+            let is_calm = status.is_ready() && (status.has_kubeconfig() || !asks_for_kubeconfig(object));
+            if memory.error.is_none() && (object.is_ending() || !is_calm) {
                 pause = BUSY;
             }
             self.memory.insert(uid.clone(), memory);
@@ -232,6 +233,10 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         }
         Ok(())
     }
+}
+
+fn asks_for_kubeconfig(object: &Declared) -> bool {
+    object.spec().is_ok_and(|spec| spec.kubeconfig.is_some())
 }
 
 /// The namespaces are not deleted yet.

@@ -6,12 +6,18 @@ use serde::{Deserialize, Serialize};
 /// The type of the condition that tells whether clients can use the cluster.
 pub(super) const READY: &str = "Ready";
 
+/// The type of the condition that tells whether there is a Secret with a valid kubeconfig.
+pub(super) const KUBECONFIG_ISSUED: &str = "KubeconfigIssued";
+
 /// The status of a VirtualCluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// The `metadata.generation` to which the status belongs.
     pub observed_generation: i64,
+    /// The URL of its endpoint, for clients that use the HTTP proxy or resolve the name themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// The number of its nodes.
     pub nodes: usize,
     /// The number of its namespaces.
@@ -74,6 +80,11 @@ impl Status {
     /// The condition of this type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == kind)
+    }
+
+    /// Whether there is a Secret with a valid kubeconfig, according to this status.
+    pub(super) fn has_kubeconfig(&self) -> bool {
+        self.condition(KUBECONFIG_ISSUED).is_some_and(|issued| issued.status == "True")
     }
 
     /// Whether clients can use the cluster, according to this status.

@@ -22,6 +22,7 @@ fn facts() -> Facts {
         not_admitted: None,
         weakness: None,
         reach: Reach::Served { refused: None },
+        endpoint: None,
         node_selector: "a=b".to_owned(),
         nodes: 2,
         namespaces: 4,
@@ -85,4 +86,24 @@ fn a_status_of_another_form_is_replaced() {
     for status in [json!(1), json!({"conditions": "x"}), json!({"conditions": [{"type": "Ready"}]})] {
         assert!(next_status(&object(1, &status), &serving(), None, moment(1)).is_some());
     }
+}
+
+#[test]
+fn the_kubeconfig_is_told() {
+    let with = |kubeconfig| Facts { kubeconfig, endpoint: Some("https://a.atoll.internal:443".to_owned()), ..facts() };
+    let issued =
+        KubeconfigState::Issued { namespace: "atoll".into(), name: "a-kubeconfig".to_owned(), expiry: moment(9) };
+    let first = next_status(&object(1, &Value::Null), &serving(), Some(&with(Some(issued))), moment(1)).unwrap();
+    assert!(first.has_kubeconfig() && first.endpoint.is_some());
+    let stored = serde_json::to_value(&first).unwrap();
+    assert_eq!(stored["kubeconfigSecret"], json!({"namespace": "atoll", "name": "a-kubeconfig"}));
+
+    let failed = KubeconfigState::Failed { reason: "Unavailable", message: "no".to_owned() };
+    let failed = Facts { endpoint: None, ..with(Some(failed)) };
+    let second = next_status(&object(1, &stored), &serving(), Some(&failed), moment(2)).unwrap();
+    assert_eq!((&second.kubeconfig_secret, &second.endpoint), (&first.kubeconfig_secret, &first.endpoint));
+    assert_eq!(second.condition(KUBECONFIG_ISSUED).unwrap().reason, "Unavailable");
+
+    let third = next_status(&object(1, &stored), &serving(), Some(&with(None)), moment(3)).unwrap();
+    assert!(third.kubeconfig_secret.is_none() && third.condition(KUBECONFIG_ISSUED).is_none());
 }

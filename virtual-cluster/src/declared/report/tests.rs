@@ -36,6 +36,7 @@ impl Observed {
             not_admitted: None,
             weakness: None,
             reach: Reach::Served { refused: None },
+            endpoint: None,
             node_selector: "a=b".to_owned(),
             nodes: 2,
             namespaces: 4,
