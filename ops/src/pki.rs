@@ -24,7 +24,8 @@ pub use pem::{PemError, PemPair, certificates_from_pem, key_from_pem, only_certi
 pub use request::{NewKey, NewKeyError, RequestError, RequestedKey};
 
 pub(crate) use date::system_time;
-pub(crate) use enrolment::time_of_enrolment;
+pub use enrolment::Requester;
+pub(crate) use enrolment::{requester, time_of_enrolment};
 pub(crate) use equivalent::equivalents;
 pub(crate) use facts::credential;
 pub(crate) use name::OID_UID;

@@ -126,7 +126,8 @@ impl App {
         let services = cluster_services.clone();
         let declarations = match &cluster_services {
             Some(services) if config.watch_virtual_clusters => {
-                let issuer = ProxyServers { tls: tls.clone(), servers: servers.clone(), egress: egress.clone() };
+                let (identity, tls, servers, egress) = (identity.clone(), tls.clone(), servers.clone(), egress.clone());
+                let issuer = ProxyServers { identity, tls, servers, egress };
                 Declarations::follow(config, services, &tunnels, issuer, &tasks)
             }
             _ => Declarations::none(),

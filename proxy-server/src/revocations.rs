@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use ops::files::{LoadError, Reloader, Watched};
+use ops::pki::Requester;
 use ops::secret::sha256;
 use ops::tls::PeerIdentity;
 use protocol::{AgentId, ClusterName};
@@ -51,6 +52,8 @@ pub(crate) struct CertificateId {
     enrolled: SystemTime,
     /// The credential ids of the certificate and of its equivalents.
     credentials: Vec<String>,
+    /// The agent that has requested the certificate for a user. Whoever has stolen the key of the agent may have it.
+    requester: Option<Requester>,
 }
 
 // === impl Revocations ===
@@ -125,7 +128,16 @@ impl Revoked {
     pub(crate) fn revokes_user(&self, cluster: &ClusterName, certificate: &CertificateId) -> bool {
         let users = self.users.get(cluster);
         let before = users.and_then(|users| users.get(&certificate.common_name));
-        certificate.is_from_before(before) || self.revokes_credential(certificate)
+        certificate.is_from_before(before)
+            || self.revokes_requester(certificate)
+            || self.revokes_credential(certificate)
+    }
+
+    fn revokes_requester(&self, certificate: &CertificateId) -> bool {
+        certificate.requester.as_ref().is_some_and(|Requester { common_name, enrolled }| {
+            let before = self.agents.iter().find(|(agent, _)| agent.as_str() == common_name);
+            before.is_some_and(|(_, before)| enrolled < before)
+        })
     }
 
     pub(crate) fn revokes_agent(&self, agent: &AgentId, certificate: &CertificateId) -> bool {
@@ -165,14 +177,19 @@ fn latest(time: &mut SystemTime, other: SystemTime) {
 impl CertificateId {
     #[cfg(test)]
     pub(crate) fn of_user(common_name: &str) -> Self {
-        Self { common_name: common_name.to_owned(), enrolled: SystemTime::now(), credentials: Vec::new() }
+        Self {
+            common_name: common_name.to_owned(),
+            enrolled: SystemTime::now(),
+            credentials: Vec::new(),
+            requester: None,
+        }
     }
 
     /// A token of an OIDC issuer. The list names the user as the cluster knows it, with the prefix of the configuration. The clock of
     /// the issuer may be ahead of that of the operator who revokes tokens.
     pub(crate) fn of_token(user: &str, issued: SystemTime) -> Self {
         let enrolled = issued.checked_sub(oidc::CLOCK_SKEW).unwrap_or(SystemTime::UNIX_EPOCH);
-        Self { common_name: user.to_owned(), enrolled, credentials: Vec::new() }
+        Self { common_name: user.to_owned(), enrolled, credentials: Vec::new(), requester: None }
     }
 
     /// The user or the agent.
@@ -197,9 +214,9 @@ impl CertificateId {
 
 impl From<&PeerIdentity> for CertificateId {
     fn from(identity: &PeerIdentity) -> Self {
-        let PeerIdentity { common_name, enrolled, credential, equivalents, .. } = identity;
+        let PeerIdentity { common_name, enrolled, credential, equivalents, requester, .. } = identity;
         let credentials = std::iter::once(credential).chain(equivalents).cloned().collect();
-        Self { common_name: common_name.clone(), enrolled: *enrolled, credentials }
+        Self { common_name: common_name.clone(), enrolled: *enrolled, credentials, requester: requester.clone() }
     }
 }
 
@@ -220,7 +237,12 @@ mod tests {
 
     fn certificate(common_name: &str, issued: u64, digit: &str) -> CertificateId {
         let credential = format!("X509SHA256={}", digit.repeat(64));
-        CertificateId { common_name: common_name.to_owned(), enrolled: at(issued), credentials: vec![credential] }
+        CertificateId {
+            common_name: common_name.to_owned(),
+            enrolled: at(issued),
+            credentials: vec![credential],
+            requester: None,
+        }
     }
 
     fn list(revoked: Vec<Revocation>) -> RevocationList {
@@ -247,6 +269,24 @@ mod tests {
         assert!(!revokes(&a, "john", 0));
         assert!(!revocations.revokes_agent(&"jane".parse().unwrap(), &certificate("jane", 0, "1")));
         assert!(!Revocations::default().revokes_user(&a, &certificate("jane", 0, "1")));
+    }
+
+    /// A thief of the agent's key can have asked for certificates of users.
+    #[test]
+    fn what_a_revoked_agent_has_requested_is_refused() {
+        let agent = Revocation {
+            agent: Some("site-a".parse().unwrap()),
+            issued_before: Some(Moment::from(at(100))),
+            ..Revocation::default()
+        };
+        let revocations = Revocations::fixed(&list(vec![agent]));
+        let cluster = "a".parse().unwrap();
+        let revokes = |common_name: &str, enrolled| {
+            let requester = Some(Requester { common_name: common_name.to_owned(), enrolled: at(enrolled) });
+            // Issued after the revocation, by a proxy-server that does not have the newest list.
+            revocations.revokes_user(&cluster, &CertificateId { requester, ..certificate("jane", 200, "1") })
+        };
+        assert!(revokes("site-a", 99) && !revokes("site-a", 100) && !revokes("site-b", 99));
     }
 
     #[test]

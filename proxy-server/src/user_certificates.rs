@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ops::files::Watched;
-use ops::pki::{Authority, AuthorityError, CertificateFacts, FactsError, IssueError, RequestError, RequestedKey};
+use ops::pki::{
+    Authority, AuthorityError, CertificateFacts, FactsError, IssueError, RequestError, RequestedKey, Requester,
+};
 use protocol::user_certificate::{UserCertificate, UserCertificateRequest};
 use protocol::{AgentId, ClusterName};
 use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::grants::Grants;
-use crate::revocations::Revocations;
+use crate::revocations::{CertificateId, Revocations};
 
 /// Issues the certificates of users.
 #[derive(Clone, Debug)]
@@ -43,6 +45,9 @@ pub(crate) enum UserCertificateError {
     /// The agent may not have them for this cluster.
     #[error("agent {0} has not added cluster {1}, or its grant no longer allows this name")]
     NotAdded(AgentId, ClusterName),
+    /// The certificate of the agent was revoked after its connection was accepted.
+    #[error("the certificate of the agent is revoked")]
+    Revoked,
     /// The body is not a request for a certificate.
     #[error("the body is not a request for a certificate of a user")]
     Body,
@@ -84,7 +89,12 @@ impl UserCertificates {
     }
 
     /// Issues a certificate. Uses files, so it can block.
-    pub(crate) fn issue(&self, agent: &AgentId, body: &[u8]) -> Result<UserCertificate, UserCertificateError> {
+    pub(crate) fn issue(
+        &self,
+        agent: &AgentId,
+        certificate: &CertificateId,
+        body: &[u8],
+    ) -> Result<UserCertificate, UserCertificateError> {
         let asked = UserCertificateRequest::decode(body).ok_or(UserCertificateError::Body)?;
         let UserCertificateRequest { cluster, user, request } = &asked;
         if let Some(mistake) = user.mistake() {
@@ -97,10 +107,15 @@ impl UserCertificates {
         let files = files.ok_or_else(|| UserCertificateError::NotAdded(agent.clone(), cluster.clone()))?;
         let authority = Authority::from_pem(&read(&files.certificate)?, &read(&files.key)?);
         let authority = authority.map_err(UserCertificateError::Authority)?;
+        // Checked last: the list can have changed while the request arrived.
+        if self.revocations.revokes_agent(agent, certificate) {
+            return Err(UserCertificateError::Revoked);
+        }
         // Older certificates of the user may be revoked.
         let not_before = self.revocations.user_revoked_before(cluster, &user.user);
+        let requester = Requester { common_name: agent.to_string(), enrolled: certificate.enrolled() };
         let certificate = authority
-            .certify_user(&key, &user.user, &user.groups, granted.lifetime, not_before)
+            .certify_user(&key, (&user.user, &user.groups), granted.lifetime, not_before, &requester)
             .map_err(UserCertificateError::Issue)?;
         let facts = CertificateFacts::read(certificate.as_bytes()).map_err(UserCertificateError::Facts)?;
         let credential = facts.into_iter().next().map(|leaf| leaf.credential).unwrap_or_default();

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::enrolment;
+use super::enrolment::{self, Requester};
 use super::facts::Validity;
 use super::name::{self, COMMON_NAME, Name, ORGANIZATION};
 use super::pem::{self, PemError, PemPair};
@@ -267,18 +267,20 @@ impl Authority {
     }
 
     /// Issues a client certificate for the key that somebody else holds, like [`issue_client_after`](Self::issue_client_after).
-    /// Returns the certificate and its intermediates, in PEM.
+    /// The certificate contains who requested it for the user, so that it can be revoked together with the requester. Returns the
+    /// certificate and its intermediates, in PEM.
     pub fn certify_user(
         &self,
         key: &RequestedKey,
-        common_name: &str,
-        organizations: &[impl AsRef<str>],
+        (common_name, organizations): (&str, &[impl AsRef<str>]),
         lifetime: Duration,
         not_before: SystemTime,
+        requester: &Requester,
     ) -> Result<String, IssueError> {
         let now = SystemTime::now();
         let mut params = params(now, self.leaf_not_after(now, lifetime)?)?;
         params.not_before = params.not_before.max(not_before.into());
+        params.subject_alt_names = vec![requester.name().map_err(IssueError::Signing)?];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Ok(self.chain(&self.certify(params, &subject(common_name, organizations), key.public())?))
     }

@@ -1,6 +1,7 @@
 //! Client configurations: for the agent's connections to the proxy-server and to its API server.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
@@ -12,6 +13,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::accept_any::AcceptAnyChain;
 use super::client_ca::{CaError, roots};
+use super::peer::enrolled;
 use super::server::TlsVersions;
 use crate::files::Watched;
 use crate::pki::{self, CertificateFacts, PemError, Validity};
@@ -29,6 +31,7 @@ pub struct Identity {
     key: Arc<CertifiedKey>,
     common_name: Option<String>,
     validity: Validity,
+    enrolled: SystemTime,
 }
 
 /// The files are not those of a client identity.
@@ -136,10 +139,11 @@ impl Identity {
         let key = pki::key_from_pem(key)?;
         let (_, leaf) = X509Certificate::from_der(&chain[0]).map_err(|_| IdentityError::Certificate)?;
         let validity = Validity::of(leaf.validity());
+        let enrolled = enrolled(&leaf);
         let common_name = leaf.subject().iter_common_name().last();
         let common_name = common_name.and_then(|name| name.as_str().ok()).map(str::to_owned);
         let key = CertifiedKey::from_der(chain, key, &super::provider()).map_err(IdentityError::Key)?;
-        Ok(Self { key: Arc::new(key), common_name, validity })
+        Ok(Self { key: Arc::new(key), common_name, validity, enrolled })
     }
 
     /// The common name in the certificate; `None` if its subject has no readable one.
@@ -150,6 +154,11 @@ impl Identity {
     /// The validity of the certificate.
     pub fn validity(&self) -> Validity {
         self.validity
+    }
+
+    /// When the client has enrolled: [`PeerIdentity::enrolled`](super::PeerIdentity::enrolled) for its peers.
+    pub fn enrolled(&self) -> SystemTime {
+        self.enrolled
     }
 }
 

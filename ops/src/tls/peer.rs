@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
-use crate::pki::{CLOCK_SKEW, OID_UID, credential, equivalents, system_time, time_of_enrolment};
+use crate::pki::{CLOCK_SKEW, OID_UID, Requester, credential, equivalents, requester, system_time, time_of_enrolment};
 
 /// What Kubernetes reads from the subject of a client certificate (`CommonNameUserConversion` in
 /// `k8s.io/apiserver/pkg/authentication/request/x509/x509.go`). Only [`super::ClientCa::verify`] makes one, so the chain
@@ -28,6 +28,9 @@ pub struct PeerIdentity {
     /// to be valid: an authority may set this to a time before it has issued the certificate ([`CLOCK_SKEW`]), but never to a
     /// later one.
     pub enrolled: SystemTime,
+    /// Who has requested the certificate for the peer
+    /// ([`Authority::certify_user`](crate::pki::Authority::certify_user)).
+    pub requester: Option<Requester>,
     /// When the chain must be verified again: when the first certificate expires of those that were valid when the
     /// chain was verified. A connection may live longer, but requests on it should not.
     pub valid_until: SystemTime,
@@ -78,6 +81,7 @@ impl PeerIdentity {
             credential: credential(leaf),
             equivalents: equivalents(leaf),
             enrolled: enrolled(&certificate),
+            requester: requester(&certificate),
             valid_until: first_end(chain, now).unwrap_or_else(|| system_time(certificate.validity().not_after)),
             chain: chain.iter().map(|der| der.clone().into_owned()).collect(),
         })
@@ -85,7 +89,7 @@ impl PeerIdentity {
 }
 
 /// Other authorities may sign any name that somebody asks for. So a time of enrolment can only be earlier than the certificate.
-fn enrolled(certificate: &X509Certificate<'_>) -> SystemTime {
+pub(super) fn enrolled(certificate: &X509Certificate<'_>) -> SystemTime {
     let not_before = system_time(certificate.validity().not_before);
     time_of_enrolment(certificate).map_or(not_before, |time| time.min(not_before + CLOCK_SKEW))
 }

@@ -6,6 +6,8 @@ use dial::Egress;
 use dial::enrol::EnrolError;
 use dial::user_certificate::{UserCredentials, certify_user};
 use kubeconfig::{Document, data};
+use ops::date::Moment;
+use ops::files::Watched;
 use ops::log::chain;
 use ops::pki::only_certificates;
 use ops::secret::Secret;
@@ -21,7 +23,8 @@ use crate::renew::due;
 /// The proxy-servers of the configuration.
 #[derive(Clone, Debug)]
 pub(super) struct ProxyServers {
-    /// With the identity of this agent.
+    pub(super) identity: Watched<Identity>,
+    /// With the identity.
     pub(super) tls: Arc<ClientConfig>,
     pub(super) servers: Vec<Authority>,
     pub(super) egress: Arc<Egress>,
@@ -30,6 +33,10 @@ pub(super) struct ProxyServers {
 // === impl ProxyServers ===
 
 impl Issuer for ProxyServers {
+    fn enrolled(&self) -> Moment {
+        self.identity.borrow().enrolled().into()
+    }
+
     /// Asks one after the other.
     async fn issue(&self, cluster: &ClusterName, user: &User) -> Result<Issued, IssueError> {
         let mut last = IssueError { reason: "Unavailable", message: "`servers` is empty".to_owned() };

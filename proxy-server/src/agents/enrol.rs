@@ -76,16 +76,17 @@ pub(super) async fn answer_agent(
 /// Answers an agent that asks for the certificate of a user.
 pub(super) async fn answer_for_user(
     request: Request<Incoming>,
-    agent: &AgentId,
+    (agent, certificate): (&AgentId, &CertificateId),
     certificates: Option<&UserCertificates>,
 ) -> Response<Full<Bytes>> {
     use UserCertificateError as E;
-    match certify_user(request, agent, certificates).await {
+    match certify_user(request, agent, certificate, certificates).await {
         Ok(issued) => with_type(issued.encode().into(), "application/json"),
         Err(error) => {
             let source = &error as &dyn std::error::Error;
             warn!(%agent, error = source, "no certificate issued for a user");
             let reason = match error {
+                E::Revoked => RefusalReason::Revoked,
                 E::NoGrant | E::NotGranted(_) | E::NotAdded(..) => RefusalReason::NotGranted,
                 E::Body | E::User(_) | E::Request(_) => RefusalReason::Malformed,
                 E::Read { .. } | E::Authority(_) | E::Issue(_) | E::Facts(_) | E::Ended => RefusalReason::Unavailable,
@@ -105,17 +106,18 @@ pub(super) async fn answer_for_user(
 async fn certify_user(
     request: Request<Incoming>,
     agent: &AgentId,
+    certificate: &CertificateId,
     certificates: Option<&UserCertificates>,
 ) -> Result<UserCertificate, UserCertificateError> {
     let certificates = certificates.ok_or(UserCertificateError::NoGrant)?;
     certificates.allow(agent)?;
     let body = body(request).await.ok_or(UserCertificateError::Body)?;
     let turn = Arc::clone(&certificates.turns).acquire_owned().await.expect("nobody closes it");
-    let (certificates, agent) = (certificates.clone(), agent.clone());
+    let (certificates, agent, certificate) = (certificates.clone(), agent.clone(), certificate.clone());
     // The worker must not wait for files, because it serves all its other connections.
     let issued = spawn_blocking(move || {
         let _turn = turn;
-        certificates.issue(&agent, &body)
+        certificates.issue(&agent, &certificate, &body)
     });
     issued.await.unwrap_or(Err(UserCertificateError::Ended))
 }

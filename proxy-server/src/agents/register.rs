@@ -95,7 +95,7 @@ impl Registration {
         }
         if request.uri().path() == USER_PATH && request.method() == Method::POST && !self.is_revoked() {
             let certificates = self.shared.user_certificates.as_ref().filter(|_| !self.is_peer);
-            return answer_for_user(request, &self.agent, certificates).await;
+            return answer_for_user(request, (&self.agent, &self.certificate), certificates).await;
         }
         let upgrade = hyper::upgrade::on(&mut request);
         match self.decide(request).await {

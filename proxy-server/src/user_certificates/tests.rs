@@ -43,26 +43,33 @@ fn identity(dir: &Path, cluster: &str, issued: &UserCertificate) -> PeerIdentity
     ca.verify(&certificates_from_pem(issued.certificate.as_bytes()).unwrap(), SystemTime::now()).unwrap()
 }
 
+/// The certificate of the agent.
+fn own() -> CertificateId {
+    CertificateId::of_user("host-1")
+}
+
 #[test]
 fn an_agent_gets_certificates_for_its_own_clusters() {
     let dir = tempfile::tempdir().unwrap();
     let certificates = certificates(dir.path(), Revocations::default());
     let [one, two]: [AgentId; 2] = ["host-1", "host-2"].map(|id| id.parse().unwrap());
     certificates.allow(&one).unwrap();
-    let issued = certificates.issue(&one, &body("site-a", "jane", &["dev", "system:masters"])).unwrap();
+    let issued = certificates.issue(&one, &own(), &body("site-a", "jane", &["dev", "system:masters"])).unwrap();
     let address = ClientAddress { server: "https://proxy:8443/clusters/site-a".to_owned(), proxy_url: None };
     assert_eq!(issued.address, address);
-    let PeerIdentity { common_name, organizations, valid_until, .. } = identity(dir.path(), "site-a", &issued);
+    let PeerIdentity { common_name, organizations, valid_until, requester, .. } =
+        identity(dir.path(), "site-a", &issued);
+    assert_eq!(requester.unwrap().common_name, "host-1");
     assert_eq!((common_name.as_str(), organizations), ("jane", vec!["dev".to_owned(), "system:masters".to_owned()]));
     let rest = valid_until.duration_since(SystemTime::now()).unwrap();
     assert!(rest <= DAY && rest > DAY / 2, "the default lifetime: {rest:?}");
 
     assert!(matches!(certificates.allow(&two), Err(UserCertificateError::NotGranted(_))));
     for (agent, cluster) in [(&one, "other-a"), (&one, "site-b"), (&one, "former")] {
-        let refused = certificates.issue(agent, &body(cluster, "jane", &[]));
+        let refused = certificates.issue(agent, &own(), &body(cluster, "jane", &[]));
         assert!(matches!(refused, Err(UserCertificateError::NotAdded(..))), "{cluster}: {refused:?}");
     }
-    let refused = certificates.issue(&two, &body("other-a", "jane", &[]));
+    let refused = certificates.issue(&two, &own(), &body("other-a", "jane", &[]));
     assert!(matches!(refused, Err(UserCertificateError::NotGranted(_))));
 }
 
@@ -71,7 +78,7 @@ fn invalid_requests_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let certificates = certificates(dir.path(), Revocations::default());
     let agent: AgentId = "host-1".parse().unwrap();
-    let refused = |body: &[u8]| certificates.issue(&agent, body).unwrap_err();
+    let refused = |body: &[u8]| certificates.issue(&agent, &own(), body).unwrap_err();
     assert!(matches!(refused(b"{}"), UserCertificateError::Body));
     assert!(matches!(refused(&body("site-a", "", &[])), UserCertificateError::User(_)));
     let no_key = UserCertificateRequest::decode(&body("site-a", "jane", &[])).unwrap();
@@ -96,8 +103,8 @@ fn a_new_certificate_of_a_revoked_user_is_valid() {
     let agent: AgentId = "host-1".parse().unwrap();
     let cluster = "site-a".parse().unwrap();
     for user in ["jane", "john"] {
-        let issued = certificates.issue(&agent, &body("site-a", user, &[])).unwrap();
-        let id = crate::revocations::CertificateId::from(&identity(dir.path(), "site-a", &issued));
+        let issued = certificates.issue(&agent, &own(), &body("site-a", user, &[])).unwrap();
+        let id = CertificateId::from(&identity(dir.path(), "site-a", &issued));
         assert!(!revocations.revokes_user(&cluster, &id), "{user}");
     }
 }
@@ -107,7 +114,22 @@ async fn a_cluster_that_its_agent_offers_can_have_kubeconfigs() {
     let dir = tempfile::tempdir().unwrap();
     let certificates = certificates(dir.path(), Revocations::default());
     let agent: AgentId = "host-1".parse().unwrap();
-    assert!(certificates.issue(&agent, &body("site-new", "jane", &[])).is_err());
+    assert!(certificates.issue(&agent, &own(), &body("site-new", "jane", &[])).is_err());
     certificates.grants.admit(&agent, &[Offer::new("site-new".parse().unwrap(), Mode::Virtual)]).await;
-    certificates.issue(&agent, &body("site-new", "jane", &[])).unwrap();
+    certificates.issue(&agent, &own(), &body("site-new", "jane", &[])).unwrap();
+}
+
+#[test]
+fn a_revoked_agent_gets_no_certificates() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent: AgentId = "host-1".parse().unwrap();
+    let revocation = Revocation {
+        agent: Some(agent.clone()),
+        issued_before: Some(Moment::from(SystemTime::now() + DAY)),
+        ..Revocation::default()
+    };
+    let revocations = Revocations::fixed(&RevocationList { revoked: vec![revocation.into()] });
+    let certificates = certificates(dir.path(), revocations);
+    let refused = certificates.issue(&agent, &own(), &body("site-a", "jane", &[]));
+    assert!(matches!(refused, Err(UserCertificateError::Revoked)));
 }

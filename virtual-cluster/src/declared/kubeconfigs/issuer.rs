@@ -9,6 +9,10 @@ use protocol::user_certificate::User;
 
 /// Issues kubeconfigs.
 pub trait Issuer: Send + Sync + 'static {
+    /// When this agent has enrolled. If an operator has revoked earlier certificates of the agent, so are those that it has requested
+    /// before it has enrolled again.
+    fn enrolled(&self) -> Moment;
+
     /// A kubeconfig for a user of the cluster.
     fn issue(&self, cluster: &ClusterName, user: &User) -> impl Future<Output = Result<Issued, IssueError>> + Send;
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::issuer::{IssueError, Issuer};
-use super::secret::{self, KubeconfigSecret, secret};
+use super::secret::{self, KubeconfigSecret, Wanted, secret};
 use super::state::{KubeconfigState, KubeconfigStates};
 use super::step::{Step, step};
 use crate::declared::accept::{Judged, Verdict};
@@ -164,6 +164,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
                 return Err(Some(failed("NoNamespace", message)));
             }
         };
+        let wanted = wanted.map(|user| Wanted { user, enrolled: self.issuer.enrolled() });
         match (step(object, wanted, found, Moment::now()), wanted) {
             (Step::Keep { renewal, expiry }, _) => {
                 let state = KubeconfigState::Issued { namespace: Arc::clone(namespace), name, expiry };
@@ -174,7 +175,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
                 self.delete(namespace, &name, found).await.map_err(|error| Some(refused(&error)))?;
                 Ok(Done::Nothing)
             }
-            (Step::Issue, Some(user)) => self.store(object, namespace, user, found).await,
+            (Step::Issue, Some(wanted)) => self.store(object, namespace, wanted, found).await,
             (Step::Issue | Step::Nothing, _) => Ok(Done::Nothing),
         }
     }
@@ -184,7 +185,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
         &self,
         object: &Declared,
         namespace: &Arc<str>,
-        user: &User,
+        wanted: Wanted<'_>,
         found: Option<&KubeconfigSecret>,
     ) -> Result<Done, Option<IssueError>> {
         if !object.status().is_ready() {
@@ -198,8 +199,8 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
         }
         let cluster = &object.metadata.name;
         let named = cluster.parse::<ClusterName>().map_err(|error| Some(failed("Invalid", error.to_string())))?;
-        let issued = self.issuer.issue(&named, user).await.map_err(Some)?;
-        let mut stored = secret(object, namespace, user, &issued);
+        let issued = self.issuer.issue(&named, wanted.user).await.map_err(Some)?;
+        let mut stored = secret(object, namespace, &wanted, &issued);
         let path = secret::path(namespace);
         let name = secret::name(cluster);
         let written = match found {
@@ -216,7 +217,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
             Err(error) => return Err(Some(refused(&error))),
             Ok(_) => {}
         }
-        info!(virtual_cluster = cluster, secret = name, user = user.user, expires = %issued.expiry, "stored a kubeconfig");
+        info!(virtual_cluster = cluster, secret = name, user = wanted.user.user, expires = %issued.expiry, "stored a kubeconfig");
         let expiry = issued.expiry;
         Ok(Done::Written { state: KubeconfigState::Issued { namespace: Arc::clone(namespace), name, expiry } })
     }

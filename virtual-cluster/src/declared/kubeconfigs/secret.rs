@@ -16,10 +16,19 @@ use crate::declared::{API_VERSION, KIND};
 
 /// The annotation with the user, in JSON.
 const USER: &str = "atoll.dev/kubeconfig-user";
+/// The annotation with the time at which the agent has enrolled that has requested the certificate.
+const ENROLLED: &str = "atoll.dev/kubeconfig-agent-enrolled";
 /// The annotation with the time from which on the certificate is renewed.
 const RENEWAL: &str = "atoll.dev/kubeconfig-renewal";
 /// The annotation with the time at which the certificate expires.
 const EXPIRY: &str = "atoll.dev/kubeconfig-expiry";
+
+/// What a Secret should be for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) user: &'a User,
+    pub(super) enrolled: Moment,
+}
 
 /// What the agent reads of a Secret. It keeps no credentials in memory.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -52,7 +61,7 @@ pub fn path(namespace: &str) -> String {
 }
 
 /// The Secret of an object.
-pub(super) fn secret(object: &Declared, namespace: &str, user: &User, issued: &Issued) -> Value {
+pub(super) fn secret(object: &Declared, namespace: &str, wanted: &Wanted<'_>, issued: &Issued) -> Value {
     let Metadata { name: cluster, uid, .. } = &object.metadata;
     json!({
         "apiVersion": "v1",
@@ -62,7 +71,8 @@ pub(super) fn secret(object: &Declared, namespace: &str, user: &User, issued: &I
             "namespace": namespace,
             "labels": {LABEL: cluster, "app.kubernetes.io/managed-by": "atoll"},
             "annotations": {
-                USER: annotation(user),
+                USER: annotation(wanted.user),
+                ENROLLED: wanted.enrolled.to_string(),
                 RENEWAL: issued.renewal.to_string(),
                 EXPIRY: issued.expiry.to_string(),
             },
@@ -85,10 +95,11 @@ impl KubeconfigSecret {
         self.metadata.owner_references.iter().any(|owner| owner.uid == object.metadata.uid)
     }
 
-    /// Whether it has a kubeconfig for this user.
-    pub(super) fn is_for(&self, user: &User) -> bool {
-        let stored = self.metadata.annotations.get(USER);
-        self.data.value.is_some() && stored.is_some_and(|stored| *stored == annotation(user))
+    /// Whether it has a kubeconfig for this user, which no older enrolment has requested. That of another replica can be newer.
+    pub(super) fn is_for(&self, wanted: &Wanted<'_>) -> bool {
+        let user = self.metadata.annotations.get(USER);
+        let is_new = self.moment(ENROLLED).is_some_and(|enrolled| enrolled >= wanted.enrolled);
+        self.data.value.is_some() && is_new && user.is_some_and(|user| *user == annotation(wanted.user))
     }
 
     /// When the certificate must be renewed. `None` if nobody knows.

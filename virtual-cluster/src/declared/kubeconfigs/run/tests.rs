@@ -30,6 +30,10 @@ struct State {
 }
 
 impl Issuer for Numbers {
+    fn enrolled(&self) -> Moment {
+        SystemTime::UNIX_EPOCH.into()
+    }
+
     async fn issue(&self, cluster: &ClusterName, user: &User) -> Result<Issued, IssueError> {
         let mut state = self.0.lock().unwrap();
         if state.refuses {
