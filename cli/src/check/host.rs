@@ -159,7 +159,10 @@ impl HostCheck<'_> {
 
     /// Checks whether the agent has the rights that it needs.
     async fn rights(&mut self) {
-        match slow("the agent's rights", rights::missing(&self.api)).await {
+        let config = &self.config;
+        let namespace = config.kubeconfig_namespace.as_ref().filter(|_| config.watch_virtual_clusters);
+        let namespace = namespace.map(|namespace| namespace.to_string());
+        match slow("the agent's rights", rights::missing(&self.api, namespace.as_deref())).await {
             Ok(missing) => self.lacking(&missing),
             Err(error) => {
                 self.report.mistake(self.host, format_args!("host: cannot check the agent's rights: {error:#}"));
@@ -193,6 +196,17 @@ impl HostCheck<'_> {
             self.report.mistake(
                 self.host,
                 format_args!("host: the agent lacks rights, so it cannot serve VirtualClusters; {apply}: {rights}"),
+            );
+        }
+        let kubeconfigs = rights(Need::Kubeconfigs);
+        if let Some(namespace) = self.config.kubeconfig_namespace.as_ref().filter(|_| !kubeconfigs.is_empty()) {
+            let (name, rights) = (namespace.as_str(), kubeconfigs.join(", "));
+            self.report.mistake(
+                namespace,
+                format_args!(
+                    "host: the agent lacks rights in the namespace {name}, so it cannot store kubeconfigs; {apply}, with this \
+                     namespace in its Role: {rights}"
+                ),
             );
         }
         for (need, consequence) in [

@@ -19,12 +19,16 @@ pub(super) enum Need {
     SharedObjects,
     /// To serve VirtualClusters.
     VirtualClusters,
+    /// To store kubeconfigs of VirtualClusters.
+    Kubeconfigs,
 }
 
-/// The rights that the agent lacks, in the notation of `kubectl auth can-i`.
-pub(super) async fn missing(api: &Api) -> anyhow::Result<Vec<(String, Need)>> {
+/// The rights that the agent lacks, in the notation of `kubectl auth can-i`. `kubeconfigs` is the namespace for kubeconfigs, if the
+/// agent stores any.
+pub(super) async fn missing(api: &Api, kubeconfigs: Option<&str>) -> anyhow::Result<Vec<(String, Need)>> {
     let mut missing = Vec::new();
-    for (right, attributes) in all(RBAC)? {
+    let of_kubeconfigs = kubeconfigs.map(|namespace| all(RBAC, "Role", Some(namespace))).transpose()?;
+    for (right, attributes) in all(RBAC, "ClusterRole", None)?.into_iter().chain(of_kubeconfigs.into_iter().flatten()) {
         let need = Need::of(&attributes);
         let review =
             json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes});
@@ -42,6 +46,9 @@ impl Need {
     /// What the right in the `spec` of a review is for. The operator may remove the rules of all but [`Always`](Self::Always).
     fn of(review: &Value) -> Self {
         let attributes = &review["resourceAttributes"];
+        if attributes["namespace"].is_string() {
+            return Self::Kubeconfigs;
+        }
         match attributes["group"].as_str().unwrap_or_default() {
             "flowcontrol.apiserver.k8s.io" => Self::Flows,
             "atoll.dev" => Self::VirtualClusters,
@@ -56,10 +63,10 @@ impl Need {
     }
 }
 
-/// Every right of the ClusterRole in a file: as text, and as the `spec` of a review.
-fn all(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
+/// Every right of the first role of this kind in a file: as text, and as the `spec` of a review.
+fn all(rbac: &str, kind: &'static str, namespace: Option<&str>) -> anyhow::Result<Vec<(String, Value)>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("cannot parse the agent's rules")?;
-    let role = documents.iter().find(|document| document["kind"] == "ClusterRole").context("no ClusterRole")?;
+    let role = documents.iter().find(|document| document["kind"] == kind).context(kind)?;
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
@@ -72,7 +79,10 @@ fn all(rbac: &str) -> anyhow::Result<Vec<(String, Value)>> {
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     let dotted = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-                    let attributes = json!({"verb": verb, "group": group, "resource": resource});
+                    let mut attributes = json!({"verb": verb, "group": group, "resource": resource});
+                    if let Some(namespace) = namespace {
+                        attributes["namespace"] = namespace.into();
+                    }
                     all.push((format!("{verb} {dotted}"), json!({"resourceAttributes": attributes})));
                 }
             }
@@ -87,7 +97,7 @@ mod tests {
 
     #[test]
     fn every_rule_of_the_role_is_reviewed() {
-        let all = all(RBAC).unwrap();
+        let all = all(RBAC, "ClusterRole", None).unwrap();
         let rights: Vec<_> = all.iter().map(|(right, _)| right.as_str()).collect();
         for right in ["get *", "list *.*", "impersonate users", "create tokenreviews.authentication.k8s.io"] {
             assert!(rights.contains(&right), "{right}\n{rights:#?}");
@@ -100,7 +110,7 @@ mod tests {
     #[test]
     fn rules_that_the_operator_may_remove_are_not_required() {
         let needs = |need: Need| -> Vec<String> {
-            let all = all(RBAC).unwrap().into_iter();
+            let all = all(RBAC, "ClusterRole", None).unwrap().into_iter();
             all.filter(|(_, spec)| Need::of(spec) == need).map(|(right, _)| right).collect()
         };
         let flows = ["flowschemas", "prioritylevelconfigurations"];
@@ -111,6 +121,9 @@ mod tests {
         {
             assert!(shared.iter().any(|one| one == right), "{shared:?}");
         }
+        let of_kubeconfigs = all(RBAC, "Role", Some("atoll-system")).unwrap();
+        assert!(of_kubeconfigs.iter().all(|(_, spec)| Need::of(spec) == Need::Kubeconfigs));
+        assert!(of_kubeconfigs.iter().any(|(right, _)| right == "create secrets"), "{of_kubeconfigs:?}");
         let always = needs(Need::Always);
         for right in ["list *.*", "escalate roles.rbac.authorization.k8s.io", "create namespaces"] {
             assert!(always.iter().any(|one| one == right), "{always:?}");
