@@ -20,7 +20,8 @@ pub const USER_PATH: &str = "/atoll/user";
 #[serde(rename_all = "camelCase")]
 pub struct User {
     /// The name of the user in the virtual cluster.
-    pub user: String,
+    #[serde(rename = "user")]
+    pub name: String,
     /// The groups of the user. `system:masters` may do everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
@@ -78,7 +79,7 @@ impl User {
         if groups > max {
             return Some(format!("there are {groups} groups, and at most {max} are allowed"));
         }
-        let mut texts = std::iter::once(&self.user).chain(&self.groups);
+        let mut texts = std::iter::once(&self.name).chain(&self.groups);
         let wrong =
             texts.find(|text| text.is_empty() || text.len() > Self::MAX_LENGTH || text.chars().any(char::is_control));
         let max = Self::MAX_LENGTH;
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     fn user(name: &str, groups: &[&str]) -> User {
-        User { user: name.to_owned(), groups: groups.iter().map(|group| (*group).to_owned()).collect() }
+        User { name: name.to_owned(), groups: groups.iter().map(|group| (*group).to_owned()).collect() }
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl App {
         let declarations = match &cluster_services {
             Some(services) if config.watch_virtual_clusters => {
                 let (identity, tls, servers, egress) = (identity.clone(), tls.clone(), servers.clone(), egress.clone());
-                let issuer = ProxyServers { identity, tls, servers, egress };
+                let issuer = ProxyServers { identity, tls, servers, egress, last: Arc::default() };
                 Declarations::follow(config, services, &tunnels, issuer, &tasks)
             }
             _ => Declarations::none(),

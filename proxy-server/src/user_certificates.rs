@@ -112,16 +112,16 @@ impl UserCertificates {
             return Err(UserCertificateError::Revoked);
         }
         // Older certificates of the user may be revoked.
-        let not_before = self.revocations.user_revoked_before(cluster, &user.user);
+        let not_before = self.revocations.user_revoked_before(cluster, &user.name);
         let requester = Requester { common_name: agent.to_string(), enrolled: certificate.enrolled() };
         let certificate = authority
-            .certify_user(&key, (&user.user, &user.groups), granted.lifetime, not_before, &requester)
+            .certify_user(&key, (&user.name, &user.groups), granted.lifetime, not_before, &requester)
             .map_err(UserCertificateError::Issue)?;
         let facts = CertificateFacts::read(certificate.as_bytes()).map_err(UserCertificateError::Facts)?;
         let credential = facts.into_iter().next().map(|leaf| leaf.credential).unwrap_or_default();
         info!(
-            %agent, %cluster, user = user.user, groups = ?user.groups, certificate = credential,
-            "issued a certificate for a user: the agent keeps it in a Secret of its host"
+            %agent, %cluster, user = user.name, groups = ?user.groups, certificate = credential,
+            "issued a certificate for a user to an agent"
         );
         let server_ca = self.serving_ca.borrow().certificate_pem().to_owned();
         Ok(UserCertificate { certificate, server_ca, address: granted.address(cluster) })

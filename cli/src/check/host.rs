@@ -161,7 +161,7 @@ impl HostCheck<'_> {
     async fn rights(&mut self) {
         let config = &self.config;
         let namespace = config.kubeconfig_namespace.as_ref().filter(|_| config.watch_virtual_clusters);
-        let namespace = namespace.map(|namespace| namespace.to_string());
+        let namespace = namespace.map(ToString::to_string);
         match slow("the agent's rights", rights::missing(&self.api, namespace.as_deref())).await {
             Ok(missing) => self.lacking(&missing),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! Kubeconfigs of the virtual clusters that objects of the host declare, with certificates of a proxy-server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dial::Egress;
 use dial::enrol::EnrolError;
@@ -16,7 +17,7 @@ use protocol::user_certificate::{ClientAddress, User, UserCertificate};
 use protocol::{Authority, ClusterName, RefusalReason};
 use rustls::ClientConfig;
 use serde_json::Map;
-use virtual_cluster::declared::kubeconfigs::{IssueError, Issued, Issuer};
+use virtual_cluster::declared::kubeconfigs::{IssueError, Issued, Issuer, Reason};
 
 use crate::renew::due;
 
@@ -28,6 +29,8 @@ pub(super) struct ProxyServers {
     pub(super) tls: Arc<ClientConfig>,
     pub(super) servers: Vec<Authority>,
     pub(super) egress: Arc<Egress>,
+    /// The number of the one that has issued the last certificate: others may not answer.
+    pub(super) last: Arc<AtomicUsize>,
 }
 
 // === impl ProxyServers ===
@@ -37,23 +40,30 @@ impl Issuer for ProxyServers {
         self.identity.borrow().enrolled().into()
     }
 
-    /// Asks one after the other.
+    /// Asks one after the other, and first the one that has issued the last certificate.
     async fn issue(&self, cluster: &ClusterName, user: &User) -> Result<Issued, IssueError> {
-        let mut last = IssueError { reason: "Unavailable", message: "`servers` is empty".to_owned() };
-        for server in &self.servers {
+        let mut failure = IssueError { reason: Reason::Unavailable, message: "`servers` is empty".to_owned() };
+        let first = self.last.load(Ordering::Relaxed);
+        for number in (first..self.servers.len()).chain(0..first) {
+            let Some(server) = self.servers.get(number) else { continue };
             match certify_user(&self.tls, server, &self.egress, cluster, user).await {
-                Ok(credentials) => return render(cluster, &credentials),
-                Err(error) => last = failed(server, &error),
+                Ok(credentials) => {
+                    self.last.store(number, Ordering::Relaxed);
+                    return render(cluster, &credentials);
+                }
+                // What a proxy-server says is worth more than that another one does not answer.
+                Err(error) if failure.reason != Reason::RefusedByProxyServer => failure = failed(server, &error),
+                Err(_) => {}
             }
         }
-        Err(last)
+        Err(failure)
     }
 }
 
 fn failed(server: &Authority, error: &EnrolError) -> IssueError {
     let reason = match error {
-        EnrolError::Refused(refusal) if refusal.reason != RefusalReason::Unavailable => "RefusedByProxyServer",
-        _ => "Unavailable",
+        EnrolError::Refused(refusal) if refusal.reason != RefusalReason::Unavailable => Reason::RefusedByProxyServer,
+        _ => Reason::Unavailable,
     };
     IssueError { reason, message: format!("{server}: {}", chain(error)) }
 }
@@ -61,7 +71,7 @@ fn failed(server: &Authority, error: &EnrolError) -> IssueError {
 /// The file, and the times of its certificate.
 fn render(cluster: &ClusterName, credentials: &UserCredentials) -> Result<Issued, IssueError> {
     let invalid =
-        |why: String| IssueError { reason: "Unavailable", message: format!("the response is not valid: {why}") };
+        |why: String| IssueError { reason: Reason::Unavailable, message: format!("the response is not valid: {why}") };
     let UserCredentials { key, issued } = credentials;
     let UserCertificate { certificate, server_ca, address: ClientAddress { server, proxy_url } } = issued;
     let identity = Identity::from_pem(certificate.as_bytes(), key.expose().as_bytes());
@@ -128,7 +138,7 @@ mod tests {
             UserCertificate { certificate: other, ..issued.clone() },
             UserCertificate { server_ca: "x".to_owned(), ..issued },
         ] {
-            assert_eq!(render(wrong).unwrap_err().reason, "Unavailable");
+            assert_eq!(render(wrong).unwrap_err().reason, Reason::Unavailable);
         }
     }
 }

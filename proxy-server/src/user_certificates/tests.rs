@@ -33,7 +33,7 @@ fn certificates(dir: &Path, revocations: Revocations) -> UserCertificates {
 }
 
 fn body(cluster: &str, user: &str, groups: &[&str]) -> Vec<u8> {
-    let user = User { user: user.to_owned(), groups: groups.iter().map(|group| (*group).to_owned()).collect() };
+    let user = User { name: user.to_owned(), groups: groups.iter().map(|group| (*group).to_owned()).collect() };
     let request = NewKey::create().unwrap().request;
     UserCertificateRequest { cluster: cluster.parse().unwrap(), user, request }.encode()
 }

@@ -64,6 +64,15 @@ pub struct Judged {
     pub verdicts: HashMap<String, Verdict>,
 }
 
+// === impl Verdict ===
+
+impl Verdict {
+    /// Whether the agent serves the cluster of the object, or can still serve it.
+    pub(super) fn is_served(&self) -> bool {
+        matches!(self, Self::Served | Self::Unclaimed | Self::Invalid { is_served: true, .. })
+    }
+}
+
 /// Decides about all objects. `before` are the clusters of objects that are served.
 pub fn accept(others: &Others, before: &InForce, objects: &Objects) -> Accepted {
     let mut accepted = Accepted::default();

@@ -18,7 +18,7 @@ pub struct Facts {
     pub weakness: Option<String>,
     /// Whether proxy-servers serve it.
     pub reach: Reach,
-    /// The URL of its endpoint, if a proxy-server that serves it has told the domain.
+    /// The URL of its endpoint, if a proxy-server has sent its domain.
     pub endpoint: Option<String>,
     /// The label selector of its nodes.
     pub node_selector: String,

@@ -4,16 +4,19 @@
 //! VirtualCluster, so Kubernetes deletes it with the VirtualCluster. The agent replaces it at two thirds of the life of its
 //! certificate, when somebody changes what the VirtualCluster asks for, and when somebody deletes it.
 //!
-//! Reading order: [`Issuer`], [`KubeconfigSecret`] (what is stored), `step` (what must be done), [`Kubeconfigs`] (the loop),
-//! [`KubeconfigState`] (what the status tells).
+//! Reading order: [`Issuer`], [`KubeconfigSecret`] (what is stored), `step` (what must be done), `reconcile` (which does it),
+//! [`Kubeconfigs`] (the loop), [`KubeconfigState`] (what the status tells).
 
+mod failure;
 mod issuer;
+mod reconcile;
 mod run;
 mod secret;
 mod state;
 mod step;
 
-pub use issuer::{IssueError, Issued, Issuer};
+pub use failure::{IssueError, Reason};
+pub use issuer::{Issued, Issuer};
 pub use run::Kubeconfigs;
 pub use secret::{KubeconfigSecret, path};
 pub use state::{KubeconfigState, KubeconfigStates};

@@ -40,21 +40,25 @@ pub(super) fn next_status(object: &Declared, ready: &Ready, facts: Option<&Facts
     let kubeconfig = facts.and_then(|facts| facts.kubeconfig.as_ref());
     conditions.extend(kubeconfig.map(|state| match state {
         KubeconfigState::Issued { expiry, .. } => {
-            let message = format!("its certificate is valid until {expiry}, and is renewed before");
+            let message = format!("the certificate expires at {expiry}, and the agent renews it before then");
             condition(KUBECONFIG_ISSUED, true, "Issued", message)
         }
-        KubeconfigState::Failed { reason, message } => {
-            let message = message.chars().take(MAX_MESSAGE).collect();
-            condition(KUBECONFIG_ISSUED, false, reason, message)
+        KubeconfigState::Failed(error) => {
+            let message = error.message.chars().take(MAX_MESSAGE).collect();
+            condition(KUBECONFIG_ISSUED, false, error.reason.as_str(), message)
         }
     }));
+    // Nothing is known right after a restart of the agent.
+    let is_unknown = kubeconfig.is_none() && object.spec().is_ok_and(|spec| spec.kubeconfig.is_some());
+    conditions.extend(before.condition(KUBECONFIG_ISSUED).filter(|_| is_unknown).cloned());
     let kubeconfig_secret = kubeconfig.and_then(|state| match state {
         KubeconfigState::Issued { namespace, name, .. } => {
             Some(SecretReference { namespace: namespace.to_string(), name: name.clone() })
         }
         // The former kubeconfig may still be valid.
-        KubeconfigState::Failed { .. } => before.kubeconfig_secret.clone(),
+        KubeconfigState::Failed(_) => before.kubeconfig_secret.clone(),
     });
+    let kubeconfig_secret = kubeconfig_secret.or_else(|| before.kubeconfig_secret.clone().filter(|_| is_unknown));
     let status = Status {
         observed_generation: generation,
         // It does not change when the tunnel is interrupted.

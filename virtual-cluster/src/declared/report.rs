@@ -101,9 +101,7 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         let mut pause = CALM;
         for (name, object) in judged.objects.iter() {
             let Some(verdict) = judged.verdicts.get(name) else { continue };
-            let is_served =
-                matches!(verdict, Verdict::Served | Verdict::Unclaimed | Verdict::Invalid { is_served: true, .. });
-            let facts = facts.get(name).filter(|_| is_served);
+            let facts = facts.get(name).filter(|_| verdict.is_served());
             let uid = &object.metadata.uid;
             let mut memory = self.memory.remove(uid).unwrap_or_default();
             let outcome = self.compare(object, verdict, facts, &mut memory).await;
@@ -116,8 +114,8 @@ impl<A: HostApi, O: Observe> Report<A, O> {
             }
             memory.error = error;
             let status = object.status();
-            let is_calm = status.is_ready() && (status.has_kubeconfig() || !asks_for_kubeconfig(object));
-            if memory.error.is_none() && (object.is_ending() || !is_calm) {
+            let is_settled = status.is_ready() && (status.tells_kubeconfig() || !asks_for_kubeconfig(object));
+            if memory.error.is_none() && (object.is_ending() || !is_settled) {
                 pause = BUSY;
             }
             self.memory.insert(uid.clone(), memory);

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((cluster.name.as_str(), deletion_policy), ("ke-beijing", DeletionPolicy::Delete));
         assert_eq!((cluster.shares.objects, cluster.shares.namespaces), (10, 5000), "the defaults of the file");
         assert_eq!(cluster.labels().len(), 1);
-        assert_eq!(kubeconfig.unwrap().user, "jane");
+        assert_eq!(kubeconfig.unwrap().name, "jane");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The type of the condition that tells whether clients can use the cluster.
 pub(super) const READY: &str = "Ready";
 
-/// The type of the condition that tells whether there is a Secret with a valid kubeconfig.
+/// The type of the condition that tells whether the Secret has the kubeconfig that the object asks for.
 pub(super) const KUBECONFIG_ISSUED: &str = "KubeconfigIssued";
 
 /// The status of a VirtualCluster.
@@ -15,7 +15,7 @@ pub(super) const KUBECONFIG_ISSUED: &str = "KubeconfigIssued";
 pub struct Status {
     /// The `metadata.generation` to which the status belongs.
     pub observed_generation: i64,
-    /// The URL of its endpoint, for clients that use the HTTP proxy or resolve the name themselves.
+    /// The URL of its endpoint, for clients of the HTTP proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     /// The number of its nodes.
@@ -82,9 +82,9 @@ impl Status {
         self.conditions.iter().find(|condition| condition.kind == kind)
     }
 
-    /// Whether there is a Secret with a valid kubeconfig, according to this status.
-    pub(super) fn has_kubeconfig(&self) -> bool {
-        self.condition(KUBECONFIG_ISSUED).is_some_and(|issued| issued.status == "True")
+    /// Whether it tells what has become of the kubeconfig.
+    pub(super) fn tells_kubeconfig(&self) -> bool {
+        self.condition(KUBECONFIG_ISSUED).is_some()
     }
 
     /// Whether clients can use the cluster, according to this status.

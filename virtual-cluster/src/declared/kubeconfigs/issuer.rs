@@ -7,10 +7,11 @@ use ops::secret::Secret;
 use protocol::ClusterName;
 use protocol::user_certificate::User;
 
+use super::failure::IssueError;
+
 /// Issues kubeconfigs.
 pub trait Issuer: Send + Sync + 'static {
-    /// When this agent has enrolled. If an operator has revoked earlier certificates of the agent, so are those that it has requested
-    /// before it has enrolled again.
+    /// When this agent enrolled. Revoking the agent also revokes the certificates that it requested before it enrolled again.
     fn enrolled(&self) -> Moment;
 
     /// A kubeconfig for a user of the cluster.
@@ -26,14 +27,4 @@ pub struct Issued {
     pub renewal: Moment,
     /// When it expires.
     pub expiry: Moment,
-}
-
-/// Why there is no kubeconfig.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct IssueError {
-    /// For programs.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
 }

@@ -16,7 +16,7 @@ use crate::declared::{API_VERSION, KIND};
 
 /// The annotation with the user, in JSON.
 const USER: &str = "atoll.dev/kubeconfig-user";
-/// The annotation with the time at which the agent has enrolled that has requested the certificate.
+/// The annotation with the time of enrolment of the agent that requested the certificate.
 const ENROLLED: &str = "atoll.dev/kubeconfig-agent-enrolled";
 /// The annotation with the time from which on the certificate is renewed.
 const RENEWAL: &str = "atoll.dev/kubeconfig-renewal";
@@ -24,7 +24,7 @@ const RENEWAL: &str = "atoll.dev/kubeconfig-renewal";
 const EXPIRY: &str = "atoll.dev/kubeconfig-expiry";
 
 /// What a Secret should be for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {
     pub(super) user: &'a User,
     pub(super) enrolled: Moment,
@@ -95,7 +95,12 @@ impl KubeconfigSecret {
         self.metadata.owner_references.iter().any(|owner| owner.uid == object.metadata.uid)
     }
 
-    /// Whether it has a kubeconfig for this user, which no older enrolment has requested. That of another replica can be newer.
+    /// Whether the agent follows it.
+    pub(super) fn is_labelled(&self) -> bool {
+        self.metadata.labels.contains_key(LABEL)
+    }
+
+    /// Whether it has a kubeconfig for this user that no earlier enrolment has requested. Another replica may have enrolled later.
     pub(super) fn is_for(&self, wanted: &Wanted<'_>) -> bool {
         let user = self.metadata.annotations.get(USER);
         let is_new = self.moment(ENROLLED).is_some_and(|enrolled| enrolled >= wanted.enrolled);

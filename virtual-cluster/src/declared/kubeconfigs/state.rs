@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ops::date::Moment;
 
+use super::failure::IssueError;
+
 /// The state of a kubeconfig that a VirtualCluster asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KubeconfigState {
@@ -18,12 +20,7 @@ pub enum KubeconfigState {
         expiry: Moment,
     },
     /// There is none, or it is out of date.
-    Failed {
-        /// For programs.
-        reason: &'static str,
-        /// For people.
-        message: String,
-    },
+    Failed(IssueError),
 }
 
 /// The states of all virtual clusters, by name. Clones share them.
@@ -39,13 +36,13 @@ impl KubeconfigStates {
     }
 
     /// Sets the state of one. Returns whether it has changed.
-    pub(super) fn set(&self, cluster: &str, state: Option<KubeconfigState>) -> bool {
+    pub(super) fn set(&self, cluster: &str, state: Option<&KubeconfigState>) -> bool {
         let mut states = self.lock();
-        let before = match state.clone() {
-            Some(state) => states.insert(cluster.to_owned(), state),
+        let before = match state {
+            Some(state) => states.insert(cluster.to_owned(), state.clone()),
             None => states.remove(cluster),
         };
-        before != state
+        before.as_ref() != state
     }
 
     /// Forgets all others.

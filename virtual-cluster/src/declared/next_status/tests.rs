@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::declared::Reach;
+use crate::declared::kubeconfigs::{IssueError, Reason};
 use crate::provisioner::ProvisionState;
 
 fn moment(seconds: u64) -> Moment {
@@ -94,11 +95,11 @@ fn the_kubeconfig_is_told() {
     let issued =
         KubeconfigState::Issued { namespace: "atoll".into(), name: "a-kubeconfig".to_owned(), expiry: moment(9) };
     let first = next_status(&object(1, &Value::Null), &serving(), Some(&with(Some(issued))), moment(1)).unwrap();
-    assert!(first.has_kubeconfig() && first.endpoint.is_some());
+    assert!(first.condition(KUBECONFIG_ISSUED).unwrap().status == "True" && first.endpoint.is_some());
     let stored = serde_json::to_value(&first).unwrap();
     assert_eq!(stored["kubeconfigSecret"], json!({"namespace": "atoll", "name": "a-kubeconfig"}));
 
-    let failed = KubeconfigState::Failed { reason: "Unavailable", message: "no".to_owned() };
+    let failed = KubeconfigState::Failed(IssueError { reason: Reason::Unavailable, message: "no".to_owned() });
     let failed = Facts { endpoint: None, ..with(Some(failed)) };
     let second = next_status(&object(1, &stored), &serving(), Some(&failed), moment(2)).unwrap();
     assert_eq!((&second.kubeconfig_secret, &second.endpoint), (&first.kubeconfig_secret, &first.endpoint));
@@ -106,4 +107,10 @@ fn the_kubeconfig_is_told() {
 
     let third = next_status(&object(1, &stored), &serving(), Some(&with(None)), moment(3)).unwrap();
     assert!(third.kubeconfig_secret.is_none() && third.condition(KUBECONFIG_ISSUED).is_none());
+
+    // Right after a restart, the agent does not know the state of a kubeconfig yet.
+    let spec = json!({"nodeSelector": {"a": "b"}, "kubeconfig": {"user": "jane"}});
+    let asking = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec, "status": stored});
+    let asking = serde_json::from_value(asking).unwrap();
+    assert_eq!(next_status(&asking, &serving(), Some(&with(None)), moment(3)), None);
 }

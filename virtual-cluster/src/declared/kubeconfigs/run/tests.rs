@@ -2,6 +2,9 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use ops::secret::Secret;
+use protocol::ClusterName;
+use rewrite::name::{CLUSTER_LABEL, ROOT_LABEL};
+use serde_json::json;
 use tokio::time::{interval, timeout};
 
 use super::super::issuer::Issued;
@@ -37,10 +40,10 @@ impl Issuer for Numbers {
     async fn issue(&self, cluster: &ClusterName, user: &User) -> Result<Issued, IssueError> {
         let mut state = self.0.lock().unwrap();
         if state.refuses {
-            return Err(failed("RefusedByProxyServer", "not granted"));
+            return Err(IssueError::new(Reason::RefusedByProxyServer, "not granted"));
         }
         state.issued += 1;
-        let kubeconfig = Secret::from(format!("{cluster} {} {}", user.user, state.issued));
+        let kubeconfig = Secret::from(format!("{cluster} {} {}", user.name, state.issued));
         let now = SystemTime::now();
         // No two certificates expire at the same time.
         let expiry = now + state.life + Duration::from_secs(state.issued.into());
@@ -114,7 +117,7 @@ impl World {
 
     fn failure(state: Option<KubeconfigState>) -> &'static str {
         match state {
-            Some(KubeconfigState::Failed { reason, .. }) => reason,
+            Some(KubeconfigState::Failed(error)) => error.reason.as_str(),
             _ => "",
         }
     }
@@ -209,6 +212,46 @@ async fn another_replica_may_be_faster() {
             };
             tokio::select! { () = late => {}, () = seen => {} }
             world.stored("a jane 1").await;
+        })
+        .await;
+}
+
+/// The watch does not find it, so the agent must not issue certificates again and again.
+#[tokio::test(start_paused = true)]
+async fn a_secret_without_its_label_gets_it_back() {
+    let world = World::new();
+    world.put(Some("jane"), true);
+    world
+        .with(Some("atoll-system"), async {
+            world.stored("a jane 1").await;
+            world.host.edit(SECRET, |secret| secret["metadata"]["labels"] = json!({}));
+            world.stored("a jane 2").await;
+            assert_eq!(world.host.lock().objects[SECRET]["metadata"]["labels"][LABEL], "a");
+            sleep(DAY / 100).await;
+            assert_eq!(world.issuer.0.lock().unwrap().issued, 2);
+        })
+        .await;
+}
+
+/// While the specification is invalid, the last valid one is in force.
+#[tokio::test(start_paused = true)]
+async fn an_invalid_specification_stops_no_renewal() {
+    let world = World::new();
+    world.put(Some("jane"), true);
+    world
+        .with(Some("atoll-system"), async {
+            world.stored("a jane 1").await;
+            world.judged.send_modify(|judged| {
+                let judged = judged.as_mut().unwrap();
+                let invalid = Verdict::Invalid { reason: "x".into(), is_served: true };
+                judged.verdicts.insert("a".to_owned(), invalid);
+                let mut object: serde_json::Value = json!({"metadata": {"name": "a", "uid": "uid-of-a"}, "spec": {}});
+                object["status"] = serde_json::to_value(judged.objects["a"].status()).unwrap();
+                let object: Declared = serde_json::from_value(object).unwrap();
+                judged.objects = Arc::new([("a".to_owned(), Arc::new(object))].into());
+            });
+            world.host.remove(SECRET);
+            world.stored("a jane 2").await;
         })
         .await;
 }
