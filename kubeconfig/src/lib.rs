@@ -1,8 +1,8 @@
 //! The configuration of a client of an API server: its address, its trusted CAs, and the client's credentials.
 //!
 //! [`parse`](mod@parse) reads a kubeconfig into a [`ClientConfig`], and opens no other file. [`ClientConfig::open`]
-//! reads the files that the kubeconfig names, and reloads them when they change. What is *not* here: connections,
-//! and requests. [`Document`] writes one.
+//! reads the files that the kubeconfig names, and reloads them when they change. [`Document`] writes a
+//! kubeconfig. What is *not* here: connections and requests.
 
 pub mod address;
 pub mod bearer;

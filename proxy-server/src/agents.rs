@@ -226,7 +226,8 @@ impl Agents {
             user_certificates: self.user_certificates.clone(),
             revocations: self.revocations.clone(),
         };
-        let registration = register::Registration::new(shared, agent, is_peer, certificate.id.clone());
+        let known = (certificate.id.clone(), certificate.valid_until);
+        let registration = register::Registration::new(shared, agent, is_peer, known);
         let connection = http().serve_connection(TokioIo::new(stream), registration.service()).with_upgrades();
         timeout(HANDSHAKE_TIMEOUT, connection).await.map_err(|_| AgentError::Silent)?.map_err(AgentError::Http)?;
         let Some((upgrade, accepted)) = registration.outcome() else { return Ok(()) };

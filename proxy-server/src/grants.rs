@@ -11,11 +11,11 @@ mod members;
 mod store;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ops::log::chain;
+use ops::pki::Authority;
 use protocol::registration::Mode;
 use protocol::user_certificate::ClientAddress;
 use protocol::{AgentId, ClusterName, Offer};
@@ -65,13 +65,6 @@ pub(crate) struct GrantedKubeconfigs {
     through: Through,
     url: String,
     domain: String,
-}
-
-/// The files of a client CA.
-#[derive(Clone, Debug)]
-pub(crate) struct ClientCaFiles {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
 }
 
 /// The configuration with the clusters that its agents have added, for commands that read it.
@@ -247,13 +240,13 @@ impl Grants {
         })
     }
 
-    /// The client CA of a cluster that this agent has added, and that the configuration still grants to it.
-    pub(crate) fn client_ca(&self, agent: &AgentId, name: &ClusterName) -> Option<ClientCaFiles> {
-        let config = self.config();
-        self.added.borrow().get(name).filter(|cluster| cluster.agent == *agent)?;
-        may_add(&config, agent, name)?;
-        let ca = config.grants.as_ref()?.cluster(name, agent).client_ca?;
-        Some(ClientCaFiles { certificate: ca.certificate.to_path_buf(), key: ca.key?.to_path_buf() })
+    /// The client CA of a cluster that this agent has added, and that the configuration still grants to it. Uses files, so it can
+    /// block.
+    pub(crate) fn client_ca(&self, agent: &AgentId, name: &ClusterName) -> Result<Option<Authority>, StoreError> {
+        if may_add(&self.config(), agent, name).is_none() {
+            return Ok(None);
+        }
+        self.store.client_ca(name, agent)
     }
 
     /// An agent no longer offers these clusters, although its tunnel is up.

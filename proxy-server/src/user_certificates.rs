@@ -2,21 +2,19 @@
 //!
 //! See [`protocol::user_certificate`] for the exchange. What is *not* here: the listener, and TLS.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ops::files::Watched;
 use ops::pki::{
-    Authority, AuthorityError, CertificateFacts, FactsError, IssueError, RequestError, RequestedKey, Requester,
+    Authority, CLOCK_SKEW, CertificateFacts, FactsError, IssueError, RequestError, RequestedKey, Requester,
 };
 use protocol::user_certificate::{UserCertificate, UserCertificateRequest};
 use protocol::{AgentId, ClusterName};
 use tokio::sync::Semaphore;
 use tracing::info;
 
-use crate::grants::Grants;
+use crate::grants::{Grants, StoreError};
 use crate::revocations::{CertificateId, Revocations};
 
 /// Issues the certificates of users.
@@ -48,6 +46,9 @@ pub(crate) enum UserCertificateError {
     /// The certificate of the agent was revoked after its connection was accepted.
     #[error("the certificate of the agent is revoked")]
     Revoked,
+    /// All certificates of the user are revoked.
+    #[error("all certificates of the user are revoked")]
+    UserRevoked,
     /// The body is not a request for a certificate.
     #[error("the body is not a request for a certificate of a user")]
     Body,
@@ -57,17 +58,9 @@ pub(crate) enum UserCertificateError {
     /// The request is invalid.
     #[error("the certificate signing request is not accepted")]
     Request(#[source] RequestError),
-    /// The key of the client CA cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The client CA is invalid.
-    #[error("the client CA of the cluster is not valid")]
-    Authority(#[source] AuthorityError),
+    /// The client CA cannot be read.
+    #[error("cannot read the client CA of the cluster")]
+    Store(#[source] StoreError),
     /// The certificate could not be issued.
     #[error("cannot issue the certificate")]
     Issue(#[source] IssueError),
@@ -92,7 +85,7 @@ impl UserCertificates {
     pub(crate) fn issue(
         &self,
         agent: &AgentId,
-        certificate: &CertificateId,
+        (certificate, valid_until): (&CertificateId, SystemTime),
         body: &[u8],
     ) -> Result<UserCertificate, UserCertificateError> {
         let asked = UserCertificateRequest::decode(body).ok_or(UserCertificateError::Body)?;
@@ -103,19 +96,22 @@ impl UserCertificates {
         let key = RequestedKey::verify(request.as_bytes()).map_err(UserCertificateError::Request)?;
         let granted = self.grants.kubeconfigs_of(agent);
         let granted = granted.ok_or_else(|| UserCertificateError::NotGranted(agent.clone()))?;
-        let files = self.grants.client_ca(agent, cluster);
-        let files = files.ok_or_else(|| UserCertificateError::NotAdded(agent.clone(), cluster.clone()))?;
-        let authority = Authority::from_pem(&read(&files.certificate)?, &read(&files.key)?);
-        let authority = authority.map_err(UserCertificateError::Authority)?;
+        let authority = self.grants.client_ca(agent, cluster).map_err(UserCertificateError::Store)?;
+        let authority = authority.ok_or_else(|| UserCertificateError::NotAdded(agent.clone(), cluster.clone()))?;
         // Checked last: the list can have changed while the request arrived.
         if self.revocations.revokes_agent(agent, certificate) {
             return Err(UserCertificateError::Revoked);
         }
-        // Older certificates of the user may be revoked.
-        let not_before = self.revocations.user_revoked_before(cluster, &user.name);
+        // Older certificates of the user may be revoked, or all that are issued before some time in the future.
+        let (now, not_before) = (SystemTime::now(), self.revocations.user_revoked_before(cluster, &user.name));
+        if not_before > now + CLOCK_SKEW {
+            return Err(UserCertificateError::UserRevoked);
+        }
+        // When the certificate of the agent has expired, an operator may remove its revocation from the list.
+        let lifetime = granted.lifetime.min(valid_until.duration_since(now).unwrap_or_default());
         let requester = Requester { common_name: agent.to_string(), enrolled: certificate.enrolled() };
         let certificate = authority
-            .certify_user(&key, (&user.name, &user.groups), granted.lifetime, not_before, &requester)
+            .certify_user(&key, (&user.name, &user.groups), lifetime, not_before, &requester)
             .map_err(UserCertificateError::Issue)?;
         let facts = CertificateFacts::read(certificate.as_bytes()).map_err(UserCertificateError::Facts)?;
         let credential = facts.into_iter().next().map(|leaf| leaf.credential).unwrap_or_default();
@@ -126,10 +122,6 @@ impl UserCertificates {
         let server_ca = self.serving_ca.borrow().certificate_pem().to_owned();
         Ok(UserCertificate { certificate, server_ca, address: granted.address(cluster) })
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, UserCertificateError> {
-    fs::read(path).map_err(|source| UserCertificateError::Read { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

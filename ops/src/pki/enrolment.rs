@@ -1,5 +1,5 @@
-//! When a client has enrolled, and for whom a certificate was issued, as certificates say: URIs among the alternative names (RFC 5280
-//! section 4.2.1.6).
+//! When a client enrolled, and who requested a certificate for somebody else, as URIs among the alternative names (RFC 5280 section
+//! 4.2.1.6).
 
 use std::time::{Duration, SystemTime};
 

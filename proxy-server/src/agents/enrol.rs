@@ -1,6 +1,7 @@
 //! The requests of agents for certificates: see [`protocol::enrolment`] and [`protocol::user_certificate`].
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header};
@@ -76,7 +77,8 @@ pub(super) async fn answer_agent(
 /// Answers an agent that asks for the certificate of a user.
 pub(super) async fn answer_for_user(
     request: Request<Incoming>,
-    (agent, certificate): (&AgentId, &CertificateId),
+    agent: &AgentId,
+    certificate: (&CertificateId, SystemTime),
     certificates: Option<&UserCertificates>,
 ) -> Response<Full<Bytes>> {
     use UserCertificateError as E;
@@ -87,9 +89,9 @@ pub(super) async fn answer_for_user(
             warn!(%agent, error = source, "no certificate issued for a user");
             let reason = match error {
                 E::Revoked => RefusalReason::Revoked,
-                E::NoGrant | E::NotGranted(_) | E::NotAdded(..) => RefusalReason::NotGranted,
+                E::NoGrant | E::NotGranted(_) | E::NotAdded(..) | E::UserRevoked => RefusalReason::NotGranted,
                 E::Body | E::User(_) | E::Request(_) => RefusalReason::Malformed,
-                E::Read { .. } | E::Authority(_) | E::Issue(_) | E::Facts(_) | E::Ended => RefusalReason::Unavailable,
+                E::Store(_) | E::Issue(_) | E::Facts(_) | E::Ended => RefusalReason::Unavailable,
             };
             // The paths and the state of this process are for its own operator.
             let message = match reason {
@@ -106,7 +108,7 @@ pub(super) async fn answer_for_user(
 async fn certify_user(
     request: Request<Incoming>,
     agent: &AgentId,
-    certificate: &CertificateId,
+    (certificate, valid_until): (&CertificateId, SystemTime),
     certificates: Option<&UserCertificates>,
 ) -> Result<UserCertificate, UserCertificateError> {
     let certificates = certificates.ok_or(UserCertificateError::NoGrant)?;
@@ -117,7 +119,7 @@ async fn certify_user(
     // The worker must not wait for files, because it serves all its other connections.
     let issued = spawn_blocking(move || {
         let _turn = turn;
-        certificates.issue(&agent, &certificate, &body)
+        certificates.issue(&agent, (&certificate, valid_until), &body)
     });
     issued.await.unwrap_or(Err(UserCertificateError::Ended))
 }

@@ -1,6 +1,7 @@
 //! The registration: the HTTP/1.1 request with which an agent opens a tunnel.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -46,6 +47,8 @@ pub(super) struct Registration {
     /// Whether the agent is another proxy-server.
     is_peer: bool,
     certificate: CertificateId,
+    /// When the certificate expires.
+    valid_until: SystemTime,
     outcome: Arc<Mutex<Option<(OnUpgrade, Accepted)>>>,
 }
 
@@ -58,8 +61,13 @@ pub(super) struct Accepted {
 // === impl Registration ===
 
 impl Registration {
-    pub(super) fn new(shared: Shared, agent: AgentId, is_peer: bool, certificate: CertificateId) -> Self {
-        Self { shared, agent, is_peer, certificate, outcome: Arc::default() }
+    pub(super) fn new(
+        shared: Shared,
+        agent: AgentId,
+        is_peer: bool,
+        (certificate, valid_until): (CertificateId, SystemTime),
+    ) -> Self {
+        Self { shared, agent, is_peer, certificate, valid_until, outcome: Arc::default() }
     }
 
     /// Whether the operator has revoked the certificate of the agent.
@@ -95,7 +103,7 @@ impl Registration {
         }
         if request.uri().path() == USER_PATH && request.method() == Method::POST && !self.is_revoked() {
             let certificates = self.shared.user_certificates.as_ref().filter(|_| !self.is_peer);
-            return answer_for_user(request, (&self.agent, &self.certificate), certificates).await;
+            return answer_for_user(request, &self.agent, (&self.certificate, self.valid_until), certificates).await;
         }
         let upgrade = hyper::upgrade::on(&mut request);
         match self.decide(request).await {

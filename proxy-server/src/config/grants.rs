@@ -133,9 +133,7 @@ pub(super) fn check(grants: &Grants, problems: &mut Problems) {
         if grant.kubeconfigs && grants.kubeconfigs.is_none() {
             problems.at(
                 grant,
-                format_args!(
-                    "the grant of agent {id} has `kubeconfigs: true`: set grants.kubeconfigs.url, the address for them"
-                ),
+                format_args!("the grant of agent {id} has `kubeconfigs: true`, which requires `grants.kubeconfigs`"),
             );
         }
         for pattern in &grant.names {

@@ -33,7 +33,7 @@ impl Through {
     pub(super) fn mistake(self, url: &str) -> Option<&'static str> {
         let (schemes, form): (&[&str], _) = match self {
             Self::Proxy => (&["http", "https"], "of the form http://HOST:PORT or https://HOST:PORT"),
-            Self::Endpoint => (&["https"], "of the form https://HOST:PORT: it leads through the endpoint listener"),
+            Self::Endpoint => (&["https"], "of the form https://HOST:PORT, because `through` is `endpoint`"),
         };
         (!is_base(url, schemes)).then_some(form)
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use ops::files::{Existing, LOCK, Secrecy, WriteError, lock, write};
 use ops::log::chain;
-use ops::pki::{Authority, IssueError};
+use ops::pki::{Authority, AuthorityError, IssueError};
 use protocol::{AgentId, ClusterName, MemberSettings};
 use tracing::warn;
 
@@ -75,7 +75,10 @@ pub enum StoreError {
     Write(#[from] WriteError),
     /// A client CA cannot be created.
     #[error("cannot create a client CA")]
-    Authority(#[from] IssueError),
+    Create(#[from] IssueError),
+    /// A client CA cannot be used.
+    #[error("the client CA is not valid")]
+    Authority(#[from] AuthorityError),
 }
 
 /// How long a client CA is valid: as long as those of `atoll certs cluster`.
@@ -216,6 +219,22 @@ impl Store {
         Ok(write(&file, &text, Secrecy::Public, Existing::Replace)?)
     }
 
+    /// The client CA of a cluster of this agent. `None` if the cluster is not the agent's.
+    ///
+    /// Under the lock, because another agent may add a removed cluster again, which then has another CA.
+    pub(crate) fn client_ca(&self, name: &ClusterName, owner: &AgentId) -> Result<Option<Authority>, StoreError> {
+        let _lock = self.lock()?;
+        let directory = self.0.join(name.as_str());
+        if agent(&directory)?.as_ref() != Some(owner) {
+            return Ok(None);
+        }
+        let file = |name: &str| {
+            let path = directory.join(name);
+            fs::read(&path).map_err(|source| StoreError::Io { path, source })
+        };
+        Ok(Some(Authority::from_pem(&file(CERTIFICATE)?, &file(KEY)?)?))
+    }
+
     /// Removes a cluster of an agent, and the key of its client CA. The certificate of the CA stays for an hour, because
     /// the cluster may still be leaving Karmada.
     pub fn remove(&self, name: &ClusterName, owner: &AgentId) -> Result<(), StoreError> {
@@ -331,6 +350,8 @@ mod tests {
         assert_eq!(store.add(&other, &names(&["site-b", "site-c"]), 10).unwrap().owned, names(&["site-c"]));
         assert_eq!(store.list().unwrap().len(), 3);
 
+        let ca = |agent| store.client_ca(&names(&["site-b"])[0], agent).unwrap();
+        assert!(ca(&one).is_some() && ca(&other).is_none());
         store.remove(&names(&["site-b"])[0], &other).unwrap();
         assert_eq!(store.list().unwrap().len(), 3, "it is not the agent's");
         let key = store.0.join("site-b/client-ca.key");
@@ -340,6 +361,7 @@ mod tests {
         assert!(had_key && !key.exists() && certificate() == before);
         assert_eq!(store.add(&other, &names(&["site-b"]), 10).unwrap().owned, names(&["site-b"]));
         assert_ne!(certificate(), before, "the certificates of the old users must not be valid");
+        assert!(ca(&one).is_none() && ca(&other).is_some());
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -43,9 +44,18 @@ fn identity(dir: &Path, cluster: &str, issued: &UserCertificate) -> PeerIdentity
     ca.verify(&certificates_from_pem(issued.certificate.as_bytes()).unwrap(), SystemTime::now()).unwrap()
 }
 
-/// The certificate of the agent.
-fn own() -> CertificateId {
-    CertificateId::of_user("host-1")
+/// The certificate of the agent, which is valid for some time.
+fn own(lifetime: Duration) -> (CertificateId, SystemTime) {
+    (CertificateId::of_user("host-1"), SystemTime::now() + lifetime)
+}
+
+fn issue(
+    certificates: &UserCertificates,
+    agent: &AgentId,
+    body: &[u8],
+) -> Result<UserCertificate, UserCertificateError> {
+    let (certificate, valid_until) = own(30 * DAY);
+    certificates.issue(agent, (&certificate, valid_until), body)
 }
 
 #[test]
@@ -54,7 +64,7 @@ fn an_agent_gets_certificates_for_its_own_clusters() {
     let certificates = certificates(dir.path(), Revocations::default());
     let [one, two]: [AgentId; 2] = ["host-1", "host-2"].map(|id| id.parse().unwrap());
     certificates.allow(&one).unwrap();
-    let issued = certificates.issue(&one, &own(), &body("site-a", "jane", &["dev", "system:masters"])).unwrap();
+    let issued = issue(&certificates, &one, &body("site-a", "jane", &["dev", "system:masters"])).unwrap();
     let address = ClientAddress { server: "https://proxy:8443/clusters/site-a".to_owned(), proxy_url: None };
     assert_eq!(issued.address, address);
     let PeerIdentity { common_name, organizations, valid_until, requester, .. } =
@@ -66,10 +76,10 @@ fn an_agent_gets_certificates_for_its_own_clusters() {
 
     assert!(matches!(certificates.allow(&two), Err(UserCertificateError::NotGranted(_))));
     for (agent, cluster) in [(&one, "other-a"), (&one, "site-b"), (&one, "former")] {
-        let refused = certificates.issue(agent, &own(), &body(cluster, "jane", &[]));
+        let refused = issue(&certificates, agent, &body(cluster, "jane", &[]));
         assert!(matches!(refused, Err(UserCertificateError::NotAdded(..))), "{cluster}: {refused:?}");
     }
-    let refused = certificates.issue(&two, &own(), &body("other-a", "jane", &[]));
+    let refused = issue(&certificates, &two, &body("other-a", "jane", &[]));
     assert!(matches!(refused, Err(UserCertificateError::NotGranted(_))));
 }
 
@@ -78,7 +88,7 @@ fn invalid_requests_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let certificates = certificates(dir.path(), Revocations::default());
     let agent: AgentId = "host-1".parse().unwrap();
-    let refused = |body: &[u8]| certificates.issue(&agent, &own(), body).unwrap_err();
+    let refused = |body: &[u8]| issue(&certificates, &agent, body).unwrap_err();
     assert!(matches!(refused(b"{}"), UserCertificateError::Body));
     assert!(matches!(refused(&body("site-a", "", &[])), UserCertificateError::User(_)));
     let no_key = UserCertificateRequest::decode(&body("site-a", "jane", &[])).unwrap();
@@ -103,7 +113,7 @@ fn a_new_certificate_of_a_revoked_user_is_valid() {
     let agent: AgentId = "host-1".parse().unwrap();
     let cluster = "site-a".parse().unwrap();
     for user in ["jane", "john"] {
-        let issued = certificates.issue(&agent, &own(), &body("site-a", user, &[])).unwrap();
+        let issued = issue(&certificates, &agent, &body("site-a", user, &[])).unwrap();
         let id = CertificateId::from(&identity(dir.path(), "site-a", &issued));
         assert!(!revocations.revokes_user(&cluster, &id), "{user}");
     }
@@ -114,9 +124,9 @@ async fn a_cluster_that_its_agent_offers_can_have_kubeconfigs() {
     let dir = tempfile::tempdir().unwrap();
     let certificates = certificates(dir.path(), Revocations::default());
     let agent: AgentId = "host-1".parse().unwrap();
-    assert!(certificates.issue(&agent, &own(), &body("site-new", "jane", &[])).is_err());
+    assert!(issue(&certificates, &agent, &body("site-new", "jane", &[])).is_err());
     certificates.grants.admit(&agent, &[Offer::new("site-new".parse().unwrap(), Mode::Virtual)]).await;
-    certificates.issue(&agent, &own(), &body("site-new", "jane", &[])).unwrap();
+    issue(&certificates, &agent, &body("site-new", "jane", &[])).unwrap();
 }
 
 #[test]
@@ -130,6 +140,34 @@ fn a_revoked_agent_gets_no_certificates() {
     };
     let revocations = Revocations::fixed(&RevocationList { revoked: vec![revocation.into()] });
     let certificates = certificates(dir.path(), revocations);
-    let refused = certificates.issue(&agent, &own(), &body("site-a", "jane", &[]));
+    let refused = issue(&certificates, &agent, &body("site-a", "jane", &[]));
     assert!(matches!(refused, Err(UserCertificateError::Revoked)));
+}
+
+/// Then, an operator may remove the revocation of the agent from the list.
+#[test]
+fn no_certificate_outlives_that_of_its_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificates = certificates(dir.path(), Revocations::default());
+    let (certificate, valid_until) = own(DAY / 2);
+    let agent: AgentId = "host-1".parse().unwrap();
+    let issued = certificates.issue(&agent, (&certificate, valid_until), &body("site-a", "jane", &[])).unwrap();
+    assert!(identity(dir.path(), "site-a", &issued).valid_until <= valid_until);
+}
+
+#[test]
+fn a_user_who_is_revoked_until_later_gets_no_certificate() {
+    let dir = tempfile::tempdir().unwrap();
+    let revocation = Revocation {
+        cluster: Some("site-a".parse().unwrap()),
+        user: Some("jane".to_owned()),
+        issued_before: Some(Moment::from(SystemTime::now() + DAY)),
+        ..Revocation::default()
+    };
+    let revocations = Revocations::fixed(&RevocationList { revoked: vec![revocation.into()] });
+    let certificates = certificates(dir.path(), revocations);
+    let agent: AgentId = "host-1".parse().unwrap();
+    let refused = issue(&certificates, &agent, &body("site-a", "jane", &[]));
+    assert!(matches!(refused, Err(UserCertificateError::UserRevoked)));
+    issue(&certificates, &agent, &body("site-a", "john", &[])).unwrap();
 }

@@ -66,7 +66,10 @@ impl Need {
 /// Every right of the first role of this kind in a file: as text, and as the `spec` of a review.
 fn all(rbac: &str, kind: &'static str, namespace: Option<&str>) -> anyhow::Result<Vec<(String, Value)>> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(rbac).context("cannot parse the agent's rules")?;
-    let role = documents.iter().find(|document| document["kind"] == kind).context(kind)?;
+    let role = documents
+        .iter()
+        .find(|document| document["kind"] == kind)
+        .with_context(|| format!("no {kind} in the agent's rules"))?;
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
