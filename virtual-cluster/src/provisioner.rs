@@ -70,6 +70,7 @@ use crate::roles::Roles;
 use administrators::AdministratorMirrors;
 use bindings::Bindings;
 pub use canary::CANARY;
+use canary::Canaries;
 use catalog::SharedCatalog;
 use departures::Departures;
 use dirty::DirtyClusters;
@@ -122,6 +123,7 @@ struct Shared<A> {
     reconciler: Arc<Reconciler<A>>,
     first_lists: Arc<FirstLists>,
     administrator_mirrors: Arc<AdministratorMirrors>,
+    canaries: Canaries,
 }
 
 // === impl Provisioner ===
@@ -201,6 +203,7 @@ impl<A: HostApi> Provisioner<A> {
             written,
             first_lists,
             administrator_mirrors,
+            canaries: Canaries::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -312,7 +315,7 @@ impl<A: HostApi> Provisioner<A> {
 
     /// Waits for at most five seconds until all earlier writes to the host are in force.
     pub async fn in_force(&self, cluster: &ClusterName) {
-        canary::in_force(&self.shared.api, cluster).await;
+        self.shared.canaries.in_force(&self.shared.api, cluster).await;
     }
 }
 

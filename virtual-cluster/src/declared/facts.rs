@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::kubeconfigs::KubeconfigState;
+use super::kubeconfigs::SeenKubeconfig;
 use super::status::LastError;
 use crate::provisioner::ProvisionState;
 
@@ -31,7 +31,7 @@ pub struct Facts {
     /// The last error in a response to its clients.
     pub last_error: Option<LastError>,
     /// The state of its kubeconfig, if it asks for one.
-    pub kubeconfig: Option<KubeconfigState>,
+    pub kubeconfig: Option<SeenKubeconfig>,
 }
 
 /// Whether proxy-servers serve a cluster of this agent.

@@ -19,7 +19,7 @@ pub use failure::{IssueError, Reason};
 pub use issuer::{Issued, Issuer};
 pub use run::Kubeconfigs;
 pub use secret::{KubeconfigSecret, path};
-pub use state::{KubeconfigState, KubeconfigStates};
+pub use state::{KubeconfigState, KubeconfigStates, SeenKubeconfig};
 
 /// The label of the Secrets.
 pub const LABEL: &str = "atoll.dev/kubeconfig";

@@ -3,7 +3,7 @@
 use ops::date::Moment;
 
 use super::facts::Facts;
-use super::kubeconfigs::KubeconfigState;
+use super::kubeconfigs::{KubeconfigState, SeenKubeconfig};
 use super::object::Declared;
 use super::ready::{MAX_MESSAGE, Ready};
 use super::status::{Condition, KUBECONFIG_ISSUED, LastError, READY, SecretReference, Status};
@@ -37,7 +37,9 @@ pub(super) fn next_status(object: &Declared, ready: &Ready, facts: Option<&Facts
         let reason = if is_overlapping { "SharedNodes" } else { "OwnNodes" };
         conditions.push(condition(OVERLAPPING, is_overlapping, reason, overlap(facts)));
     }
-    let kubeconfig = facts.and_then(|facts| facts.kubeconfig.as_ref());
+    // What was seen of a former generation, or of a deleted object with this name, says nothing about this one.
+    let is_current = |seen: &&SeenKubeconfig| seen.uid == object.metadata.uid && seen.generation == generation;
+    let kubeconfig = facts.and_then(|facts| facts.kubeconfig.as_ref()).filter(is_current).map(|seen| &seen.state);
     conditions.extend(kubeconfig.map(|state| match state {
         KubeconfigState::Issued { expiry, .. } => {
             let message = format!("the certificate expires at {expiry}, and the agent renews it before then");
@@ -48,7 +50,7 @@ pub(super) fn next_status(object: &Declared, ready: &Ready, facts: Option<&Facts
             condition(KUBECONFIG_ISSUED, false, error.reason.as_str(), message)
         }
     }));
-    // Nothing is known right after a restart of the agent.
+    // Nothing is known right after a restart of the agent, or after a change of the object.
     let is_unknown = kubeconfig.is_none() && object.spec().is_ok_and(|spec| spec.kubeconfig.is_some());
     conditions.extend(before.condition(KUBECONFIG_ISSUED).filter(|_| is_unknown).cloned());
     let kubeconfig_secret = kubeconfig.and_then(|state| match state {

@@ -109,7 +109,7 @@ impl<A: HostApi, O: Observe> Report<A, O> {
             if let Some(error) = error.as_ref().filter(|error| memory.error.as_ref() != Some(error)) {
                 warn!(
                     virtual_cluster = name, %error,
-                    "cannot update a VirtualCluster; trying again (does the agent have the rights of agent-rbac.yaml?)"
+                    "cannot update a VirtualCluster; trying again (did you apply agent-rbac.yaml and virtual-clusters.yaml of this version?)"
                 );
             }
             memory.error = error;
@@ -215,11 +215,18 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         }
         let metadata = &object.metadata;
         // Another object with this name would have another uid, so this cannot create one or write to one.
-        let applied = json!({
+        let mut applied = json!({
             "apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": metadata.name, "uid": metadata.uid}, "status": status,
         });
         let path = format!("{PATH}/{}/status?fieldManager=proxy-agent&force=true", metadata.name);
-        match self.api.apply(&path, &applied).await {
+        let mut outcome = self.api.apply(&path, &applied).await;
+        if outcome.as_ref().is_err_and(is_undeclared) {
+            for field in Status::LATER {
+                applied["status"].as_object_mut().and_then(|status| status.remove(field));
+            }
+            outcome = self.api.apply(&path, &applied).await;
+        }
+        match outcome {
             // It has been deleted, or deleted and created again.
             Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
             outcome => outcome?,
@@ -231,6 +238,11 @@ impl<A: HostApi, O: Observe> Report<A, O> {
         }
         Ok(())
     }
+}
+
+/// Whether the definition of the kind on the host is older than this agent. An apply fails as a whole if one field is not declared.
+fn is_undeclared(error: &ApiError) -> bool {
+    chain(error).to_string().contains("field not declared in schema")
 }
 
 fn asks_for_kubeconfig(object: &Declared) -> bool {

@@ -77,6 +77,9 @@ pub struct LastError {
 // === impl Status ===
 
 impl Status {
+    /// The fields that earlier definitions of the kind do not have.
+    pub(super) const LATER: [&'static str; 2] = ["endpoint", "kubeconfigSecret"];
+
     /// The condition of this type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == kind)

@@ -4,12 +4,15 @@
 //! ClusterRole and a binding to it, with a mark that is new each time. When the host allows what the canary grants, all
 //! earlier writes are in force in that API server, too. Other API servers may lag by some milliseconds.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use host_client::api::HostApi;
 use ops::backoff::Backoff;
 use rewrite::{ClusterName, HostNamespace};
 use serde_json::json;
+use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
@@ -25,11 +28,29 @@ pub const CANARY: &str = "atoll:canary";
 /// early is refused at first.
 const IN_FORCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pauses between reviews.
-const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(64));
+const REVIEW_BACKOFF: Backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(250));
 
-/// Waits for at most five seconds until all earlier writes to the host are in force.
-pub(super) async fn in_force(api: &impl HostApi, cluster: &ClusterName) {
-    match timeout(IN_FORCE_TIMEOUT, canary(api, cluster)).await {
+/// One canary at a time for each virtual cluster: another one would replace its mark, and the host would never allow it.
+#[derive(Debug, Default)]
+pub(super) struct Canaries(Mutex<HashMap<ClusterName, Arc<tokio::sync::Mutex<()>>>>);
+
+// === impl Canaries ===
+
+impl Canaries {
+    /// Waits for at most five seconds until all earlier writes to the host are in force.
+    pub(super) async fn in_force(&self, api: &impl HostApi, cluster: &ClusterName) {
+        let turns =
+            Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(cluster.clone()).or_default());
+        let canary = async {
+            let _turn = turns.lock().await;
+            canary(api, cluster).await
+        };
+        report(timeout(IN_FORCE_TIMEOUT, canary).await, cluster);
+    }
+}
+
+fn report(outcome: Result<Result<(), ReconcileError>, Elapsed>, cluster: &ClusterName) {
+    match outcome {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
             let error: &dyn std::error::Error = &error;

@@ -61,6 +61,16 @@ impl<A: HostApi, I: Issuer> Reconcile<A, I> {
         }
     }
 
+    /// Whether the Secret is right, so that no certificate is needed.
+    pub(super) fn is_right(
+        &self,
+        object: &Declared,
+        wanted: Option<Wanted<'_>>,
+        found: Option<&KubeconfigSecret>,
+    ) -> bool {
+        matches!(step(object, wanted, found, Moment::now()), Step::Keep { .. })
+    }
+
     /// Issues a kubeconfig, and stores it.
     async fn store(
         &self,
@@ -69,9 +79,9 @@ impl<A: HostApi, I: Issuer> Reconcile<A, I> {
         found: Option<&KubeconfigSecret>,
     ) -> Result<Done, IssueError> {
         let cluster = &object.metadata.name;
-        let Some(named) = cluster.parse::<ClusterName>().ok().filter(|_| object.status().is_ready()) else {
-            return Ok(Done::NotReady);
-        };
+        // A cluster that is not ready, or whose specification is invalid, may be ready soon. Its kubeconfig must not expire.
+        let is_time = |_: &ClusterName| found.is_some() || object.status().is_ready();
+        let Some(named) = cluster.parse::<ClusterName>().ok().filter(is_time) else { return Ok(Done::NotReady) };
         if self.is_of_a_cluster().await? {
             let message = format!(
                 "{} belongs to a virtual cluster: choose another kubeconfigNamespace in the configuration of the agent",

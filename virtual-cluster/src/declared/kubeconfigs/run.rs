@@ -16,7 +16,7 @@ use super::failure::{IssueError, Reason};
 use super::issuer::Issuer;
 use super::reconcile::{Done, Reconcile};
 use super::secret::{self, KubeconfigSecret, Wanted};
-use super::state::{KubeconfigState, KubeconfigStates};
+use super::state::{KubeconfigState, KubeconfigStates, SeenKubeconfig};
 use crate::declared::accept::{Judged, Verdict};
 use crate::declared::follow::ByName;
 use crate::declared::object::Declared;
@@ -47,8 +47,8 @@ struct Memory {
     until: Option<Instant>,
     /// What the last attempt has failed with. Another attempt follows at once when this changes.
     failed_with: Option<Attempt>,
-    /// The user of the last valid specification.
-    user: Option<User>,
+    /// The user of the last valid specification, if it asks for a kubeconfig. `None` if there was none yet.
+    user: Option<Option<User>>,
 }
 
 /// What decides whether an attempt can succeed: the generation of the object, and the Secret.
@@ -96,7 +96,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
             let mut memory = self.memory.remove(uid).unwrap_or_default();
             // While the specification is invalid, the last valid one is in force.
             if let Ok(spec) = object.spec() {
-                memory.user = spec.kubeconfig;
+                memory.user = Some(spec.kubeconfig);
             }
             pause = pause.min(self.compare(object, found, &mut memory).await);
             self.memory.insert(uid.clone(), memory);
@@ -111,16 +111,19 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
 
     /// Compares one object. Returns the time until it must be compared again.
     async fn compare(&self, object: &Declared, found: &ByName<KubeconfigSecret>, memory: &mut Memory) -> Duration {
+        let Some(user) = memory.user.as_ref().map(Option::as_ref) else { return PAUSE };
         let cluster = &object.metadata.name;
         let found = found.get(&secret::name(cluster)).map(Arc::as_ref);
         let attempt = (object.metadata.generation, found.map(|found| found.metadata.uid.clone()));
-        let is_same = memory.failed_with.as_ref().is_none_or(|failed| *failed == attempt);
+        // Another replica may have stored a kubeconfig.
+        let is_same =
+            memory.failed_with.as_ref().is_none_or(|failed| *failed == attempt && !self.is_right(object, user, found));
         let rest = memory.until.map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(rest) = rest.filter(|rest| is_same && !rest.is_zero()) {
             return rest;
         }
         (memory.until, memory.failed_with) = (None, None);
-        let (state, rest) = match self.reconcile(object, memory.user.as_ref(), found).await {
+        let (state, rest) = match self.reconcile(object, user, found).await {
             Ok(Done::Nothing) => (None, PAUSE),
             Ok(Done::NotReady) => return PAUSE,
             Ok(Done::Kept { state, renewal }) => {
@@ -138,12 +141,22 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
                 (Some(KubeconfigState::Failed(error)), rest)
             }
         };
-        if self.states.set(cluster, state.as_ref())
+        let (uid, generation) = (object.metadata.uid.clone(), object.metadata.generation);
+        let seen = state.clone().map(|state| SeenKubeconfig { uid, generation, state });
+        if self.states.set(cluster, seen.as_ref())
             && let Some(KubeconfigState::Failed(error)) = state
         {
             warn!(virtual_cluster = cluster, %error, "cannot store a kubeconfig; trying again");
         }
         rest
+    }
+
+    fn is_right(&self, object: &Declared, user: Option<&User>, found: Option<&KubeconfigSecret>) -> bool {
+        let is_right = |reconcile: &Reconcile<A, I>| {
+            let wanted = user.map(|user| Wanted { user, enrolled: reconcile.issuer.enrolled() });
+            reconcile.is_right(object, wanted, found)
+        };
+        self.reconcile.as_ref().is_some_and(is_right)
     }
 
     async fn reconcile(

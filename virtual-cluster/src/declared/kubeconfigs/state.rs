@@ -23,20 +23,31 @@ pub enum KubeconfigState {
     Failed(IssueError),
 }
 
+/// The state of the kubeconfig of one object, when the object had one generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenKubeconfig {
+    /// The uid of the object.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// The state.
+    pub state: KubeconfigState,
+}
+
 /// The states of all virtual clusters, by name. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct KubeconfigStates(Arc<Mutex<HashMap<String, KubeconfigState>>>);
+pub struct KubeconfigStates(Arc<Mutex<HashMap<String, SeenKubeconfig>>>);
 
 // === impl KubeconfigStates ===
 
 impl KubeconfigStates {
     /// The state of one. `None` if it asks for no kubeconfig, or if it is not known yet.
-    pub fn get(&self, cluster: &str) -> Option<KubeconfigState> {
+    pub fn get(&self, cluster: &str) -> Option<SeenKubeconfig> {
         self.lock().get(cluster).cloned()
     }
 
     /// Sets the state of one. Returns whether it has changed.
-    pub(super) fn set(&self, cluster: &str, state: Option<&KubeconfigState>) -> bool {
+    pub(super) fn set(&self, cluster: &str, state: Option<&SeenKubeconfig>) -> bool {
         let mut states = self.lock();
         let before = match state {
             Some(state) => states.insert(cluster.to_owned(), state.clone()),
@@ -50,7 +61,7 @@ impl KubeconfigStates {
         self.lock().retain(|cluster, _| is_known(cluster));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, KubeconfigState>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, SeenKubeconfig>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

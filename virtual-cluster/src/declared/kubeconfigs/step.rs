@@ -1,8 +1,14 @@
 //! What must be done about the Secret of a VirtualCluster.
 
+use std::time::Duration;
+
+use ops::date::Moment;
+
 use super::secret::{KubeconfigSecret, Wanted};
 use crate::declared::object::Declared;
-use ops::date::Moment;
+
+/// More than the longest lifetime of a certificate that a proxy-server can be configured to issue.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// What must be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +38,22 @@ pub(super) fn step<'a>(
         (Some(wanted), None) => Step::Issue(wanted),
         (Some(_), Some(secret)) if !secret.is_of(object) => Step::Foreign,
         (Some(wanted), Some(secret)) => match (secret.renewal(), secret.expiry()) {
-            (Some(renewal), Some(expiry)) if secret.is_for(&wanted) && now < renewal => Step::Keep { renewal, expiry },
+            (Some(renewal), Some(expiry)) if secret.is_for(&wanted) && now < renewal && !is_late(expiry, now) => {
+                Step::Keep { renewal, expiry }
+            }
             _ => Step::Issue(wanted),
         },
     }
 }
 
+/// Whether no proxy-server would have issued such a certificate.
+fn is_late(expiry: Moment, now: Moment) -> bool {
+    expiry.time().duration_since(now.time()).is_ok_and(|rest| rest > LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::SystemTime;
 
     use ops::secret::Secret;
     use protocol::user_certificate::User;
@@ -103,6 +116,7 @@ mod tests {
             (|secret: &mut Value| secret["data"] = json!({})) as fn(&mut Value),
             |secret| secret["metadata"]["annotations"] = json!({}),
             |secret| secret["metadata"]["annotations"]["atoll.dev/kubeconfig-renewal"] = json!("soon"),
+            |secret| secret["metadata"]["annotations"]["atoll.dev/kubeconfig-expiry"] = json!("9998-01-01T00:00:00Z"),
         ] {
             assert!(is_issued(step(&object("u"), wanted(&jane), Some(&stored(damage)), at(1))));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::declared::Reach;
-use crate::declared::kubeconfigs::{IssueError, Reason};
+use crate::declared::kubeconfigs::{IssueError, Reason, SeenKubeconfig};
 use crate::provisioner::ProvisionState;
 
 fn moment(seconds: u64) -> Moment {
@@ -91,10 +91,15 @@ fn a_status_of_another_form_is_replaced() {
 
 #[test]
 fn the_kubeconfig_is_told() {
-    let with = |kubeconfig| Facts { kubeconfig, endpoint: Some("https://a.atoll.internal:443".to_owned()), ..facts() };
+    let with = |state: Option<KubeconfigState>| Facts {
+        kubeconfig: state.map(|state| SeenKubeconfig { uid: "u".to_owned(), generation: 1, state }),
+        endpoint: Some("https://a.atoll.internal:443".to_owned()),
+        ..facts()
+    };
     let issued =
         KubeconfigState::Issued { namespace: "atoll".into(), name: "a-kubeconfig".to_owned(), expiry: moment(9) };
-    let first = next_status(&object(1, &Value::Null), &serving(), Some(&with(Some(issued))), moment(1)).unwrap();
+    let first =
+        next_status(&object(1, &Value::Null), &serving(), Some(&with(Some(issued.clone()))), moment(1)).unwrap();
     assert!(first.condition(KUBECONFIG_ISSUED).unwrap().status == "True" && first.endpoint.is_some());
     let stored = serde_json::to_value(&first).unwrap();
     assert_eq!(stored["kubeconfigSecret"], json!({"namespace": "atoll", "name": "a-kubeconfig"}));
@@ -113,4 +118,9 @@ fn the_kubeconfig_is_told() {
     let asking = json!({"metadata": {"name": "a", "uid": "u", "generation": 1}, "spec": spec, "status": stored});
     let asking = serde_json::from_value(asking).unwrap();
     assert_eq!(next_status(&asking, &serving(), Some(&with(None)), moment(3)), None);
+
+    // What it knows is about the former generation.
+    let status = next_status(&object(2, &stored), &serving(), Some(&with(Some(issued))), moment(3)).unwrap();
+    assert_eq!(status.observed_generation, 2);
+    assert!(status.condition(KUBECONFIG_ISSUED).is_none(), "this generation asks for none");
 }

@@ -110,7 +110,7 @@ impl World {
     /// Waits for a state.
     async fn until(&self, is_so: impl Fn(Option<KubeconfigState>) -> bool) {
         let mut looks = interval(Duration::from_millis(100));
-        while !is_so(self.states.get("a")) {
+        while !is_so(self.states.get("a").map(|seen| seen.state)) {
             looks.tick().await;
         }
     }
@@ -206,7 +206,7 @@ async fn another_replica_may_be_faster() {
             world.stored("a jane 1").await;
             let late = kept.run(other.judged.subscribe(), blind.subscribe());
             let seen = async {
-                while !matches!(states.get("a"), Some(KubeconfigState::Issued { .. })) {
+                while !matches!(states.get("a").map(|seen| seen.state), Some(KubeconfigState::Issued { .. })) {
                     sleep(Duration::from_millis(100)).await;
                 }
             };
@@ -237,6 +237,8 @@ async fn a_secret_without_its_label_gets_it_back() {
 #[tokio::test(start_paused = true)]
 async fn an_invalid_specification_stops_no_renewal() {
     let world = World::new();
+    // Due at once.
+    world.issuer.0.lock().unwrap().life = Duration::ZERO;
     world.put(Some("jane"), true);
     world
         .with(Some("atoll-system"), async {
@@ -245,13 +247,35 @@ async fn an_invalid_specification_stops_no_renewal() {
                 let judged = judged.as_mut().unwrap();
                 let invalid = Verdict::Invalid { reason: "x".into(), is_served: true };
                 judged.verdicts.insert("a".to_owned(), invalid);
-                let mut object: serde_json::Value = json!({"metadata": {"name": "a", "uid": "uid-of-a"}, "spec": {}});
-                object["status"] = serde_json::to_value(judged.objects["a"].status()).unwrap();
+                let ready = json!({"type": "Ready", "status": "False", "reason": "Invalid", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+                let object = json!({
+                    "metadata": {"name": "a", "uid": "uid-of-a"}, "spec": {}, "status": {"conditions": [ready]},
+                });
                 let object: Declared = serde_json::from_value(object).unwrap();
                 judged.objects = Arc::new([("a".to_owned(), Arc::new(object))].into());
             });
-            world.host.remove(SECRET);
-            world.stored("a jane 2").await;
+            world.stored("a jane 3").await;
+        })
+        .await;
+}
+
+/// What the object has asked for is not known.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_never_valid_loses_no_secret() {
+    let world = World::new();
+    world.put(Some("jane"), true);
+    world.with(Some("atoll-system"), world.stored("a jane 1")).await;
+    world.put(None, true);
+    world.judged.send_modify(|judged| {
+        let judged = judged.as_mut().unwrap();
+        judged.verdicts.insert("a".to_owned(), Verdict::Invalid { reason: "x".into(), is_served: true });
+        let object = json!({"metadata": {"name": "a", "uid": "uid-of-a"}, "spec": {}});
+        judged.objects = Arc::new([("a".to_owned(), Arc::new(serde_json::from_value(object).unwrap()))].into());
+    });
+    world
+        .with(Some("atoll-system"), async {
+            sleep(DAY / 100).await;
+            assert!(world.host.lock().objects.contains_key(SECRET));
         })
         .await;
 }
