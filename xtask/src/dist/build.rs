@@ -11,8 +11,8 @@ use super::arch::Arch;
 use super::command::{cargo, output, run};
 use super::release::{PROGRAMS, Release};
 
-/// The flags of `tests/run` and of `configs/container/build`, so that nothing is built twice.
-pub(crate) const RUSTFLAGS: &str = "-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs";
+/// Prints the flags of rustc. `tests/run` and `configs/container/build` use it, too, so that nothing is built twice.
+const RUSTFLAGS: &str = "configs/container/rustflags";
 
 #[derive(Deserialize)]
 struct Metadata {
@@ -24,7 +24,8 @@ pub(crate) fn programs(release: &Release, arch: Arch, into: &Path) -> anyhow::Re
     let triple = arch.triple();
     install_target(release, &triple)?;
     let mut build = cargo();
-    build.current_dir(&release.root).env("RUSTFLAGS", RUSTFLAGS);
+    let flags = output(Command::new(release.root.join(RUSTFLAGS)).arg(arch.name()))?;
+    build.current_dir(&release.root).env("RUSTFLAGS", flags.trim());
     build.args(["build", "--locked", "--release", "--target", &triple, "--bins"]);
     build.args(PROGRAMS.iter().flat_map(|program| ["-p", program]));
     if !arch.is_native() {
@@ -69,7 +70,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for script in ["tests/run", "configs/container/build"] {
             let text = fs::read_to_string(root.join(script)).unwrap();
-            assert!(text.contains(&format!("RUSTFLAGS='{RUSTFLAGS}'")), "{script} has other flags");
+            assert!(text.contains(&format!("RUSTFLAGS=$({RUSTFLAGS})")), "{script} has other flags");
         }
     }
 }
