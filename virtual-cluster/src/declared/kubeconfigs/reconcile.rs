@@ -61,16 +61,6 @@ impl<A: HostApi, I: Issuer> Reconcile<A, I> {
         }
     }
 
-    /// Whether the Secret is right, so that no certificate is needed.
-    pub(super) fn is_right(
-        &self,
-        object: &Declared,
-        wanted: Option<Wanted<'_>>,
-        found: Option<&KubeconfigSecret>,
-    ) -> bool {
-        matches!(step(object, wanted, found, Moment::now()), Step::Keep { .. })
-    }
-
     /// Issues a kubeconfig, and stores it.
     async fn store(
         &self,

@@ -17,6 +17,7 @@ use super::issuer::Issuer;
 use super::reconcile::{Done, Reconcile};
 use super::secret::{self, KubeconfigSecret, Wanted};
 use super::state::{KubeconfigState, KubeconfigStates, SeenKubeconfig};
+use super::step::step;
 use crate::declared::accept::{Judged, Verdict};
 use crate::declared::follow::ByName;
 use crate::declared::object::Declared;
@@ -47,9 +48,13 @@ struct Memory {
     until: Option<Instant>,
     /// What the last attempt has failed with. Another attempt follows at once when this changes.
     failed_with: Option<Attempt>,
-    /// The user of the last valid specification, if it asks for a kubeconfig. `None` if there was none yet.
-    user: Option<Option<User>>,
+    /// What the last valid specification has asked for. `None` if there was none yet.
+    asked: Option<Asked>,
 }
+
+/// What a specification asks for: the kubeconfig of a user, or none.
+#[derive(Debug)]
+struct Asked(Option<User>);
 
 /// What decides whether an attempt can succeed: the generation of the object, and the Secret.
 type Attempt = (i64, Option<String>);
@@ -96,7 +101,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
             let mut memory = self.memory.remove(uid).unwrap_or_default();
             // While the specification is invalid, the last valid one is in force.
             if let Ok(spec) = object.spec() {
-                memory.user = Some(spec.kubeconfig);
+                memory.asked = Some(Asked(spec.kubeconfig));
             }
             pause = pause.min(self.compare(object, found, &mut memory).await);
             self.memory.insert(uid.clone(), memory);
@@ -111,7 +116,7 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
 
     /// Compares one object. Returns the time until it must be compared again.
     async fn compare(&self, object: &Declared, found: &ByName<KubeconfigSecret>, memory: &mut Memory) -> Duration {
-        let Some(user) = memory.user.as_ref().map(Option::as_ref) else { return PAUSE };
+        let Some(user) = memory.asked.as_ref().map(|asked| asked.0.as_ref()) else { return PAUSE };
         let cluster = &object.metadata.name;
         let found = found.get(&secret::name(cluster)).map(Arc::as_ref);
         let attempt = (object.metadata.generation, found.map(|found| found.metadata.uid.clone()));
@@ -152,11 +157,9 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
     }
 
     fn is_right(&self, object: &Declared, user: Option<&User>, found: Option<&KubeconfigSecret>) -> bool {
-        let is_right = |reconcile: &Reconcile<A, I>| {
-            let wanted = user.map(|user| Wanted { user, enrolled: reconcile.issuer.enrolled() });
-            reconcile.is_right(object, wanted, found)
-        };
-        self.reconcile.as_ref().is_some_and(is_right)
+        let enrolled = self.reconcile.as_ref().map(|reconcile| reconcile.issuer.enrolled());
+        let wanted = user.zip(enrolled).map(|(user, enrolled)| Wanted { user, enrolled });
+        step(object, wanted, found, Moment::now()).is_keep()
     }
 
     async fn reconcile(
@@ -188,7 +191,7 @@ fn until(moment: Moment) -> Duration {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { backoff: BACKOFF, until: None, failed_with: None, user: None }
+        Self { backoff: BACKOFF, until: None, failed_with: None, asked: None }
     }
 }
 

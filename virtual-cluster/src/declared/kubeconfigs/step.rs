@@ -46,6 +46,15 @@ pub(super) fn step<'a>(
     }
 }
 
+// === impl Step ===
+
+impl Step<'_> {
+    /// Whether the Secret is right, so that no certificate is needed.
+    pub(super) fn is_keep(self) -> bool {
+        matches!(self, Self::Keep { .. })
+    }
+}
+
 /// Whether no proxy-server would have issued such a certificate.
 fn is_late(expiry: Moment, now: Moment) -> bool {
     expiry.time().duration_since(now.time()).is_ok_and(|rest| rest > LONGEST)
@@ -71,8 +80,8 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "a", "uid": uid}})).unwrap()
     }
 
-    fn wanted(user: &User) -> Option<Wanted<'_>> {
-        Some(Wanted { user, enrolled: at(5) })
+    fn wanted(user: &User) -> Wanted<'_> {
+        Wanted { user, enrolled: at(5) }
     }
 
     fn user(name: &str) -> User {
@@ -81,7 +90,7 @@ mod tests {
 
     fn stored(change: impl FnOnce(&mut Value)) -> KubeconfigSecret {
         let issued = Issued { kubeconfig: Secret::from("x".to_owned()), renewal: at(100), expiry: at(150) };
-        let mut stored = secret(&object("u"), "atoll-system", &wanted(&user("jane")).unwrap(), &issued);
+        let mut stored = secret(&object("u"), "atoll-system", &wanted(&user("jane")), &issued);
         change(&mut stored);
         serde_json::from_value(stored).unwrap()
     }
@@ -95,15 +104,15 @@ mod tests {
         let (jane, john, secret) = (user("jane"), user("john"), stored(|_| {}));
         let keep = Step::Keep { renewal: at(100), expiry: at(150) };
         let (own, other) = (object("u"), object("other"));
-        assert_eq!(step(&own, wanted(&jane), Some(&secret), at(99)), keep);
-        assert!(is_issued(step(&own, wanted(&jane), Some(&secret), at(100))));
-        assert!(is_issued(step(&own, wanted(&john), Some(&secret), at(99))));
+        assert_eq!(step(&own, Some(wanted(&jane)), Some(&secret), at(99)), keep);
+        assert!(is_issued(step(&own, Some(wanted(&jane)), Some(&secret), at(100))));
+        assert!(is_issued(step(&own, Some(wanted(&john)), Some(&secret), at(99))));
         assert_eq!(
-            step(&other, wanted(&jane), Some(&secret), at(99)),
+            step(&other, Some(wanted(&jane)), Some(&secret), at(99)),
             Step::Foreign,
             "of a deleted object with this name"
         );
-        assert!(is_issued(step(&own, wanted(&jane), None, at(0))));
+        assert!(is_issued(step(&own, Some(wanted(&jane)), None, at(0))));
         let by = |enrolled| Some(Wanted { user: &jane, enrolled });
         assert!(is_issued(step(&own, by(at(6)), Some(&secret), at(10))));
         assert_eq!(step(&own, by(at(4)), Some(&secret), at(10)), keep, "of another replica");
@@ -118,10 +127,10 @@ mod tests {
             |secret| secret["metadata"]["annotations"]["atoll.dev/kubeconfig-renewal"] = json!("soon"),
             |secret| secret["metadata"]["annotations"]["atoll.dev/kubeconfig-expiry"] = json!("9998-01-01T00:00:00Z"),
         ] {
-            assert!(is_issued(step(&object("u"), wanted(&jane), Some(&stored(damage)), at(1))));
+            assert!(is_issued(step(&object("u"), Some(wanted(&jane)), Some(&stored(damage)), at(1))));
         }
         let foreign = stored(|secret| secret["metadata"]["ownerReferences"] = json!([]));
-        assert_eq!(step(&object("u"), wanted(&jane), Some(&foreign), at(1)), Step::Foreign);
+        assert_eq!(step(&object("u"), Some(wanted(&jane)), Some(&foreign), at(1)), Step::Foreign);
     }
 
     #[test]
