@@ -49,7 +49,7 @@ fn the_specification_has_the_keys_of_the_configuration_file() {
     let mut entry = parse(EXAMPLE)["virtualClusters"][0].take();
     let entry = entry.as_object_mut().unwrap();
     entry.remove("name");
-    entry.insert(MORE.to_owned(), Value::Null);
+    entry.extend([MORE, "kubeconfig"].map(|key| (key.to_owned(), Value::Null)));
     let schema = &schema()["spec"];
     assert_eq!(differences(schema, &Value::Object(entry.clone()), "spec"), Vec::<String>::new());
     assert!(entry.len() > 5, "the example has too few keys for this test");
@@ -84,7 +84,14 @@ fn the_status_has_the_keys_that_the_agent_writes() {
         observed_generation: 1,
     };
     let last_error = Some(declared::LastError { time: moment, code: 500, message: String::new() });
-    let status = declared::Status { last_error, conditions: vec![condition], ..declared::Status::default() };
+    let secret = declared::SecretReference { namespace: String::new(), name: String::new() };
+    let status = declared::Status {
+        endpoint: Some(String::new()),
+        kubeconfig_secret: Some(secret),
+        last_error,
+        conditions: vec![condition],
+        ..declared::Status::default()
+    };
     let status = serde_json::to_value(status).unwrap();
     let schema = &schema()["status"];
     assert_eq!(differences(schema, &status, "status"), Vec::<String>::new());

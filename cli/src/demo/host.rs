@@ -147,6 +147,8 @@ fn collection(object: &Value) -> anyhow::Result<String> {
     Ok(match object["kind"].as_str().unwrap_or_default() {
         "Namespace" => "/api/v1/namespaces".to_owned(),
         "ServiceAccount" => format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+        "Role" => format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles"),
+        "RoleBinding" => format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings"),
         "ClusterRole" => "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned(),
         "ClusterRoleBinding" => "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings".to_owned(),
         kind => bail!("unsupported kind {kind}"),
