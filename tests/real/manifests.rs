@@ -37,6 +37,8 @@ pub(crate) const ALL: [Manifests; 2] = [
             "namespace/atoll-system",
             "networkpolicy.networking.k8s.io/proxy-agent",
             "poddisruptionbudget.policy/proxy-agent",
+            "role.rbac.authorization.k8s.io/atoll-proxy-agent-kubeconfigs",
+            "rolebinding.rbac.authorization.k8s.io/atoll-proxy-agent-kubeconfigs",
             "serviceaccount/proxy-agent",
         ],
         secret: "proxy-agent-identity",
