@@ -16,7 +16,7 @@ use ops::tls::{CaError, ServerCa, TlsVersions, client_config, unverified_client_
 use protocol::enrolment::{
     CA_PATH, CertificateRequest, ENROL_PATH, IssuedCertificate, JoinToken, MAX_BODY, RENEW_PATH,
 };
-use protocol::{Authority, Refusal};
+use protocol::{Authority, JsonBody as _, Refusal};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;

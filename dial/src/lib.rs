@@ -8,8 +8,8 @@
 //! streams of a tunnel. What is *not* here: how a stream is served.
 //!
 //! Reading order: [`Dial`], `address` (the tunnels to one address), `demand` (how many tunnels), `connect` and
-//! `register` (one attempt), [`enrol`] and [`user_certificate`] (certificates), [`routes`] (the state of all tunnels), [`streams`] (the streams
-//! of one tunnel), [`offers`] (the clusters).
+//! `register` (one attempt), [`enrol`] and [`user_certificate`] (certificates), [`routes`] (the state of all tunnels), [`streams`] (the
+//! streams of one tunnel), [`offers`] (the clusters).
 
 mod address;
 mod connect;

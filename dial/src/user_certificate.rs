@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ops::pki::NewKey;
 use ops::secret::Secret;
 use protocol::user_certificate::{USER_PATH, User, UserCertificate, UserCertificateRequest};
-use protocol::{Authority, ClusterName};
+use protocol::{Authority, ClusterName, JsonBody as _};
 use rustls::ClientConfig;
 
 use crate::egress::Egress;

@@ -55,6 +55,12 @@ impl Document {
     }
 }
 
+/// The `user:` object of a client with a certificate and its key, both in PEM.
+pub fn certificate_user(certificate: &[u8], key: &[u8]) -> Map<String, Value> {
+    let entries = [("client-certificate-data", certificate), ("client-key-data", key)];
+    entries.into_iter().map(|(name, pem)| (name.to_owned(), data(pem))).collect()
+}
+
 /// The value of a `*-data` key.
 pub fn data(content: &[u8]) -> Value {
     Value::String(STANDARD.encode(content))

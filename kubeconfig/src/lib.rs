@@ -18,7 +18,7 @@ use ops::files::{Reloader, Watched};
 pub use address::{Address, AddressError};
 pub use bearer::{Bearer, TokenError};
 pub use client_config::{ClientConfig, Credentials, Material};
-pub use document::{Document, data};
+pub use document::{Document, certificate_user, data};
 pub use open_error::OpenError;
 pub use parse::KubeconfigError;
 

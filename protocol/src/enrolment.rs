@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::AgentId;
+use crate::{AgentId, JsonBody};
 
 /// The path of the CA.
 pub const CA_PATH: &str = "/atoll/ca";
@@ -155,33 +155,9 @@ impl fmt::Debug for TokenCredential {
     }
 }
 
-// === impl CertificateRequest ===
+impl JsonBody for CertificateRequest {}
 
-impl CertificateRequest {
-    /// Parses a body. `None` if it is not a request.
-    pub fn decode(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
-    }
-
-    /// The JSON body.
-    pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("strings always serialise")
-    }
-}
-
-// === impl IssuedCertificate ===
-
-impl IssuedCertificate {
-    /// Parses a body. `None` if it is not a response.
-    pub fn decode(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
-    }
-
-    /// The JSON body.
-    pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("strings always serialise")
-    }
-}
+impl JsonBody for IssuedCertificate {}
 
 #[cfg(test)]
 mod tests {

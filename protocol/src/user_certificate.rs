@@ -8,12 +8,19 @@
 //! proxy-server issues certificates only for clusters that the agent has added, and only if its configuration says so: such an
 //! agent already sees all requests to these clusters, and no other agent serves them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use crate::ClusterName;
+use crate::{ClusterName, JsonBody};
 
 /// The path of the request.
 pub const USER_PATH: &str = "/atoll/user";
+
+/// The URL of a virtual cluster for clients of the HTTP proxy. `domain` is that of the proxy-server.
+pub fn endpoint(cluster: impl fmt::Display, domain: &str) -> String {
+    format!("https://{cluster}.{domain}:443")
+}
 
 /// A user of a virtual cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -87,33 +94,9 @@ impl User {
     }
 }
 
-// === impl UserCertificateRequest ===
+impl JsonBody for UserCertificateRequest {}
 
-impl UserCertificateRequest {
-    /// Parses a body. `None` if it is not a request.
-    pub fn decode(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
-    }
-
-    /// The JSON body.
-    pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("strings always serialise")
-    }
-}
-
-// === impl UserCertificate ===
-
-impl UserCertificate {
-    /// Parses a body. `None` if it is not a response.
-    pub fn decode(body: &[u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
-    }
-
-    /// The JSON body.
-    pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("strings always serialise")
-    }
-}
+impl JsonBody for UserCertificate {}
 
 #[cfg(test)]
 mod tests {

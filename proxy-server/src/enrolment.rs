@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use ops::files::Watched;
 use ops::pki::{Authority, CertificateFacts, RequestError, RequestedKey};
-use protocol::AgentId;
 use protocol::enrolment::{CertificateRequest, IssuedCertificate, TokenCredential};
+use protocol::{AgentId, JsonBody as _};
 use tokio::sync::Semaphore;
 use tracing::{info, warn};
 

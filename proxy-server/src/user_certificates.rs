@@ -10,7 +10,7 @@ use ops::pki::{
     Authority, CLOCK_SKEW, CertificateFacts, FactsError, IssueError, RequestError, RequestedKey, Requester,
 };
 use protocol::user_certificate::{UserCertificate, UserCertificateRequest};
-use protocol::{AgentId, ClusterName};
+use protocol::{AgentId, ClusterName, JsonBody as _};
 use tokio::sync::Semaphore;
 use tracing::info;
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use kubeconfig::{Document, data};
+use kubeconfig::{Document, certificate_user, data};
 use ops::files::{Existing, Secrecy, write};
 use ops::pki::{Authority, PemPair};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::clusters::{CLUSTERS, DemoCluster};
 use super::ports::Ports;
@@ -152,11 +152,8 @@ impl Files {
             }
         }
         let PemPair { certificate, key } = self.administrator(cluster);
-        let user: [(String, Value); 2] = [
-            ("client-certificate-data".to_owned(), data(certificate.as_bytes())),
-            ("client-key-data".to_owned(), data(key.expose().as_bytes())),
-        ];
-        Document { name: cluster.name.to_owned(), cluster: entry, user: Map::from_iter(user), namespace: None }
+        let user = certificate_user(certificate.as_bytes(), key.expose().as_bytes());
+        Document { name: cluster.name.to_owned(), cluster: entry, user, namespace: None }
     }
 
     fn put(&self, path: &Path, text: &str, secrecy: Secrecy) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use dev_apiserver::{DevApiserver, Options};
-use kubeconfig::{Document, data};
+use kubeconfig::{Document, certificate_user, data};
 use ops::drain::Tasks;
 use ops::listen::{ListenAddr, Listener};
 use ops::pki::{Authority, PemPair};
@@ -128,14 +128,10 @@ impl DevHost {
     fn document(&self, user: &PemPair) -> Document {
         let server = format!("https://{}", self.address);
         let ca = ("certificate-authority-data".to_owned(), data(self.ca.as_bytes()));
-        let user: [(String, Value); 2] = [
-            ("client-certificate-data".to_owned(), data(user.certificate.as_bytes())),
-            ("client-key-data".to_owned(), data(user.key.expose().as_bytes())),
-        ];
         Document {
             name: "host".to_owned(),
             cluster: Map::from_iter([ca, ("server".to_owned(), server.into())]),
-            user: Map::from_iter(user),
+            user: certificate_user(user.certificate.as_bytes(), user.key.expose().as_bytes()),
             namespace: None,
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn server(args: &Args, config: &ProxyServerConfiguration) -> anyhow::
         return url_of(url, &["https"]).context("--server");
     }
     if !args.direct {
-        return Ok(format!("https://{cluster}.{}:443", config.domain));
+        return Ok(protocol::user_certificate::endpoint(cluster, &config.domain));
     }
     let address = published(&config.listeners.endpoint, config).context("listeners.endpoint; set --server")?;
     Ok(format!("https://{address}/clusters/{cluster}"))

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Context as _, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubeconfig::{Document, data};
+use kubeconfig::{Document, certificate_user, data};
 use ops::config::FilePath;
 use ops::pki::{Authority, only_certificates};
 use protocol::ClusterName;
@@ -104,10 +104,7 @@ fn certificate(args: &Args, cluster: &Cluster, revocations: Option<&FilePath>) -
     let not_before = revocations.map(|path| revocation_list::not_before(path, is_of_user)).transpose()?;
     let not_before = not_before.unwrap_or(SystemTime::UNIX_EPOCH);
     let pair = authority.issue_client_after(user, &groups, args.lifetime.get(), not_before)?;
-    Ok(Map::from_iter([
-        ("client-certificate-data".to_owned(), data(pair.certificate.as_bytes())),
-        ("client-key-data".to_owned(), data(pair.key.expose().as_bytes())),
-    ]))
+    Ok(certificate_user(pair.certificate.as_bytes(), pair.key.expose().as_bytes()))
 }
 
 /// The client CA of the cluster.

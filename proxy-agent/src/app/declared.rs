@@ -7,7 +7,7 @@ use bytes::Bytes;
 use dial::routes::{RouteState, Tunnels};
 use host_client::api::{Api, Reflector, Selection};
 use ops::drain::Tasks;
-use protocol::RefusedClusters;
+use protocol::{RefusedClusters, user_certificate};
 use tokio::sync::watch;
 use virtual_cluster::admission_policies::PolicyState;
 use virtual_cluster::clusters::VirtualCluster;
@@ -60,7 +60,7 @@ impl Declarations {
         let states = KubeconfigStates::default();
         let observer =
             Observer { services: services.clone(), tunnels: Arc::clone(tunnels), kubeconfigs: states.clone() };
-        declarations.keep_kubeconfigs(config, services, issuer, states, tasks);
+        declarations.store_kubeconfigs(config, services, issuer, states, tasks);
         let all_sets = watch::Sender::new(None);
         let loop_of_sets = Sets::new(api.clone(), services.clusters.all_nodes());
         let run_sets = loop_of_sets.run(all_sets.subscribe(), declarations.objects.clone());
@@ -74,7 +74,7 @@ impl Declarations {
     }
 
     /// Starts to store the kubeconfigs that the objects ask for.
-    fn keep_kubeconfigs(
+    fn store_kubeconfigs(
         &self,
         config: &ProxyAgentConfiguration,
         services: &ClusterServices,
@@ -91,8 +91,8 @@ impl Declarations {
             let reflector = Reflector::new(&api, kubeconfigs::path(namespace), selection);
             tasks.spawn_until_cancelled("kubeconfigs", async move { declared::follow(reflector, &secrets).await });
         }
-        let kept = Kubeconfigs::new(api, issuer, namespace, states);
-        tasks.spawn_until_cancelled("kubeconfig secrets", kept.run(self.judged.subscribe(), found));
+        let kubeconfigs = Kubeconfigs::new(api, issuer, namespace, states);
+        tasks.spawn_until_cancelled("kubeconfig secrets", kubeconfigs.run(self.judged.subscribe(), found));
     }
 }
 
@@ -165,10 +165,10 @@ fn shared_nodes(clusters: &[Arc<VirtualCluster>]) -> HashMap<String, BTreeMap<St
     shared
 }
 
-/// The URL of a cluster that the proxy-servers have the domain for.
+/// The URL of a cluster, if a proxy-server has sent its domain.
 fn endpoint(cluster: &str, routes: &[RouteState]) -> Option<String> {
     let domain = |route: &RouteState| route.tunnel.as_ref().ok()?.acceptance.domain.clone();
-    routes.iter().find_map(domain).map(|domain| format!("https://{cluster}.{domain}:443"))
+    routes.iter().find_map(domain).map(|domain| user_certificate::endpoint(cluster, &domain))
 }
 
 /// Whether proxy-servers serve a cluster.

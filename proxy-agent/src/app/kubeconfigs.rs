@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dial::Egress;
 use dial::enrol::EnrolError;
 use dial::user_certificate::{UserCredentials, certify_user};
-use kubeconfig::{Document, data};
+use kubeconfig::{Document, certificate_user, data};
 use ops::date::Moment;
 use ops::files::Watched;
 use ops::log::chain;
@@ -83,10 +83,7 @@ fn render(cluster: &ClusterName, credentials: &UserCredentials) -> Result<Issued
     if let Some(url) = proxy_url {
         entry.insert("proxy-url".to_owned(), url.as_str().into());
     }
-    let user = Map::from_iter([
-        ("client-certificate-data".to_owned(), data(certificate.as_bytes())),
-        ("client-key-data".to_owned(), data(key.expose().as_bytes())),
-    ]);
+    let user = certificate_user(certificate.as_bytes(), key.expose().as_bytes());
     let document = Document { name: cluster.to_string(), cluster: entry, user, namespace: None };
     let kubeconfig = document.to_yaml().map_err(|error| invalid(error.to_string()))?;
     Ok(Issued {

@@ -10,7 +10,7 @@ use hyper::body::{Body as _, Incoming};
 use ops::log::chain;
 use protocol::enrolment::{CA_PATH, ENROL_PATH, IssuedCertificate, MAX_BODY, TokenCredential};
 use protocol::user_certificate::UserCertificate;
-use protocol::{AgentId, Refusal, RefusalReason};
+use protocol::{AgentId, JsonBody as _, Refusal, RefusalReason};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use ops::config::{Duration, FilePath, Located, Problems};
+use ops::date::DAY;
 use protocol::registration::Mode;
 use protocol::{AgentId, ClusterName};
 use serde::Deserialize;
@@ -63,14 +64,14 @@ const MAX_CLUSTERS: u32 = 10_000;
 /// The agent renews a certificate at two thirds of this time, and the Secret must then reach those who use it.
 const MIN_LIFETIME: std::time::Duration = std::time::Duration::from_secs(60);
 /// Nobody needs a longer one, because the agent renews it.
-const MAX_LIFETIME: std::time::Duration = std::time::Duration::from_secs(365 * 24 * 3600);
+const MAX_LIFETIME: std::time::Duration = DAY.saturating_mul(365);
 
 fn default_max() -> u32 {
     100
 }
 
 fn default_lifetime() -> Located<Duration> {
-    Duration::new(std::time::Duration::from_secs(24 * 3600)).into()
+    Duration::new(DAY).into()
 }
 
 // === impl Grants ===

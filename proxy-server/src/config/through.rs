@@ -2,7 +2,7 @@
 
 use http::Uri;
 use protocol::ClusterName;
-use protocol::user_certificate::ClientAddress;
+use protocol::user_certificate::{ClientAddress, endpoint};
 use serde::Deserialize;
 
 /// A listener for clients.
@@ -22,9 +22,7 @@ impl Through {
     /// How clients reach a virtual cluster if this listener has this URL.
     pub fn address(self, url: &str, name: &ClusterName, domain: &str) -> ClientAddress {
         match self {
-            Self::Proxy => {
-                ClientAddress { server: format!("https://{name}.{domain}:443"), proxy_url: Some(url.to_owned()) }
-            }
+            Self::Proxy => ClientAddress { server: endpoint(name, domain), proxy_url: Some(url.to_owned()) },
             Self::Endpoint => ClientAddress { server: format!("{url}/clusters/{name}"), proxy_url: None },
         }
     }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
-use atoll_tests::{Kubectl, eventually};
+use anyhow::{Context, ensure};
+use atoll_tests::{Kubectl, eventually, site};
 
-use super::world::{IN_FORCE, World};
+use super::world::{AGENT, IN_FORCE, World};
 
 const CLUSTER: &str = "k-beijing";
 const SECRET: &str = "k-beijing-kubeconfig";
@@ -59,11 +59,29 @@ pub(super) fn kubeconfigs_are_stored_and_renewed() -> anyhow::Result<()> {
     let refused = john.run(&["get", "nodes"])?;
     ensure!(refused.stderr.contains(r#"nodes is forbidden: User "john" cannot list resource"#), "{refused:?}");
 
+    let other =
+        host.ok(&["get", "secret", FOREIGN, "-n", "atoll-system", "-o=go-template={{.data.value | base64decode}}"])?;
+
     // Kubernetes deletes the Secret with its owner.
     host.ok(&["delete", "virtualcluster", CLUSTER, "--timeout=60s"])?;
     eventually(IN_FORCE, || {
         let left = host.ok(&["get", "secrets", "-n", "atoll-system", "-l", "atoll.dev/kubeconfig", "-o", "name"])?;
         ensure!(left == format!("secret/{FOREIGN}\n"), "{left}");
+        Ok(())
+    })?;
+
+    // A thief of the agent's key may have asked for it.
+    let other = client(&world, &other)?;
+    ensure!(user(&other)? == "jane");
+    let config = world.site.file("server.yaml");
+    let config = config.to_str().context("temporary directories have UTF-8 names")?;
+    site::atoll(&["revoke", "agent", AGENT, "--server-config", config])?;
+    eventually(IN_FORCE, || {
+        let refused = other.run(&["get", "namespaces"])?;
+        ensure!(
+            refused.stderr.contains("Unauthorized") || refused.stderr.contains("You must be logged in"),
+            "{refused:?}"
+        );
         Ok(())
     })
 }

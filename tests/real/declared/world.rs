@@ -7,7 +7,7 @@ use atoll_tests::process::Process;
 use atoll_tests::site::Ports;
 use atoll_tests::{HostCluster, Kubectl, Site, eventually, paths, site};
 
-const AGENT: &str = "site-d";
+pub(super) const AGENT: &str = "site-d";
 /// The time limit until a change is in force.
 pub(super) const IN_FORCE: Duration = Duration::from_secs(60);
 

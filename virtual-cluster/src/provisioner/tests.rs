@@ -1,6 +1,7 @@
 //! Tests with a host in memory, one or two agents, and paused time, so that a wait without end fails at its deadline.
 
 mod annotations;
+mod canaries;
 mod former;
 mod leaving;
 mod mirrors;

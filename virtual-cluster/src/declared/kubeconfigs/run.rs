@@ -120,15 +120,25 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
         let cluster = &object.metadata.name;
         let found = found.get(&secret::name(cluster)).map(Arc::as_ref);
         let attempt = (object.metadata.generation, found.map(|found| found.metadata.uid.clone()));
+        let enrolled = self.reconcile.as_ref().map(|reconcile| reconcile.issuer.enrolled());
+        let wanted = user.zip(enrolled).map(|(user, enrolled)| Wanted { user, enrolled });
         // Another replica may have stored a kubeconfig.
-        let is_same =
-            memory.failed_with.as_ref().is_none_or(|failed| *failed == attempt && !self.is_right(object, user, found));
+        let is_right = || step(object, wanted, found, Moment::now()).is_keep();
+        let is_same = memory.failed_with.as_ref().is_none_or(|failed| *failed == attempt && !is_right());
         let rest = memory.until.map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(rest) = rest.filter(|rest| is_same && !rest.is_zero()) {
             return rest;
         }
         (memory.until, memory.failed_with) = (None, None);
-        let (state, rest) = match self.reconcile(object, user, found).await {
+        let done = match &self.reconcile {
+            Some(reconcile) => reconcile.reconcile(object, wanted, found).await,
+            None if user.is_none() => Ok(Done::Nothing),
+            None => {
+                let message = "the configuration of the agent has no kubeconfigNamespace, the namespace for the Secret";
+                Err(IssueError::new(Reason::NoNamespace, message))
+            }
+        };
+        let (state, rest) = match done {
             Ok(Done::Nothing) => (None, PAUSE),
             Ok(Done::NotReady) => return PAUSE,
             Ok(Done::Kept { state, renewal }) => {
@@ -154,31 +164,6 @@ impl<A: HostApi, I: Issuer> Kubeconfigs<A, I> {
             warn!(virtual_cluster = cluster, %error, "cannot store a kubeconfig; trying again");
         }
         rest
-    }
-
-    fn is_right(&self, object: &Declared, user: Option<&User>, found: Option<&KubeconfigSecret>) -> bool {
-        let enrolled = self.reconcile.as_ref().map(|reconcile| reconcile.issuer.enrolled());
-        let wanted = user.zip(enrolled).map(|(user, enrolled)| Wanted { user, enrolled });
-        step(object, wanted, found, Moment::now()).is_keep()
-    }
-
-    async fn reconcile(
-        &self,
-        object: &Declared,
-        user: Option<&User>,
-        found: Option<&KubeconfigSecret>,
-    ) -> Result<Done, IssueError> {
-        match (&self.reconcile, user) {
-            (Some(reconcile), user) => {
-                let wanted = user.map(|user| Wanted { user, enrolled: reconcile.issuer.enrolled() });
-                reconcile.reconcile(object, wanted, found).await
-            }
-            (None, None) => Ok(Done::Nothing),
-            (None, Some(_)) => {
-                let message = "the configuration of the agent has no kubeconfigNamespace, the namespace for the Secret";
-                Err(IssueError::new(Reason::NoNamespace, message))
-            }
-        }
     }
 }
 

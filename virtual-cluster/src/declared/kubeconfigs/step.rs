@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use ops::date::Moment;
+use ops::date::{DAY, Moment};
 
 use super::secret::{KubeconfigSecret, Wanted};
 use crate::declared::object::Declared;
 
 /// More than the longest lifetime of a certificate that a proxy-server can be configured to issue.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const LONGEST: Duration = DAY.saturating_mul(366);
 
-/// What must be done.
+/// What must be done about a Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
     /// Nothing before this time. The certificate expires at the second one.
@@ -38,7 +38,9 @@ pub(super) fn step<'a>(
         (Some(wanted), None) => Step::Issue(wanted),
         (Some(_), Some(secret)) if !secret.is_of(object) => Step::Foreign,
         (Some(wanted), Some(secret)) => match (secret.renewal(), secret.expiry()) {
-            (Some(renewal), Some(expiry)) if secret.is_for(&wanted) && now < renewal && !is_late(expiry, now) => {
+            (Some(renewal), Some(expiry))
+                if secret.is_for(&wanted) && now < renewal && !is_implausible(expiry, now) =>
+            {
                 Step::Keep { renewal, expiry }
             }
             _ => Step::Issue(wanted),
@@ -55,8 +57,8 @@ impl Step<'_> {
     }
 }
 
-/// Whether no proxy-server would have issued such a certificate.
-fn is_late(expiry: Moment, now: Moment) -> bool {
+/// Whether no proxy-server issues such a certificate. Somebody else has created the Secret, and the agent would never renew it.
+fn is_implausible(expiry: Moment, now: Moment) -> bool {
     expiry.time().duration_since(now.time()).is_ok_and(|rest| rest > LONGEST)
 }
 

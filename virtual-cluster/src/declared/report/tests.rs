@@ -230,3 +230,19 @@ async fn a_cluster_that_moves_to_the_file_of_another_replica_keeps_its_namespace
     })
     .await;
 }
+
+/// The operator has upgraded the agent, and has not applied the new definition of the kind.
+#[tokio::test(start_paused = true)]
+async fn an_older_definition_of_the_kind_gets_a_status_without_the_new_fields() {
+    let (host, observed) = (FakeHost::new(), Observed::new());
+    host.lock().undeclared = Some("endpoint");
+    observed.set(|(facts, _)| facts.endpoint = Some("https://a.atoll.internal:443".to_owned()));
+    put(&host, "Orphan");
+    with(&host, &observed, async {
+        host.until(|state| state.objects[&path()]["status"]["conditions"][0]["status"] == "True").await;
+        assert!(host.lock().objects[&path()]["status"]["endpoint"].is_null());
+        host.lock().undeclared = None;
+        host.until(|state| !state.objects[&path()]["status"]["endpoint"].is_null()).await;
+    })
+    .await;
+}

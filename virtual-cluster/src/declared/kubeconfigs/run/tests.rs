@@ -72,6 +72,10 @@ impl World {
     }
 
     fn put_as(&self, uid: &str, user: Option<&str>, is_ready: bool) {
+        self.put_generation(uid, 1, user, is_ready);
+    }
+
+    fn put_generation(&self, uid: &str, generation: i64, user: Option<&str>, is_ready: bool) {
         let mut spec = json!({"nodeSelector": {"location": "beijing"}});
         if let Some(user) = user {
             spec["kubeconfig"] = json!({"user": user});
@@ -80,7 +84,8 @@ impl World {
             "type": "Ready", "status": if is_ready { "True" } else { "False" }, "reason": "x", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         });
-        let object = json!({"metadata": {"name": "a", "uid": uid}, "spec": spec, "status": {"conditions": [ready]}});
+        let metadata = json!({"name": "a", "uid": uid, "generation": generation});
+        let object = json!({"metadata": metadata, "spec": spec, "status": {"conditions": [ready]}});
         let object: Declared = serde_json::from_value(object).unwrap();
         let objects = Arc::new([("a".to_owned(), Arc::new(object))].into());
         self.judged.send_replace(Some(Judged { objects, verdicts: [("a".to_owned(), Verdict::Served)].into() }));
@@ -290,6 +295,16 @@ async fn failures_are_told_and_repeated() {
             world.until(|state| World::failure(state) == "RefusedByProxyServer").await;
             world.issuer.0.lock().unwrap().refuses = false;
             world.stored("a jane 1").await;
+            world.issuer.0.lock().unwrap().refuses = true;
+            world.put_generation("uid-of-a", 2, Some("john"), true);
+            world.until(|state| World::failure(state) == "RefusedByProxyServer").await;
+            // After some failures, the pauses are long. A change of the object ends them.
+            sleep(Duration::from_secs(600)).await;
+            world.issuer.0.lock().unwrap().refuses = false;
+            let begun = Instant::now();
+            world.put_generation("uid-of-a", 3, Some("joe"), true);
+            world.stored("a joe 2").await;
+            assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
         })
         .await;
     let nowhere = World::new();
