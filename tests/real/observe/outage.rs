@@ -49,7 +49,15 @@ impl World<'_> {
     pub(super) fn fill_the_hub(&mut self) -> anyhow::Result<()> {
         let other = Client::new(&self.other, B, self.site.ports)?;
         let path = "/api/v1/configmaps?watch=true";
-        let mut watches = vec![self.admin.watch(path)?, other.watch(path)?, self.admin.watch(path)?];
+        let mut watches = vec![self.admin.watch(path)?, other.watch(path)?];
+        // A watch goes to the host if the hub does not have its objects soon enough.
+        eventually(NOTICED, || {
+            watches.truncate(2);
+            let before = self.watches_of_hub();
+            watches.push(self.admin.watch(path)?);
+            ensure!(self.watches_of_hub() > before, "the hub does not answer the watch");
+            Ok(())
+        })?;
         // A change of rights, so that the agent reviews those of open watches.
         self.kubectl.ok(&[
             "create",
@@ -243,6 +251,12 @@ impl World<'_> {
 
     fn create(&self, number: usize) -> anyhow::Result<u16> {
         self.admin.post(CONFIG_MAPS, config_map(&format!("large-{number}"), LARGE))
+    }
+
+    /// The watches that the hub has answered.
+    fn watches_of_hub(&self) -> f64 {
+        // A counter appears with its first value.
+        self.metric("atoll_hub_answers_total{answer=\"watch\"}").unwrap_or_default()
     }
 
     /// A metric of the agent with the hub, without waiting for the next scrape.
