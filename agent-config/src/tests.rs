@@ -39,7 +39,7 @@ sharedObjects: {writable: [cogs.example.com, wheels.example.com]}
 ";
     let errors = parse(yaml).unwrap_err().to_string();
     for expect in [
-        ":6:3: virtual cluster a has neither",
+        ":6:3: virtual cluster a has no nodeSelector",
         ":7:3: cluster a is listed twice",
         ":8:3: virtual cluster b has an empty nodeGroup",
         ":9:3: virtual cluster c has nodeGroup x and",
@@ -80,4 +80,49 @@ fn a_node_group_is_one_label_more() {
     let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     assert_eq!(labels(0), [label("apps.kubeedge.io/belonging-to", "beijing")]);
     assert_eq!(labels(1), [label("apps.kubeedge.io/belonging-to", "x"), label("disk", "ssd")]);
+}
+
+#[test]
+fn expressions_become_a_label_of_the_agent() {
+    let config = parse(
+        "servers: [proxy:8091]\nhost: {inCluster: true}\n\
+         virtualClusters: [{name: a, nodeSelector: {disk: ssd}, nodeExpressions: [{key: tier, operator: NotIn, values: [x]}]}]\n",
+    )
+    .unwrap();
+    let cluster = &config.virtual_clusters[0];
+    let labels: Vec<_> = cluster.labels().into_iter().map(|(key, value)| format!("{key}={value}")).collect();
+    assert_eq!(labels, ["atoll.node-restriction.kubernetes.io/a=true", "disk=ssd"]);
+    assert_eq!(cluster.configured_selector().unwrap().to_string(), "disk=ssd,tier notin (x)");
+    // A kubelet may set `disk`, and not set `tier`.
+    assert!(cluster.trusts_nodes());
+    assert_eq!(cluster.selecting_keys().into_iter().collect::<Vec<_>>(), ["disk", "tier"]);
+    for (cluster, expect) in [
+        ("nodeSelector: {}, nodeExpressions: []", "it would own every node"),
+        ("nodeSelector: {atoll.node-restriction.kubernetes.io/b: 'true'}", "is reserved for the agent"),
+        (
+            "nodeExpressions: [{key: atoll.node-restriction.kubernetes.io/b, operator: DoesNotExist}]",
+            "is reserved for the agent",
+        ),
+        ("nodeExpressions: [{key: a, operator: Gt}]", "`Gt` is not one of"),
+    ] {
+        let text =
+            format!("servers: [proxy:8091]\nhost: {{inCluster: true}}\nvirtualClusters: [{{name: a, {cluster}}}]\n");
+        let errors = parse(&text).unwrap_err().to_string();
+        assert!(errors.contains(expect), "{errors}");
+    }
+}
+
+#[test]
+fn kubelets_cannot_satisfy_an_expression_for_a_label_of_the_administrator() {
+    let cluster = |expression: &str| {
+        let text = format!(
+            "servers: [proxy:8091]\nhost: {{inCluster: true}}\n\
+             virtualClusters: [{{name: a, nodeExpressions: [{{key: node-restriction.kubernetes.io/site, {expression}}}]}}]\n"
+        );
+        parse(&text).unwrap().virtual_clusters[0].trusts_nodes()
+    };
+    assert!(!cluster("operator: In, values: [x]"));
+    assert!(!cluster("operator: Exists"));
+    assert!(cluster("operator: DoesNotExist"));
+    assert!(cluster("operator: NotIn, values: [x]"));
 }

@@ -75,7 +75,9 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
         ("flowcontrol.apiserver.k8s.io", "FlowSchema" | "PriorityLevelConfiguration") => {
             &[(r"metadata.annotations.apf\.kubernetes\.io/autoupdate-spec", "AutoupdateSpec")]
         }
-        ("metrics.k8s.io", "NodeMetrics") | ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
+        // metrics-server copies the labels of the node.
+        ("metrics.k8s.io", "NodeMetrics") => &[("metadata.name", "OfNode"), ("metadata.labels", "HiddenKeys")],
+        ("storage.k8s.io", "CSINode") => &[("metadata.name", "OfNode")],
         ("", "Service") => &[
             ("metadata.name", "ProjectedName"),
             ("metadata.annotations", "ServiceAnnotations"),
@@ -83,6 +85,9 @@ fn additions(group: &str, kind: &str) -> &'static [(&'static str, &'static str)]
             ("spec.ports[]", "ServicePort"),
             ("spec.healthCheckNodePort", "HealthCheckNodePort"),
         ],
+        ("", "Node") => {
+            &[("metadata.labels", "HiddenKeys"), ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", "OwnedKeys")]
+        }
         ("", "Endpoints") | ("coordination.k8s.io", "Lease") | ("discovery.k8s.io", "EndpointSlice") => {
             &[("metadata.name", "ProjectedName")]
         }

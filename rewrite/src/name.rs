@@ -10,7 +10,7 @@ mod names;
 
 pub use keys::{
     CLUSTER_LABEL, HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, LEFT_PREFIX, MANAGER_PREFIX, METADATA_NAME_LABEL,
-    NAMESPACE_LABEL, OVERLAY_PREFIX, ROOT_LABEL, SHARED_LABEL, is_own_key,
+    NAMESPACE_LABEL, NODE_PREFIX, OVERLAY_PREFIX, ROOT_LABEL, SHARED_LABEL, is_hidden, is_own_key,
 };
 pub use label::{MAX_LABEL, NotALabel, is_label};
 pub use names::{ClusterName, HostNamespace, VirtualNamespace, endings};

@@ -109,6 +109,23 @@ func main() {
 			template(guarded, ours, notReady, unreachable)),
 		pod("edge", "edge", `{"f:spec":{"f:x":{}}}`, template(nil, notReady, unreachable)))
 
+	node := func(fields string, labels map[string]string) *corev1.Node {
+		object := &corev1.Node{ObjectMeta: meta("beijing-1", "")}
+		object.Labels = labels
+		object.ManagedFields = managed(fields)
+		return object
+	}
+	add("node", "", "nodes", "Everything",
+		node(`{"f:metadata":{"f:labels":{".":{},"f:atoll.node-restriction.kubernetes.io/hz":{},"f:tier":{}}}}`, map[string]string{
+			"atoll.node-restriction.kubernetes.io/hz": "true", "atoll.node-restriction.kubernetes.io/ke": "true", "tier": "edge",
+		}),
+		node(`{"f:metadata":{"f:labels":{".":{},"f:tier":{}}}}`, map[string]string{"tier": "edge"}))
+	add("node-without-other-labels", "", "nodes", "Everything",
+		node(`{"f:metadata":{"f:labels":{"f:atoll.node-restriction.kubernetes.io/ke":{}},"f:name":{}}}`, map[string]string{
+			"atoll.node-restriction.kubernetes.io/ke": "true",
+		}),
+		node(`{"f:metadata":{"f:name":{}}}`, nil))
+
 	deployment := func(namespace, applied string, spec corev1.PodSpec) *appsv1.Deployment {
 		object := &appsv1.Deployment{ObjectMeta: meta("web", namespace)}
 		object.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: applied, "note": "edge-ke"}

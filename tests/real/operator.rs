@@ -159,7 +159,7 @@ fn check_tests_the_host(host: &HostCluster) -> anyhow::Result<()> {
     kubectl.ok(&["delete", "clusterrolebinding", "operated-open"])?;
     let output = output?;
     for warning in [
-        "virtual cluster empty: no node of the host has the labels location=nowhere",
+        "virtual cluster empty: no node of the host matches location=nowhere",
         "virtual cluster twice shares nodes with operated",
         "ClusterRoleBinding operated-open grants view to system:authenticated",
     ] {

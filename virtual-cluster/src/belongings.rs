@@ -1,5 +1,5 @@
-//! What a virtual cluster has on its host outside its namespaces: cluster-scoped objects of its own, and its overlays on objects
-//! that virtual clusters share.
+//! What a virtual cluster has on its host outside its namespaces: cluster-scoped objects of its own, its overlays on objects
+//! that virtual clusters share, and its label on nodes.
 //!
 //! `docs/host-objects.md` lists all objects of Atoll on a host. What is *not* here: namespaces with their content, which
 //! [`removal`](crate::declared::removal) deletes.

@@ -13,14 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kube_wire::selector::LabelSelector;
-use kube_wire::selector::LabelSelectorError;
+use kube_wire::selector::{LabelSelector, LabelSelectorError};
 use rewrite::guard::Toleration;
 use rewrite::pod_security::Level;
 use rewrite::request::NamespaceRules;
 use rewrite::view::DEFAULT_LIST_LIMIT;
 use rewrite::{Guard, HostNamespace, Mapping};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tunnel::{FairBudget, Owner, Share};
 
@@ -79,6 +78,8 @@ pub struct VirtualClusters {
     in_flight: MaxInFlight,
     parsed: Arc<Semaphore>,
     reserved: Reserved,
+    /// Tells of each new configuration.
+    exchanged: watch::Sender<()>,
 }
 
 /// The virtual clusters of one configuration.
@@ -157,15 +158,21 @@ pub struct Memory {
 /// The selector of a virtual cluster's nodes.
 #[derive(Clone, Debug)]
 pub struct NodeSelector {
-    /// The selector, to combine with that of a client.
-    pub labels: LabelSelector,
+    /// The selector, to combine with that of a client: the labels of the guard, and what is configured. So a node that no longer matches
+    /// leaves the cluster before the agent has removed its label.
+    pub all: LabelSelector,
     /// The same for a `labelSelector` parameter, not yet percent-encoded.
     pub text: Arc<str>,
+    /// What `nodeSelector`, `nodeGroup` and `nodeExpressions` require of nodes.
+    pub configured: LabelSelector,
+    /// Whether there are expressions. Then the agent labels the nodes that match, and `all` contains this label.
+    pub is_marked: bool,
 }
 
 /// The values in a configuration that have a form of their own.
 struct Values {
     labels: LabelSelector,
+    configured: LabelSelector,
     tolerations: Vec<Toleration>,
     host_tokens: Option<HostTokens>,
     external_ips: Vec<AddressRange>,
@@ -238,6 +245,7 @@ impl VirtualClusters {
             activity: ActivityLog::default(),
             in_flight: MaxInFlight::default(),
             parsed: Arc::new(Semaphore::new(PARSED)),
+            exchanged: watch::Sender::default(),
         };
         clusters.exchange(clusters.read(configured)?);
         Ok(clusters)
@@ -303,6 +311,12 @@ impl VirtualClusters {
         for cluster in gone {
             cluster.lasting.end.cancel();
         }
+        self.exchanged.send_replace(());
+    }
+
+    /// Tells of each new configuration.
+    pub fn exchanges(&self) -> watch::Receiver<()> {
+        self.exchanged.subscribe()
     }
 
     /// The virtual cluster with this name, if this agent serves it.
@@ -348,13 +362,15 @@ impl VirtualCluster {
         all: &VirtualClusters,
     ) -> Result<Self, ClusterReason> {
         let of_nodes = config.labels();
-        let Values { labels, tolerations, host_tokens, external_ips } = values(config)?;
+        let Values { labels, configured, tolerations, host_tokens, external_ips } = values(config)?;
+        let is_marked = !config.node_expressions.is_empty();
+        let selector = labels.and(configured.clone()).distinct();
         let name = engine_name(&config.name);
         let guard = Guard::new(of_nodes, tolerations);
         Ok(Self {
-            nodes: OwnNodes::new(labels.clone(), Arc::clone(&all.nodes)),
-            node_selector: NodeSelector { text: labels.to_string().into(), labels },
-            annotations: Annotations::new(&guard, &all.reserved, external_ips),
+            nodes: OwnNodes::new(selector.clone(), Arc::clone(&all.nodes)),
+            node_selector: NodeSelector { text: selector.to_string().into(), all: selector, configured, is_marked },
+            annotations: Annotations::new(&guard, &all.reserved, external_ips, config.expression_keys()),
             guard: Arc::new(guard),
             namespace_rules: Arc::new(
                 NamespaceRules::new(all.reserved.keys.clone()).enforcing(config.pod_security.level()),
@@ -424,6 +440,7 @@ pub fn check(config: &config::VirtualCluster) -> Result<(), ClusterReason> {
 }
 
 fn values(config: &config::VirtualCluster) -> Result<Values, ClusterReason> {
+    let configured = config.configured_selector()?;
     let labels = config.labels();
     let labels = LabelSelector::from_labels(labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
     let tolerations = config.tolerations.iter().enumerate().map(|(index, toleration)| {
@@ -435,7 +452,7 @@ fn values(config: &config::VirtualCluster) -> Result<Values, ClusterReason> {
         range.parse::<AddressRange>().map_err(|source| ClusterReason::ExternalIp { index, source })
     });
     let external_ips = ranges.collect::<Result<Vec<_>, _>>()?;
-    Ok(Values { labels, tolerations, host_tokens, external_ips })
+    Ok(Values { labels, configured, tolerations, host_tokens, external_ips })
 }
 
 /// Converts the name of a cluster to the type of the engine. Both are DNS labels, but the crates do not depend on each

@@ -1,15 +1,19 @@
 //! The configuration of virtual clusters.
 
+mod node_expression;
 mod node_label;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kube_wire::selector::{LabelSelector, LabelSelectorError};
 use protocol::registration::Mode;
 use protocol::{ClusterName, MemberSettings, Offer};
+use rewrite::name::NODE_PREFIX;
 use rewrite::pod_security::Level;
 use serde::Deserialize;
 
 pub use crate::policy::Custom;
+pub use node_expression::NodeExpression;
 use node_label::is_left_to_kubelets;
 
 /// A slice of the host cluster.
@@ -21,6 +25,9 @@ pub struct VirtualCluster {
     /// The labels of its nodes, in addition to that of the node group: see [`VirtualCluster::labels`].
     #[serde(default)]
     pub node_selector: BTreeMap<String, String>,
+    /// What is required of the labels of its nodes, in addition.
+    #[serde(default)]
+    pub node_expressions: Vec<NodeExpression>,
     /// The NodeGroup of KubeEdge that its nodes belong to.
     #[serde(default)]
     pub node_group: Option<String>,
@@ -105,10 +112,37 @@ impl VirtualCluster {
     /// label (`LabelBelongingTo` in its `cloud/pkg/controllermanager/nodegroup`).
     pub const BELONGING_TO: &str = "apps.kubeedge.io/belonging-to";
 
-    /// All labels by which the cluster selects its nodes.
+    /// The value of the [label of its own](Self::own_label).
+    pub const OWN_LABEL_VALUE: &str = "true";
+
+    /// All labels by which the cluster selects its nodes: those of the configuration, and its own label if it has expressions.
     pub fn labels(&self) -> BTreeMap<String, String> {
+        let own = (!self.node_expressions.is_empty())
+            .then(|| (Self::own_label(self.name.as_str()), Self::OWN_LABEL_VALUE.to_owned()));
+        self.configured_labels().chain(own).collect()
+    }
+
+    /// The labels of the configuration.
+    fn configured_labels(&self) -> impl Iterator<Item = (String, String)> {
         let group = self.node_group.iter().map(|group| (Self::BELONGING_TO.to_owned(), group.clone()));
-        self.node_selector.clone().into_iter().chain(group).collect()
+        self.node_selector.clone().into_iter().chain(group)
+    }
+
+    /// The label with which the agent marks the nodes of this virtual cluster if it has expressions: the node selector of a pod has
+    /// only labels.
+    pub fn own_label(name: &str) -> String {
+        format!("{NODE_PREFIX}{name}")
+    }
+
+    /// What the configuration requires of the labels of nodes.
+    ///
+    /// # Errors
+    /// A label is invalid.
+    pub fn configured_selector(&self) -> Result<LabelSelector, LabelSelectorError> {
+        let labels: Vec<_> = self.configured_labels().collect();
+        let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let expressions = self.node_expressions.iter().map(NodeExpression::selector);
+        Ok(expressions.fold(LabelSelector::from_labels(labels)?, LabelSelector::and))
     }
 
     /// The offer of it to a proxy-server.
@@ -116,9 +150,26 @@ impl VirtualCluster {
         Offer { member: self.karmada.clone(), ..Offer::new(self.name.clone(), Mode::Virtual) }
     }
 
-    /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels of the node selector.
+    /// Whether a node can join the virtual cluster by itself, because a kubelet may set all labels that the configuration requires.
     pub fn trusts_nodes(&self) -> bool {
-        self.labels().keys().all(|key| is_left_to_kubelets(key))
+        let required = self.node_expressions.iter().filter(|expression| expression.requires_label());
+        let required = required.map(|expression| expression.key().to_owned());
+        self.configured_labels().map(|(key, _)| key).chain(required).all(|key| is_left_to_kubelets(&key))
+    }
+
+    /// The keys of the labels that decide which nodes it has, sorted.
+    pub fn selecting_keys(&self) -> BTreeSet<String> {
+        self.configured_labels().map(|(key, _)| key).chain(self.expression_keys()).collect()
+    }
+
+    /// The keys of the labels that the expressions test.
+    pub fn expression_keys(&self) -> BTreeSet<String> {
+        self.node_expressions.iter().map(|expression| expression.key().to_owned()).collect()
+    }
+
+    /// Whether the configuration has no requirement for nodes. The virtual cluster would then own every node of the host.
+    pub fn selects_all_nodes(&self) -> bool {
+        self.node_selector.is_empty() && self.node_expressions.is_empty() && self.node_group.is_none()
     }
 }
 

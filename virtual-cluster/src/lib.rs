@@ -1,7 +1,7 @@
 //! The components of a virtual cluster on its host, and the loops that reconcile them.
 //!
 //! Reading order: [`config`] (with [`mistakes`]), [`clusters`] (the virtual clusters of an agent, with their limits in [`share`]),
-//! [`namespaces`], [`nodes`] and [`roles`] (caches of objects on the host), [`provisioner`] (provisions a virtual
+//! [`namespaces`], [`nodes`] and [`roles`] (caches of objects on the host), [`node_labels`] (labels nodes), [`provisioner`] (provisions a virtual
 //! cluster and reconciles it), [`admission_policies`] (the admission policies on the host), [`shared`] (objects that
 //! several virtual clusters see), [`usage`] (what each virtual cluster stores), [`policy`] (how each cluster-scoped resource is served), [`own_rights`] (the agent's
 //! own rights), [`belongings`] (what a virtual cluster has outside its
@@ -14,6 +14,7 @@ pub mod config;
 pub mod declared;
 pub mod mistakes;
 pub mod namespaces;
+pub mod node_labels;
 pub mod nodes;
 pub mod own_rights;
 pub mod pod_security;

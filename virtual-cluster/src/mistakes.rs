@@ -2,9 +2,12 @@
 //! same ones.
 
 use kube_wire::selector::LabelSelector;
-use rewrite::name::endings;
+use rewrite::name::{NODE_PREFIX, endings};
 
 use crate::config::VirtualCluster;
+
+/// The maximum number of expressions for nodes. The definition of the kind has the same limit.
+const MAX_EXPRESSIONS: usize = 16;
 
 /// The mistakes, one sentence each.
 pub fn of(cluster: &VirtualCluster) -> Vec<String> {
@@ -13,10 +16,18 @@ pub fn of(cluster: &VirtualCluster) -> Vec<String> {
 
 fn in_nodes(cluster: &VirtualCluster) -> Option<String> {
     let (name, key) = (&cluster.name, VirtualCluster::BELONGING_TO);
+    let keys = cluster.selecting_keys();
+    // If an expression tested a label that the agent sets, each change by the agent could cause the next one.
+    if let Some(own) = keys.iter().find(|key| key.starts_with(NODE_PREFIX)) {
+        return Some(format!("virtual cluster {name}: the label {own} is reserved for the agent"));
+    }
+    if cluster.node_expressions.len() > MAX_EXPRESSIONS {
+        return Some(format!("virtual cluster {name} has more than {MAX_EXPRESSIONS} nodeExpressions"));
+    }
     match (&cluster.node_group, cluster.node_selector.get(key)) {
-        (None, _) if cluster.node_selector.is_empty() => {
-            Some(format!("virtual cluster {name} has neither nodeSelector nor nodeGroup: it would own every node"))
-        }
+        _ if cluster.selects_all_nodes() => Some(format!(
+            "virtual cluster {name} has no nodeSelector, nodeExpressions or nodeGroup: it would own every node"
+        )),
         (Some(group), _) if group.is_empty() => Some(format!("virtual cluster {name} has an empty nodeGroup")),
         (Some(group), Some(other)) if group != other => {
             Some(format!("virtual cluster {name} has nodeGroup {group} and `{key}: {other}`, and no node has both"))

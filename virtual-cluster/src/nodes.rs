@@ -1,7 +1,7 @@
 //! The cache of the host's nodes, and the nodes of each virtual cluster. They determine which objects that belong to a
 //! node a virtual cluster sees.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const RECENTLY_DELETED: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct AllNodes {
     nodes: Mutex<NodeLabels>,
-    /// Tells of each node that is new or has other labels.
+    /// Tells of each node that is new, was created again, or has other labels.
     changed: watch::Sender<()>,
     synced: watch::Sender<bool>,
 }
@@ -47,7 +47,8 @@ pub struct OwnNodes {
     names: Mutex<(u64, Arc<NodeNames>)>,
 }
 
-type Labels = BTreeMap<String, String>;
+/// The labels of a node.
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// The fields of a Node that the agent reads.
 #[derive(Deserialize)]
@@ -84,6 +85,30 @@ impl AllNodes {
         is_synced.then(|| nodes.labels.values().filter_map(|labels| labels.get(label)).cloned().collect())
     }
 
+    /// Waits until the first list is complete.
+    pub async fn synced(&self) {
+        let mut synced = self.synced.subscribe();
+        synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+    }
+
+    /// Visits the nodes that exist, with their labels. `see` must not block.
+    pub(crate) fn visit(&self, mut see: impl FnMut(&str, &Labels)) {
+        let nodes = lock(&self.nodes);
+        let deleted: HashSet<_> = nodes.recently_deleted.iter().map(|(_, name)| name).collect();
+        for (name, labels) in nodes.labels.iter().filter(|(name, _)| !deleted.contains(name)) {
+            if let Ok(name) = std::str::from_utf8(name) {
+                see(name, labels);
+            }
+        }
+    }
+
+    /// The labels of a node that exists.
+    pub(crate) fn labels(&self, node: &str) -> Option<Labels> {
+        let nodes = lock(&self.nodes);
+        let is_deleted = nodes.recently_deleted.iter().any(|(_, name)| *name == node);
+        nodes.labels.get(node.as_bytes()).filter(|_| !is_deleted).cloned()
+    }
+
     fn take(&self, change: &Change) {
         let (node, is_there) = match change {
             Change::Applied(node) => (node, true),
@@ -97,7 +122,9 @@ impl AllNodes {
         let Ok(Node { metadata }) = Node::deserialize(node) else { return };
         let name = Bytes::from(metadata.name);
         let mut nodes = lock(&self.nodes);
+        let known = nodes.recently_deleted.len();
         nodes.recently_deleted.retain(|(_, deleted)| *deleted != name);
+        let is_created_again = nodes.recently_deleted.len() < known;
         while nodes.recently_deleted.front().is_some_and(|(since, _)| since.elapsed() >= RECENTLY_DELETED) {
             if let Some((_, gone)) = nodes.recently_deleted.pop_front() {
                 nodes.labels.remove(&gone);
@@ -106,10 +133,15 @@ impl AllNodes {
         }
         if !is_there {
             nodes.recently_deleted.push_back((Instant::now(), name));
-        } else if nodes.labels.get(&name) != Some(&metadata.labels) {
+            return;
+        }
+        let is_changed = nodes.labels.get(&name) != Some(&metadata.labels);
+        if is_changed {
             nodes.labels.insert(name, metadata.labels);
             nodes.version += 1;
-            drop(nodes);
+        }
+        drop(nodes);
+        if is_changed || is_created_again {
             self.changed.send_replace(());
         }
     }
@@ -145,8 +177,7 @@ impl OwnNodes {
 
     /// Waits until the first list is complete.
     pub async fn synced(&self) {
-        let mut synced = self.all.synced.subscribe();
-        synced.wait_for(|synced| *synced).await.expect("the sender is borrowed from self");
+        self.all.synced().await;
     }
 }
 

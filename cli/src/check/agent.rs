@@ -80,12 +80,12 @@ fn check_identity(identity: &Identity, report: &mut Report) {
 /// Warns if a node can move itself into the virtual cluster.
 fn trusted_nodes(cluster: &Located<VirtualCluster>, report: &mut Report) {
     // With `--host`, this is reported as a weakness.
-    if !report.includes_weaknesses() && !cluster.labels().is_empty() && cluster.trusts_nodes() {
-        let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
+    if !report.includes_weaknesses() && !cluster.selects_all_nodes() && cluster.trusts_nodes() {
+        let keys = cluster.selecting_keys().into_iter().collect::<Vec<_>>().join(", ");
         report.warn(
             cluster,
             format_args!(
-                "virtual cluster {}: a kubelet may set all labels that select its nodes ({keys}), so anybody who \
+                "virtual cluster {}: a kubelet may choose the labels that select its nodes ({keys}), so anybody who \
                  controls a node of the host can move it into this virtual cluster and get pods and their Secrets; add \
                  a label with the prefix node-restriction.kubernetes.io/ to the nodes and to nodeSelector",
                 cluster.name

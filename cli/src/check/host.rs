@@ -211,6 +211,7 @@ impl HostCheck<'_> {
         }
         for (need, consequence) in [
             (Need::Flows, "virtual clusters have no flows of their own at the host"),
+            (Need::NodeExpressions, "nodes that `nodeExpressions` select do not join their virtual clusters"),
             (
                 Need::SharedObjects,
                 "virtual clusters cannot write these objects, even if `sharedObjects.writable` lists them",
@@ -284,15 +285,15 @@ impl HostCheck<'_> {
 
     async fn nodes(&mut self) {
         for cluster in self.config.virtual_clusters.iter().filter(|cluster| cluster.trusts_nodes()) {
-            let keys = cluster.labels().into_keys().collect::<Vec<_>>().join(", ");
-            if keys.is_empty() {
+            if cluster.selects_all_nodes() {
                 continue;
             }
+            let keys = cluster.selecting_keys().into_iter().collect::<Vec<_>>().join(", ");
             self.report.add_weaknesses(Some(Weakness::at(
                 Check::NodeLabel,
                 cluster.location(),
                 format_args!(
-                    "virtual cluster {}: a kubelet may set all labels that select its nodes ({keys}), so anybody who \
+                    "virtual cluster {}: a kubelet may choose the labels that select its nodes ({keys}), so anybody who \
                      controls a node of the host can move it into this virtual cluster and get pods and their Secrets",
                     cluster.name
                 ),

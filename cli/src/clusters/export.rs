@@ -179,6 +179,8 @@ impl Export<'_> {
             let Some(object) = self.read(&found.path, "", "").await? else { continue };
             match hold {
                 Hold::Overlay => self.add(&clean::shared(object, self.args.cluster.as_str()))?,
+                // Nodes belong to the host.
+                Hold::Label => {}
                 Hold::Whole | Hold::Former => self.add_cleaned(object)?,
             }
         }

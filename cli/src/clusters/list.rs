@@ -130,6 +130,7 @@ fn details(cluster: &ClusterName, all: &ByCluster, out: &mut dyn Write) -> anyho
             Hold::Whole => own_name(cluster, &found.name),
             Hold::Overlay => format!("{} (shared)", found.name),
             Hold::Former => "(had it)".to_owned(),
+            Hold::Label => format!("{} (label)", found.name),
         };
         table.row([found.resource.clone(), found.name.clone(), shown]);
     }

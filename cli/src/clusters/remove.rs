@@ -35,7 +35,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 ///
 /// It deletes the namespaces with everything in them, the root namespace, the ClusterRoles, the FlowSchema, and custom
 /// resources without a namespace. It removes the labels and annotations of the virtual cluster from objects that it
-/// shares with others, and deletes the objects that no one else uses. It waits until the host has deleted everything.
+/// shares with others, and deletes the objects that no one else uses. It removes the label of the virtual cluster from nodes. It waits until the host has deleted everything.
 /// You can interrupt the command, and run it again.
 ///
 /// The data of deleted PersistentVolumeClaims is deleted if the reclaim policy of the volume is `Delete`. Members of
@@ -136,6 +136,9 @@ fn plan(inventory: &Inventory, out: &mut dyn Write) -> anyhow::Result<()> {
         match found.hold {
             Hold::Whole => writeln!(out, "delete {} {}", found.resource, found.name)?,
             Hold::Overlay | Hold::Former => writeln!(out, "release {} {}", found.resource, found.name)?,
+            Hold::Label => {
+                writeln!(out, "remove the label of {} from {} {}", found.cluster, found.resource, found.name)?;
+            }
         }
     }
     Ok(())

@@ -69,6 +69,11 @@ impl ApiError {
         self.is(404)
     }
 
+    /// Whether this is a 403: the agent does not have the right, or an admission plugin refuses the call.
+    pub fn is_forbidden(&self) -> bool {
+        self.is(403)
+    }
+
     /// Whether this is a 409: the name is taken, or the object was changed concurrently. [`Status::reason`] says which.
     pub fn is_conflict(&self) -> bool {
         self.is(409)

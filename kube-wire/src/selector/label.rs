@@ -118,6 +118,12 @@ impl LabelSelector {
     }
 }
 
+impl From<Requirement> for LabelSelector {
+    fn from(requirement: Requirement) -> Self {
+        Self { requirements: vec![requirement] }
+    }
+}
+
 impl FromStr for LabelSelector {
     type Err = LabelSelectorError;
     fn from_str(text: &str) -> Result<Self, LabelSelectorError> {

@@ -21,6 +21,7 @@ use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
 use virtual_cluster::config::VirtualCluster;
 use virtual_cluster::declared::Judged;
 use virtual_cluster::namespaces::{self, Namespaces};
+use virtual_cluster::node_labels::{NodeLabelFailure, NodeLabeller};
 use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::roles;
 use virtual_cluster::shared::overlays::orphans;
@@ -40,6 +41,7 @@ pub(super) struct ClusterServices {
     pub(super) host: Host,
     pub(super) admission_policies: AdmissionPolicies<Api>,
     pub(super) shared: Rules,
+    pub(super) node_label_failure: NodeLabelFailure,
     pub(super) requests: Arc<RequestMetrics>,
     pub(super) sharing: Option<Arc<Sharing>>,
 }
@@ -75,6 +77,9 @@ pub(super) fn open(
     services.traces = traces;
     requests.exchange(config.virtual_clusters.iter().map(|cluster| &cluster.name));
     start(&services, &api, tasks);
+    let node_label_failure = NodeLabelFailure::default();
+    let labeller = NodeLabeller::new(api, &services.clusters, node_label_failure.clone());
+    tasks.spawn_until_cancelled("node labels", labeller.run());
     let cluster_services = ClusterServices {
         shared: services.shared.clone(),
         clusters: Arc::clone(&services.clusters),
@@ -83,6 +88,7 @@ pub(super) fn open(
         usage: Arc::clone(&services.usage),
         admission_policies: services.admission_policies.clone(),
         host: services.host.clone(),
+        node_label_failure,
         requests: Arc::clone(requests),
         sharing: services.sharing.clone(),
     };

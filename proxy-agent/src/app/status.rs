@@ -161,7 +161,7 @@ fn virtual_clusters(services: &ClusterServices) -> Vec<VirtualClusterStatus> {
             VirtualClusterStatus {
                 name: cluster.name.to_string(),
                 ready: is_ready(services, cluster),
-                node_selector: cluster.node_selector.text.to_string(),
+                node_selector: cluster.node_selector.configured.to_string(),
                 nodes: cluster.count_nodes(),
                 node_names: node_names(cluster),
                 namespaces: usize::try_from(shares.namespaces.used).unwrap_or(usize::MAX),

@@ -8,6 +8,7 @@ use kube_wire::query::{ListOptions, Query};
 use kube_wire::selector::{FieldSelector, LabelSelector, LabelSelectorError};
 use kube_wire::status::FieldError;
 use kube_wire::{ResourceRequest, Status};
+use rewrite::name::is_hidden;
 use rewrite::pod_security::requested_key;
 use rewrite::view::Filter;
 use rewrite::{Mapping, Program, VirtualNamespace};
@@ -125,8 +126,10 @@ fn label_selector(
         return Ok(());
     }
     let selector: LabelSelector = options.label_selector.parse().map_err(|error| bad(format!("{error}")))?;
-    if selector.requirements().iter().any(|requirement| requirement.key().starts_with("atoll.dev/")) {
-        return Err(bad("selectors cannot contain labels of atoll.dev"));
+    if selector.requirements().iter().any(|requirement| is_hidden(requirement.key())) {
+        return Err(bad(
+            "selectors cannot contain labels with the prefix atoll.dev/ or atoll.node-restriction.kubernetes.io/",
+        ));
     }
     let selector = selector
         .map_values(METADATA_NAME, |name| Ok(host_name(&call.api.mapping, name)))

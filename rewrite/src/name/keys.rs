@@ -24,6 +24,15 @@ pub const LEFT_PREFIX: &str = "left.atoll.dev/";
 /// The prefix of field managers on the host for what a virtual cluster writes to a shared object: `atoll:CLUSTER:MANAGER`.
 pub const MANAGER_PREFIX: &str = "atoll:";
 
+/// The prefix of the labels with which the agent marks the nodes of a virtual cluster; the name of the virtual cluster follows. A
+/// kubelet may not set labels of this domain (`NodeRestriction`).
+pub const NODE_PREFIX: &str = "atoll.node-restriction.kubernetes.io/";
+
+/// Whether clients never see a label or annotation with this key.
+pub fn is_hidden(key: &str) -> bool {
+    key.starts_with(HIDDEN_PREFIX) || key.starts_with(NODE_PREFIX)
+}
+
 /// Whether a key of a label or annotation is Atoll's own: in `atoll.dev` or a subdomain.
 pub fn is_own_key(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain == "atoll.dev" || domain.ends_with(".atoll.dev"))

@@ -3,7 +3,7 @@
 use super::refusal::{Reason, Refusal};
 use super::strings::quotes_of;
 use crate::json::{Cursor, Edits, Fault as _, Outcome, Step, Text, quoted};
-use crate::name::HIDDEN_PREFIX;
+use crate::name::is_hidden;
 
 /// `f:labels` or `f:annotations` in managed fields, as a client sends them back.
 pub(super) fn owned_keys(
@@ -34,7 +34,7 @@ pub(super) fn each_key<'a>(
     mut visit: impl FnMut(Text<'a>, &mut Edits) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     cursor.object(edits, |cursor, edits, key| {
-        if key.starts_with(HIDDEN_PREFIX) {
+        if is_hidden(&key.decode()) {
             return Err(Refusal::from(Reason::Protected).within(Step::MapKey(&key.decode())));
         }
         visit(key, edits)?;

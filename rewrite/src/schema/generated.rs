@@ -84,10 +84,10 @@ pub(super) static KINDS: &[Row] = &[
     Row { group: "scheduling.k8s.io", versions: &["v1", "v1beta1"], kind: "PriorityClass", resource: "priorityclasses", places: P1 },
     Row { group: "scheduling.k8s.io", versions: &["v1alpha2"], kind: "Workload", resource: "workloads", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSIDriver", resource: "csidrivers", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P39 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "CSINode", resource: "csinodes", places: P49 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "CSIStorageCapacity", resource: "csistoragecapacities", places: P1 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1beta1"], kind: "StorageClass", resource: "storageclasses", places: P1 },
-    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P49 },
+    Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttachment", resource: "volumeattachments", places: P50 },
     Row { group: "storage.k8s.io", versions: &["v1", "v1alpha1", "v1beta1"], kind: "VolumeAttributesClass", resource: "volumeattributesclasses", places: P1 },
     Row { group: "storagemigration.k8s.io", versions: &["v1beta1"], kind: "StorageVersionMigration", resource: "storageversionmigrations", places: P1 },
 ];
@@ -148,6 +148,8 @@ const P5: &[(&str, Place)] = &[
 ];
 
 const P6: &[(&str, Place)] = &[
+    ("metadata.labels", Place::HiddenKeys),
+    ("metadata.managedFields[].fieldsV1.f:metadata.f:labels", Place::OwnedKeys),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.configSource.configMap.namespace", Place::Namespace),
@@ -530,6 +532,7 @@ const P38: &[(&str, Place)] = &[
 ];
 
 const P39: &[(&str, Place)] = &[
+    ("metadata.labels", Place::HiddenKeys),
     ("metadata.name", Place::OfNode),
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
@@ -618,6 +621,13 @@ const P48: &[(&str, Place)] = &[
 ];
 
 const P49: &[(&str, Place)] = &[
+    ("metadata.name", Place::OfNode),
+    ("metadata.namespace", Place::OwnNamespace),
+    ("metadata.ownerReferences[]", Place::Reference),
+    ("status.conditions[].message", Place::Message),
+];
+
+const P50: &[(&str, Place)] = &[
     ("metadata.namespace", Place::OwnNamespace),
     ("metadata.ownerReferences[]", Place::Reference),
     ("spec.nodeName", Place::OfNode),

@@ -4,7 +4,7 @@ use super::key::Key;
 use super::last_applied::LastApplied;
 use super::names::Names;
 use crate::json::{Cursor, Edits, Malformed, Outcome, Text, unquoted};
-use crate::name::{HIDDEN_PREFIX, LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
+use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL, is_hidden};
 
 /// In managed fields, the entry for the map itself (`MakePathElement` and `Set` of structured-merge-diff). No label or
 /// annotation can have this key.
@@ -38,7 +38,7 @@ impl KeyMap<'_, '_> {
 
     /// `metadata.labels` or `metadata.annotations`, without those that Atoll has added.
     pub(super) fn hidden(self, cursor: &mut Cursor<'_>, edits: &mut Edits) -> Result<Outcome, Malformed> {
-        let shown = |key: &str| if key.starts_with(HIDDEN_PREFIX) { Key::Hidden } else { Key::Itself };
+        let shown = |key: &str| if is_hidden(key) { Key::Hidden } else { Key::Itself };
         self.show(cursor, edits, shown, |_| false)
     }
 
@@ -61,7 +61,7 @@ impl KeyMap<'_, '_> {
         shown: impl Fn(&str) -> Key,
     ) -> Result<Outcome, Malformed> {
         let shown = |key: &str| match key.strip_prefix("f:") {
-            Some(key) if key.starts_with(HIDDEN_PREFIX) => Key::Hidden,
+            Some(key) if is_hidden(key) => Key::Hidden,
             Some(key) => shown(key),
             None => Key::Itself,
         };

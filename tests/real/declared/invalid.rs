@@ -5,11 +5,24 @@ use atoll_tests::HostCluster;
 
 use super::world::{define, object};
 
-const MISTAKES: [(&str, &str, &str); 15] = [
+const MISTAKES: [(&str, &str, &str); 20] = [
     ("a.b", "{nodeGroup: x}", "metadata.name must be a DNS label"),
     ("aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff1234", "{nodeGroup: x}", "more than 63 bytes"),
-    ("a", "{}", "set nodeSelector or nodeGroup: without both, the virtual cluster would own every node"),
-    ("a", "{nodeSelector: {}}", "set nodeSelector or nodeGroup"),
+    (
+        "a",
+        "{}",
+        "set at least one of nodeSelector, nodeExpressions and nodeGroup: without any of them, the virtual cluster would own every node",
+    ),
+    ("a", "{nodeSelector: {}, nodeExpressions: []}", "set at least one of nodeSelector, nodeExpressions and nodeGroup"),
+    ("a", "{nodeSelector: {atoll.node-restriction.kubernetes.io/b: 'true'}}", "are reserved for the agent"),
+    (
+        "a",
+        "{nodeExpressions: [{key: atoll.node-restriction.kubernetes.io/b, operator: Exists}]}",
+        "are reserved for the agent",
+    ),
+    ("a", "{nodeExpressions: [{key: tier, operator: In}]}", "values must not be empty when operator is In or NotIn"),
+    ("a", "{nodeExpressions: [{key: tier, operator: Exists, values: [a]}]}", "must be empty otherwise"),
+    ("a", "{nodeExpressions: [{key: tier, operator: Gt, values: ['1']}]}", "supported values: \"In\", \"NotIn\""),
     ("a", "{nodeSelector: {'lo cation': x}}", "each key must be the key of a label"),
     ("a", "{nodeSelector: {location: 'x y'}}", "each value must be the value of a label"),
     ("a", "{nodeGroup: x, nodeSelector: {apps.kubeedge.io/belonging-to: z}}", "differ, and no node has both"),
@@ -36,7 +49,9 @@ pub(super) fn objects_are_refused() -> anyhow::Result<()> {
         ensure!(refused.code != 0 && refused.stderr.contains(expect), "{name} {spec}: no {expect:?} in {refused:?}");
     }
     // The largest name and every key.
-    let all = "{nodeSelector: {example.com/a: b, c: ''}, nodeGroup: x, podSecurity: {enforce: baseline}, \
+    let all = "{nodeSelector: {example.com/a: b, c: ''}, nodeGroup: x, \
+               nodeExpressions: [{key: a.io/b, operator: In, values: [a, '']}, {key: c, operator: DoesNotExist}], \
+               podSecurity: {enforce: baseline}, \
                tolerations: [{operator: Exists}, {key: a, value: b, effect: NoExecute, tolerationSeconds: 3}], \
                hostTokens: {prefix: ''}, externalIPs: [203.0.113.0/24, '2001:db8::/64'], deletionPolicy: Delete, \
                shares: {namespaces: 1, objects: 2, objectsOf: {secrets: 1, deployments.apps: 1}, storageMiB: 3}}";

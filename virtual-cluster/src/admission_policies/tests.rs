@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use rewrite::Guard;
 use rewrite::name::ROOT_LABEL;
 use serde_json::{Value, json};
@@ -36,7 +38,8 @@ fn put_root(host: &FakeHost, cluster: &str, label: &str) {
     let guard = Guard::new([(label.to_owned(), "b".to_owned())], []);
     let name = format!("atoll-root-{cluster}");
     let namespace = json!({"metadata": {"name": name}});
-    let namespace = Annotations::new(&guard, &Reserved::default(), [""; 0]).repaired(&namespace).unwrap();
+    let namespace =
+        Annotations::new(&guard, &Reserved::default(), [""; 0], BTreeSet::new()).repaired(&namespace).unwrap();
     host.put(&format!("{}/{name}", namespaces::PATH), namespace);
 }
 

@@ -47,9 +47,9 @@ impl Collection {
         }
     }
 
-    /// `plural.group`.
+    /// `plural.group`, and `plural` in the core group.
     pub(super) fn name(&self) -> String {
-        format!("{}.{}", self.resource, self.group)
+        GroupResource { group: &self.group, resource: &self.resource }.to_string()
     }
 
     /// The path of all objects.

@@ -32,6 +32,8 @@ pub enum Hold {
     Overlay,
     /// A record that it had an overlay: `left.atoll.dev/CLUSTER`.
     Former,
+    /// The label of its [nodes](crate::node_labels).
+    Label,
 }
 
 /// An object in a list.

@@ -5,6 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::found::{Found, Hold};
+use crate::node_labels;
 use crate::shared::handover::MANAGER;
 use crate::shared::{HostObject, Instances};
 
@@ -23,7 +24,7 @@ pub enum RemoveError {
     Contended(String),
 }
 
-/// Removes what belongs to the virtual cluster. An object of its own is deleted. A shared object loses what it has of the virtual
+/// Removes what belongs to the virtual cluster. An object of its own is deleted. A shared object and a node lose what they have of the virtual
 /// cluster. If no other virtual cluster has the object, and it does not belong to the operator, it is deleted. No agent may
 /// serve the virtual cluster. An object that has been replaced by another one of the same name stays.
 pub async fn remove(api: &impl HostApi, found: &Found) -> Result<(), RemoveError> {
@@ -32,6 +33,10 @@ pub async fn remove(api: &impl HostApi, found: &Found) -> Result<(), RemoveError
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error.into()),
             _ => Ok(()),
         };
+    }
+    if found.hold == Hold::Label {
+        // Another node of this name has no such label, so the patch changes nothing.
+        return Ok(node_labels::remove_from(api, found.name.clone(), &found.cluster).await?);
     }
     for _ in 0..MAX_ATTEMPTS {
         let object = match api.get(&found.path).await {

@@ -3,7 +3,7 @@
 use host_client::api::{ApiError, HostApi, Selection};
 use kube_wire::gvr::GroupResource;
 use rewrite::ClusterName;
-use rewrite::name::CLUSTER_LABEL;
+use rewrite::name::{CLUSTER_LABEL, NODE_PREFIX};
 use serde_json::Value;
 
 use super::collection::Collection;
@@ -18,6 +18,7 @@ pub async fn search(api: &impl HostApi, see: impl FnMut(Found) + Send) -> Result
     let mut search = Search { api, see };
     search.cluster_roles().await?;
     search.flow_schemas().await?;
+    search.nodes().await?;
     for kind in Kind::ALL {
         if kind != Kind::CustomResourceDefinition {
             search.shared(kind).await?;
@@ -61,6 +62,19 @@ impl<A: HostApi, F: FnMut(Found) + Send> Search<'_, A, F> {
             }
         }
         Ok(())
+    }
+
+    async fn nodes(&mut self) -> Result<(), ApiError> {
+        let (nodes, see) = (Collection::new("", "v1", "nodes"), &mut self.see);
+        each(self.api, &nodes.path(), |Listed { metadata }| {
+            let Some(path) = nodes.path_of(&metadata.name) else { return };
+            let marks = metadata.labels.keys().filter_map(|key| ClusterName::new(key.strip_prefix(NODE_PREFIX)?).ok());
+            for cluster in marks {
+                let (name, uid) = (metadata.name.clone(), metadata.uid.clone());
+                see(Found { cluster, resource: nodes.name(), name, uid, path: path.clone(), hold: Hold::Label });
+            }
+        })
+        .await
     }
 
     async fn shared(&mut self, kind: Kind) -> Result<(), ApiError> {

@@ -9,6 +9,7 @@ fn configured(name: &str, labels: &[(&str, &str)]) -> config::VirtualCluster {
     config::VirtualCluster {
         name: name.parse().unwrap(),
         node_selector: labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect::<BTreeMap<_, _>>(),
+        node_expressions: Vec::new(),
         node_group: None,
         tolerations: vec![json!({"key": "edge", "operator": "Exists"})],
         pod_security: config::PodSecurity::default(),

@@ -22,6 +22,8 @@ pub struct Facts {
     pub endpoint: Option<String>,
     /// The label selector of its nodes.
     pub node_selector: String,
+    /// Why nodes could not be labelled.
+    pub node_label_failure: Option<Arc<str>>,
     /// The number of its nodes.
     pub nodes: usize,
     /// The number of its namespaces.

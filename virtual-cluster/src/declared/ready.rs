@@ -80,8 +80,13 @@ fn served(facts: &Facts) -> Ready {
         Reach::Served { refused } => refused,
     };
     let mut message = vec!["clients can use it".to_owned()];
-    if facts.nodes == 0 {
-        message.push(format!("no node of the host has the labels {}, so its pods stay Pending", facts.node_selector));
+    match &facts.node_label_failure {
+        // A node that matches may lack the label.
+        Some(failure) => message.push(failure.to_string()),
+        None if facts.nodes == 0 => {
+            message.push(format!("no node of the host matches {}, so its pods stay Pending", facts.node_selector));
+        }
+        None => {}
     }
     message.extend(refused.iter().map(|reason| format!("one of the proxy-servers refuses it: {reason}")));
     message.extend(facts.weakness.clone());
@@ -106,6 +111,7 @@ mod tests {
             reach: Reach::Served { refused: None },
             endpoint: None,
             node_selector: "location=beijing".to_owned(),
+            node_label_failure: None,
             nodes: 2,
             namespaces: 4,
             shared_with: BTreeMap::new(),
@@ -144,10 +150,12 @@ mod tests {
         let reach = Reach::Served { refused: Some("no".into()) };
         let ready = served(&Facts { nodes: 0, weakness: Some("unsafe".into()), reach, ..facts() });
         assert!(ready.is_ready);
-        for expect in ["no node of the host has the labels location=beijing", "proxy-servers refuses it: no", "unsafe"]
-        {
+        for expect in ["no node of the host matches location=beijing", "proxy-servers refuses it: no", "unsafe"] {
             assert!(ready.message.contains(expect), "{ready:?}");
         }
+        // Nodes that match may lack the label.
+        let ready = served(&Facts { nodes: 0, node_label_failure: Some("cannot label node a".into()), ..facts() });
+        assert_eq!(ready.message, "clients can use it; cannot label node a");
     }
 
     #[test]

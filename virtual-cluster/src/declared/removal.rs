@@ -1,5 +1,5 @@
-//! The deletion of what a virtual cluster has on its host: its namespaces with everything in them, its root namespace, and its
-//! ClusterRoles.
+//! The deletion of what a virtual cluster has on its host: its namespaces with everything in them, its root namespace, its
+//! ClusterRoles, and its label on nodes.
 //!
 //! Other cluster-scoped objects stay; `atoll clusters remove` removes them. What is *not* here: waiting. The caller calls
 //! [`remove`] again until nothing is left.
@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::namespaces::{self, claim};
+use crate::node_labels;
 use crate::provisioner::{ReconcileError, release_mirrors};
 use crate::roles;
 
@@ -54,6 +55,7 @@ pub async fn remove(api: &impl HostApi, cluster: &ClusterName) -> Result<Left, R
             release_mirrors(api, host).await?;
         }
         delete_roles(api, cluster).await?;
+        node_labels::remove(api, cluster).await?;
     }
     Ok(Left { namespaces: members.into_iter().map(|(host, _)| host).collect(), root: !root.is_empty() })
 }

@@ -11,12 +11,13 @@ use crate::config::VirtualCluster;
 use crate::mistakes;
 
 /// The keys of `spec`. The API server drops all others, unless its definition of the kind is newer than this agent.
-pub const KEYS: [&str; 10] = [
+pub const KEYS: [&str; 11] = [
     "deletionPolicy",
     "externalIPs",
     "hostTokens",
     "karmada",
     "kubeconfig",
+    "nodeExpressions",
     "nodeGroup",
     "nodeSelector",
     "podSecurity",
@@ -122,8 +123,8 @@ mod tests {
         let nodes = json!({"a": "b"});
         for (name, spec, expect) in [
             ("a.b", json!({"nodeSelector": nodes}), "metadata.name is not the name of a virtual cluster"),
-            ("a", json!({}), "neither nodeSelector nor nodeGroup"),
-            ("a", Value::Null, "neither nodeSelector nor nodeGroup"),
+            ("a", json!({}), "no nodeSelector, nodeExpressions or nodeGroup"),
+            ("a", Value::Null, "no nodeSelector, nodeExpressions or nodeGroup"),
             ("a", json!({"nodeSelector": nodes, "labels": {}}), "does not know spec.labels; update the agent"),
             ("a", json!({"nodeSelector": nodes, "karmada": {"region": ""}}), "karmada: the provider, the region"),
             ("a", json!({"nodeSelector": ["a"]}), "spec: invalid type"),

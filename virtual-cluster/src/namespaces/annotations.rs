@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use rewrite::Guard;
+use rewrite::name::NODE_PREFIX;
 use rewrite::request::ProtectedKeys;
 use serde_json::{Map, Value};
 
@@ -25,8 +26,11 @@ pub const PROTECTED: &str = "atoll.dev/protected-keys";
 /// The custom resources of the namespace that clients may not write: `devices.devices.kubeedge.io`, joined by commas.
 pub const RESERVED: &str = "atoll.dev/reserved-resources";
 
+/// The keys of the labels that the expressions for nodes test, joined by commas.
+pub const EXPRESSION_KEYS: &str = "atoll.dev/node-labels";
+
 /// All of them.
-pub const KEYS: [&str; 5] = [NODE_SELECTOR, TOLERATIONS, PROTECTED, EXTERNAL_IPS, RESERVED];
+pub const KEYS: [&str; 6] = [NODE_SELECTOR, TOLERATIONS, PROTECTED, EXTERNAL_IPS, RESERVED, EXPRESSION_KEYS];
 
 /// What the operator of the host lets no client write, in the namespaces of all virtual clusters of an agent.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +48,13 @@ pub struct Annotations([Option<Arc<str>>; KEYS.len()]);
 // === impl Annotations ===
 
 impl Annotations {
-    /// Those of a virtual cluster.
-    pub fn new(guard: &Guard, reserved: &Reserved, external_ips: impl IntoIterator<Item = impl Display>) -> Self {
+    /// Those of a virtual cluster, whose expressions test the labels with these keys.
+    pub fn new(
+        guard: &Guard,
+        reserved: &Reserved,
+        external_ips: impl IntoIterator<Item = impl Display>,
+        expression_keys: BTreeSet<String>,
+    ) -> Self {
         let selector = guard.selector().map(|(key, value)| format!("{key}={value}"));
         let tolerations = guard.tolerated().map(|it| {
             let seconds = it.seconds.map_or_else(String::new, |seconds| seconds.to_string());
@@ -54,7 +63,14 @@ impl Annotations {
         let patterns = reserved.keys.patterns().map(ToString::to_string);
         let ranges = external_ips.into_iter().map(|range| range.to_string());
         let resources = reserved.resources.iter().cloned();
-        Self([joined(selector), joined(tolerations), joined(patterns), joined(ranges), joined(resources)])
+        Self([
+            joined(selector),
+            joined(tolerations),
+            joined(patterns),
+            joined(ranges),
+            joined(resources),
+            joined(expression_keys.into_iter()),
+        ])
     }
 
     /// Those of a Namespace object.
@@ -90,9 +106,12 @@ impl Annotations {
 
     /// Adds the keys of the labels by which the cluster selects its nodes.
     pub(super) fn collect_node_labels(&self, keys: &mut BTreeSet<String>) {
-        let [selector, ..] = &self.0;
+        let [selector, .., tested] = &self.0;
         let pairs = selector.iter().flat_map(|selector| selector.split(','));
+        // The policy protects all labels of agents.
+        let pairs = pairs.filter(|pair| !pair.starts_with(NODE_PREFIX));
         keys.extend(pairs.filter_map(|pair| Some(pair.split_once('=')?.0.to_owned())));
+        keys.extend(tested.iter().flat_map(|tested| tested.split(',')).map(str::to_owned));
     }
 }
 
@@ -116,7 +135,8 @@ mod tests {
         let reserved =
             Reserved { keys, resources: ["widgets.example.com", "devices.example.org"].map(str::to_owned).into() };
         let guard = Guard::new(labels, [Toleration::of_key("edge"), gone]);
-        Annotations::new(&guard, &reserved, ["203.0.113.0/24", "2001:db8::/64"])
+        let tested = ["tier", "location"].map(str::to_owned).into();
+        Annotations::new(&guard, &reserved, ["203.0.113.0/24", "2001:db8::/64"], tested)
     }
 
     #[test]
@@ -130,12 +150,13 @@ mod tests {
             ),
             (EXTERNAL_IPS, "203.0.113.0/24,2001:db8::/64"),
             (RESERVED, "widgets.example.com,devices.example.org"),
+            (EXPRESSION_KEYS, "location,tier"),
         ];
         assert_eq!(annotations().entries().collect::<Vec<_>>(), expected);
         let mut keys = BTreeSet::new();
         annotations().collect_node_labels(&mut keys);
         Annotations::default().collect_node_labels(&mut keys);
-        assert_eq!(keys.iter().collect::<Vec<_>>(), ["location", "node-role.kubernetes.io/edge"]);
+        assert_eq!(keys.iter().collect::<Vec<_>>(), ["location", "node-role.kubernetes.io/edge", "tier"]);
     }
 
     #[test]

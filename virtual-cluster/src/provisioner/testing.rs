@@ -248,6 +248,7 @@ impl HostApi for FakeHost {
     }
 
     async fn patch_text(&self, path: &str, patch: String) -> Result<(), ApiError> {
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
         let stored = self.get(path).await?;
         self.update(path, &patched(stored, serde_json::from_str(&patch).unwrap())).await.map(drop)
     }
@@ -478,7 +479,10 @@ fn patched(mut object: Value, patch: Value) -> Value {
     if let Some(labels) = stored["labels"].as_object_mut() {
         labels.retain(|_, value| !value.is_null());
     }
-    stored["resourceVersion"] = metadata["resourceVersion"].take();
+    // Without a version, a patch cannot conflict.
+    if let Some(version) = metadata.get_mut("resourceVersion") {
+        stored["resourceVersion"] = version.take();
+    }
     for (key, value) in fields {
         object[key] = value;
     }

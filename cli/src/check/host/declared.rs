@@ -64,9 +64,7 @@ mod tests {
         let names: Vec<_> = found.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
         assert_eq!(names, ["good"]);
         assert_eq!(found.problems.len(), 2, "{:?}", found.problems);
-        assert!(
-            found.problems[0].starts_with("VirtualCluster bad: spec: virtual cluster bad has neither nodeSelector")
-        );
+        assert!(found.problems[0].starts_with("VirtualCluster bad: spec: virtual cluster bad has no nodeSelector"));
         assert!(found.problems[1].contains("the agent's configuration file has a virtual cluster in-file"));
     }
 }

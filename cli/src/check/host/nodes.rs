@@ -1,6 +1,5 @@
 //! The nodes of each virtual cluster.
 
-use kube_wire::selector::LabelSelector;
 use ops::config::Located;
 use serde_json::Value;
 use virtual_cluster::config::VirtualCluster;
@@ -12,10 +11,8 @@ use crate::check::weakness::{Check, Weakness};
 pub(super) fn check(nodes: &[Value], clusters: &[Located<VirtualCluster>], report: &mut Report) {
     let mut owned: Vec<(&str, &str)> = Vec::new();
     for cluster in clusters {
-        let labels = cluster.labels();
-        let labels = labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         // `agent::check` has reported an invalid selector.
-        let Ok(selector) = LabelSelector::from_labels(labels) else { continue };
+        let Ok(selector) = cluster.configured_selector() else { continue };
         let matches = |node: &&Value| selector.matches(|key| node["metadata"]["labels"][key].as_str());
         let own: Vec<_> = nodes.iter().filter(matches).filter_map(|node| node["metadata"]["name"].as_str()).collect();
         let name = cluster.name.as_str();
@@ -23,7 +20,7 @@ pub(super) fn check(nodes: &[Value], clusters: &[Located<VirtualCluster>], repor
             report.warn(
                 cluster,
                 format_args!(
-                    "virtual cluster {name}: no node of the host has the labels {selector}, so its pods stay Pending"
+                    "virtual cluster {name}: no node of the host matches {selector}, so its pods stay Pending"
                 ),
             );
         }

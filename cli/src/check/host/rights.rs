@@ -15,6 +15,8 @@ pub(super) enum Need {
     Always,
     /// To create FlowSchemas.
     Flows,
+    /// To label nodes that expressions select.
+    NodeExpressions,
     /// To write objects that virtual clusters share.
     SharedObjects,
     /// To serve VirtualClusters.
@@ -50,6 +52,7 @@ impl Need {
             return Self::Kubeconfigs;
         }
         match attributes["group"].as_str().unwrap_or_default() {
+            "" if attributes["resource"] == "nodes" => Self::NodeExpressions,
             "flowcontrol.apiserver.k8s.io" => Self::Flows,
             "atoll.dev" => Self::VirtualClusters,
             "apiextensions.k8s.io"
@@ -118,6 +121,7 @@ mod tests {
         };
         let flows = ["flowschemas", "prioritylevelconfigurations"];
         assert_eq!(needs(Need::Flows), flows.map(|resource| format!("create {resource}.flowcontrol.apiserver.k8s.io")));
+        assert_eq!(needs(Need::NodeExpressions), ["patch nodes"]);
         let shared = needs(Need::SharedObjects);
         for right in
             ["create priorityclasses.scheduling.k8s.io", "patch customresourcedefinitions.apiextensions.k8s.io"]

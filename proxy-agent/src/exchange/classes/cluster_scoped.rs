@@ -64,7 +64,7 @@ pub(crate) async fn decide(
         _ if request.subresource().is_some_and(|subresource| subresource != "status") => {
             Err(forbidden(request, policy::read_only(class)))
         }
-        Class::Nodes => pass(call, request, Filter::Everything, Some(&call.api.cluster.node_selector.labels)).await,
+        Class::Nodes => pass(call, request, Filter::Everything, Some(&call.api.cluster.node_selector.all)).await,
         Class::Claimed => pass(call, request, Filter::ByClaim, None).await,
         Class::OfNodes => {
             known_nodes(call).await?;

@@ -76,7 +76,12 @@ async fn refusals_that_depend_on_the_request_alone() {
             "Invalid",
             "this cluster's nodes have",
         ),
-        (ClientRequest::get(&format!("{MAPS}?labelSelector=atoll.dev/x")), 400, "BadRequest", "atoll.dev"),
+        (
+            ClientRequest::get(&format!("{MAPS}?labelSelector=atoll.dev/x")),
+            400,
+            "BadRequest",
+            "labels with the prefix atoll.dev/",
+        ),
         (ClientRequest::get(&format!("{MAPS}?labelSelector=%21%21")), 400, "BadRequest", ""),
         (
             ClientRequest::put(

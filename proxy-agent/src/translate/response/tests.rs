@@ -96,6 +96,7 @@ fn named_cluster(name: &str, namespaces: &Arc<Namespaces>) -> Arc<VirtualCluster
     let config = config::VirtualCluster {
         name: name.parse().unwrap(),
         node_selector: BTreeMap::from([("location".into(), "beijing".into())]),
+        node_expressions: Vec::new(),
         node_group: None,
         tolerations: Vec::new(),
         pod_security: config::PodSecurity::default(),

@@ -9,7 +9,7 @@ use kube_wire::proto::Writer;
 
 use super::super::refusal::{Reason, Refusal};
 use super::fields::Fields;
-use crate::name::HIDDEN_PREFIX;
+use crate::name::is_hidden;
 use crate::protobuf::{Found, Splice};
 
 const KEY: u32 = 1;
@@ -47,7 +47,7 @@ impl<'b> Entry<'b> {
 
     /// Refuses Atoll's own labels and annotations.
     pub(super) fn not_ours(&self) -> Result<(), Refusal> {
-        if self.key.starts_with(HIDDEN_PREFIX) { Err(Reason::Protected.into()) } else { Ok(()) }
+        if is_hidden(&self.key) { Err(Reason::Protected.into()) } else { Ok(()) }
     }
 
     /// Replaces the key by that on the host.

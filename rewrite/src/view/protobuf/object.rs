@@ -25,7 +25,7 @@ use super::rule::rule;
 use super::selector::namespace_selector;
 use crate::descriptor::Shape;
 use crate::json::{Cursor, Edits, Outcome};
-use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL};
+use crate::name::{LAST_APPLIED_ANNOTATION, METADATA_NAME_LABEL, is_hidden};
 use crate::node_ports::NodePort;
 use crate::program::{self, Place, walk};
 use crate::protobuf::{Field, Found, Inside, Message, Splice, toleration};
@@ -285,6 +285,9 @@ impl<'v, 'b> ObjectReader<'v, 'b> {
         let entry = Entry::read(&self.names.splice, range)?;
         match place {
             Some(place @ (Place::OwnLabels | Place::OwnAnnotations)) => return self.own_entry(place, &entry),
+            Some(Place::HiddenKeys) if std::str::from_utf8(entry.key).is_ok_and(is_hidden) => {
+                return Ok(Outcome::Remove);
+            }
             Some(Place::ServiceAnnotations) => {
                 self.last_applied(&entry);
                 return self.node_ports.annotation(&mut self.names.splice, &entry);

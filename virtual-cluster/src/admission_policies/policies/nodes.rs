@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rewrite::name::CLUSTER_LABEL;
+use rewrite::name::{CLUSTER_LABEL, NODE_PREFIX};
 use serde_json::{Value, json};
 
 use super::vocabulary::{anywhere, everywhere, in_members, through};
@@ -46,16 +46,18 @@ pub(super) fn named() -> Value {
     })
 }
 
-/// A node cannot move itself to another virtual cluster. Otherwise, its own credential may write all its labels except
+/// A node cannot move itself to another virtual cluster, with a label by which virtual clusters select nodes or with one that an agent
+/// sets ([`node_labels`](crate::node_labels)). Otherwise, its own credential may write all its labels except
 /// those that the NodeRestriction plugin protects (plugin/pkg/admission/noderestriction). A new node may register with
 /// any labels, as kubelets do with --node-labels.
 pub(super) fn labels(keys: &BTreeSet<String>) -> Value {
     let keys: Vec<_> = keys.iter().map(|key| literal(key)).collect();
-    let is_same = if keys.is_empty() {
-        "true".to_owned()
-    } else {
-        format!("[{}].all(key, object.metadata.?labels[?key] == oldObject.metadata.?labels[?key])", keys.join(", "))
-    };
+    let is_same = "object.metadata.?labels[?key] == oldObject.metadata.?labels[?key]";
+    let of_agents = format!(
+        "[object, oldObject].all(it, it.metadata.?labels.orValue({{}}).all(key, !key.startsWith('{NODE_PREFIX}') || {is_same}))"
+    );
+    let is_same =
+        if keys.is_empty() { of_agents } else { format!("[{}].all(key, {is_same}) && {of_agents}", keys.join(", ")) };
     // `NodesGroup` in apiserver/pkg/authentication/user; some hosts grant kubelets by name (RBAC without the Node
     // authorizer).
     let is_node = "'system:nodes' in request.userInfo.groups || request.userInfo.username.startsWith('system:node:')";

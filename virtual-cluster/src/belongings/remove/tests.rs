@@ -72,3 +72,18 @@ async fn an_object_of_the_virtual_cluster_is_deleted_but_not_its_successor() {
     assert_eq!(object(&host), None);
     remove(&host, &found(Hold::Whole)).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_node_loses_only_this_label() {
+    let (host, path) = (FakeHost::new(), "/api/v1/nodes/n1");
+    let labels =
+        json!({"atoll.node-restriction.kubernetes.io/ke": "true", "atoll.node-restriction.kubernetes.io/hz": "true"});
+    host.put(path, json!({"metadata": {"name": "n1", "uid": "u", "labels": labels}}));
+    let (cluster, resource, name) = ("ke".parse().unwrap(), "nodes".to_owned(), "n1".to_owned());
+    let found = Found { cluster, resource, name, uid: "u".to_owned(), path: path.to_owned(), hold: Hold::Label };
+    remove(&host, &found).await.unwrap();
+    let labels = host.lock().objects[path]["metadata"]["labels"].clone();
+    assert_eq!(labels, json!({"atoll.node-restriction.kubernetes.io/hz": "true"}));
+    host.remove(path);
+    remove(&host, &found).await.unwrap();
+}

@@ -47,6 +47,11 @@ async fn everything_outside_namespaces_is_found() {
         host.put(&format!("/apis/a.io/v1/gears/{name}"), json!({"metadata": metadata}));
     }
 
+    let labels =
+        json!({"atoll.node-restriction.kubernetes.io/ke": "true", "atoll.node-restriction.kubernetes.io/K E": ""});
+    host.put("/api/v1/nodes/n1", json!({"metadata": {"name": "n1", "labels": labels}}));
+    host.put("/api/v1/nodes/n2", json!({"metadata": {"name": "n2", "labels": {"location": "ke"}}}));
+
     let mut found = Vec::new();
     search(&host, |one| found.push(one)).await.unwrap();
     assert!(found.iter().all(|one| one.uid.starts_with("uid-")), "{found:?}");
@@ -67,10 +72,11 @@ async fn everything_outside_namespaces_is_found() {
         (definitions, "cogs.a.io", Hold::Overlay),
         (definitions, "gears.a.io", Hold::Overlay),
         (priorities, "high", Hold::Overlay),
+        ("nodes", "n1", Hold::Label),
         (roles, "vc:ke:atoll:canary", Hold::Whole),
         (roles, "vc:ke:readers", Hold::Whole),
         ("gears.a.io", "x.ke", Hold::Whole),
     ];
     assert_eq!(ke, expected);
-    assert_eq!(found.len(), 9);
+    assert_eq!(found.len(), 10);
 }

@@ -53,7 +53,9 @@ fn a_mistake_leaves_the_last_valid_specification_in_force() {
     let wrong = || objects([object("a", 0, &json!({"nodeSelector": {}}))]);
     let after = accept(&Others::default(), &before.clusters, &wrong());
     assert_eq!(after.clusters, before.clusters);
-    assert!(matches!(&after.verdicts["a"], Verdict::Invalid { is_served: true, reason } if reason.contains("neither")));
+    assert!(
+        matches!(&after.verdicts["a"], Verdict::Invalid { is_served: true, reason } if reason.contains("own every node"))
+    );
     // An object that was deleted and created again is another one.
     let mut again = object("a", 9, &json!({}));
     again["metadata"]["uid"] = json!("other");

@@ -25,6 +25,7 @@ fn facts() -> Facts {
         reach: Reach::Served { refused: None },
         endpoint: None,
         node_selector: "a=b".to_owned(),
+        node_label_failure: None,
         nodes: 2,
         namespaces: 4,
         shared_with: BTreeMap::new(),

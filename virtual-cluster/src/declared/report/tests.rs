@@ -38,6 +38,7 @@ impl Observed {
             reach: Reach::Served { refused: None },
             endpoint: None,
             node_selector: "a=b".to_owned(),
+            node_label_failure: None,
             nodes: 2,
             namespaces: 4,
             shared_with: std::collections::BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! The annotations of a virtual cluster's namespaces that the admission policies read.
 
+use std::collections::BTreeSet;
+
 use rewrite::Guard;
 
 use super::*;
@@ -7,7 +9,7 @@ use crate::namespaces::annotations::{NODE_SELECTOR, Reserved};
 
 fn annotations(location: &str) -> Annotations {
     let guard = Guard::new([("location".to_owned(), location.to_owned())], []);
-    Annotations::new(&guard, &Reserved::default(), [""; 0])
+    Annotations::new(&guard, &Reserved::default(), [""; 0], BTreeSet::new())
 }
 
 fn annotated(host: &FakeHost) -> Provisioner<FakeHost> {

@@ -205,8 +205,8 @@ fn made(value: &mut Value) -> Option<&mut Map<String, Value>> {
 impl Live {
     /// Whether the node selector contains only the guard, so that clients do not see it.
     fn is_hidden(&self, call: &Undecided<'_>) -> bool {
-        let guard = call.api.cluster.node_selector.labels.requirements();
-        !self.keys.is_empty() && self.keys.iter().all(|key| guard.iter().any(|guarded| guarded.key() == key))
+        let guard = &call.api.cluster.guard;
+        !self.keys.is_empty() && self.keys.iter().all(|key| guard.selector().any(|(guarded, _)| guarded == key))
     }
 
     /// The same apply by `manager`, with the guard as in the table above.
