@@ -170,6 +170,8 @@ class Plane:
         env["HOME"] = str(self.dir)
         # Less garbage collection: the hosts of a suite need most of its CPU time, and there is enough memory.
         env["GOGC"] = "400"
+        # Fewer threads that look for work: several hosts run at the same time, and each has six of these processes.
+        env["GOMAXPROCS"] = str(max(1, (os.cpu_count() or 1) // 2))
         with open(self.dir / "logs" / f"{name}.log", "ab") as log:
             proc = subprocess.Popen([script], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     start_new_session=True, env=env)
