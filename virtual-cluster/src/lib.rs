@@ -5,13 +5,14 @@
 //! cluster and reconciles it), [`admission_policies`] (the admission policies on the host), [`shared`] (objects that
 //! several virtual clusters see), [`usage`] (what each virtual cluster stores), [`policy`] (how each cluster-scoped resource is served), [`own_rights`] (the agent's
 //! own rights), [`belongings`] (what a virtual cluster has outside its
-//! namespaces), [`declared`] (virtual clusters that objects on the host declare). What is *not* here: requests of clients.
+//! namespaces), [`declared`] (virtual clusters that objects on the host declare), [`loops`]. What is *not* here: requests of clients.
 
 pub mod admission_policies;
 pub mod belongings;
 pub mod clusters;
 pub mod config;
 pub mod declared;
+pub mod loops;
 pub mod mistakes;
 pub mod namespaces;
 pub mod node_labels;

@@ -14,6 +14,7 @@ use virtual_cluster::clusters::VirtualCluster;
 use virtual_cluster::declared::kubeconfigs::{self, KubeconfigStates, Kubeconfigs};
 use virtual_cluster::declared::sets::{self, Sets};
 use virtual_cluster::declared::{self, Facts, Judged, LastError, Objects, Observe, Reach, Report};
+use virtual_cluster::loops;
 use virtual_cluster::provisioner::ProvisionState;
 
 use super::exchange::ClusterServices;
@@ -63,7 +64,7 @@ impl Declarations {
         declarations.store_kubeconfigs(config, services, issuer, states, tasks);
         let all_sets = watch::Sender::new(None);
         let loop_of_sets = Sets::new(api.clone(), services.clusters.all_nodes());
-        let run_sets = loop_of_sets.run(all_sets.subscribe(), declarations.objects.clone());
+        let run_sets = loops::keep_sets(loop_of_sets, all_sets.subscribe(), declarations.objects.clone());
         tasks.spawn_until_cancelled("virtual cluster sets", run_sets);
         let reflector = Reflector::new(&api, sets::PATH, Selection::default());
         tasks.spawn_until_cancelled("sets", async move { declared::follow(reflector, &all_sets).await });

@@ -20,12 +20,12 @@ use virtual_cluster::admission_policies::AdmissionPolicies;
 use virtual_cluster::clusters::{ByName, ClusterError, VirtualClusters};
 use virtual_cluster::config::VirtualCluster;
 use virtual_cluster::declared::Judged;
+use virtual_cluster::loops;
 use virtual_cluster::namespaces::{self, Namespaces};
-use virtual_cluster::node_labels::{NodeLabelFailure, NodeLabeller};
+use virtual_cluster::node_labels::NodeLabelFailure;
 use virtual_cluster::provisioner::Provisioner;
 use virtual_cluster::roles;
-use virtual_cluster::shared::overlays::orphans;
-use virtual_cluster::shared::{Rules, handover};
+use virtual_cluster::shared::Rules;
 use virtual_cluster::usage::{self, Usage};
 
 /// The maximum time for which the installation of the admission policies waits for the annotations of namespaces.
@@ -78,8 +78,8 @@ pub(super) fn open(
     requests.exchange(config.virtual_clusters.iter().map(|cluster| &cluster.name));
     start(&services, &api, tasks);
     let node_label_failure = NodeLabelFailure::default();
-    let labeller = NodeLabeller::new(api, &services.clusters, node_label_failure.clone());
-    tasks.spawn_until_cancelled("node labels", labeller.run());
+    let label_nodes = loops::label_nodes(api, &services.clusters, node_label_failure.clone());
+    tasks.spawn_until_cancelled("node labels", label_nodes);
     let cluster_services = ClusterServices {
         shared: services.shared.clone(),
         clusters: Arc::clone(&services.clusters),
@@ -111,17 +111,17 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     let (kept, through) = (Arc::clone(definitions), api.clone());
     tasks.spawn_until_cancelled("definitions", async move { kept.keep(through).await });
     let (kept, through) = (Arc::clone(definitions), api.clone());
-    tasks.spawn_until_cancelled("handover", async move { handover::keep(through, &kept).await });
+    tasks.spawn_until_cancelled("handover", loops::hand_over(through, kept));
     let served = Arc::clone(clusters);
     let names = move || served.all().iter().map(|cluster| cluster.name.clone()).collect();
-    tasks.spawn_until_cancelled("overlays", orphans::keep(api.clone(), names));
+    tasks.spawn_until_cancelled("overlays", loops::remove_orphans(api.clone(), Box::new(names)));
     let kept = Arc::clone(&services.own_rights);
     tasks.spawn_until_cancelled("own rights", async move { kept.keep().await });
     let names = {
         let clusters = Arc::clone(clusters);
         move || clusters.names()
     };
-    tasks.spawn_until_cancelled("aggregation", roles::aggregation::keep(api.clone(), clusters.roles(), names));
+    tasks.spawn_until_cancelled("aggregation", loops::aggregate_roles(api.clone(), clusters.roles(), Box::new(names)));
     if let Some(sharing) = services.sharing.clone() {
         let through = api.clone();
         tasks.spawn_until_cancelled("rights", async move { sharing.keep_rights(&through).await });
@@ -130,14 +130,14 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     tasks.spawn_until_cancelled("discovery", async move { kept.keep().await });
     let stored = services.discovery.stored();
     tasks.spawn_until_cancelled("usage", usage::keep(Arc::clone(&services.usage), api.clone(), stored));
-    tasks.spawn_until_cancelled("limits", usage::declare(Arc::clone(&services.usage), api.clone()));
-    tasks.spawn_until_cancelled("provisioner", provisioner.clone().run());
+    tasks.spawn_until_cancelled("limits", loops::declare_limits(api.clone(), Arc::clone(&services.usage)));
+    tasks.spawn_until_cancelled("provisioner", loops::provision(provisioner.clone()));
     let (annotating, kept) = (provisioner.clone(), services.admission_policies.clone());
     tasks.spawn_until_cancelled("admission policies", async move {
         // The policies refuse pods in namespaces without annotations, and namespaces of an earlier version have none. A
         // namespace that cannot be annotated must not delay the policies for long.
         let _ = timeout(ANNOTATION_TIMEOUT, annotating.annotated()).await;
-        kept.run().await;
+        loops::keep_policies(kept).await;
     });
 }
 
