@@ -14,6 +14,7 @@ use tracing::{error, info};
 
 /// glibc returns large buffers to the kernel as soon as they are free, and gets them again with page faults for the next
 /// request. Its thresholds (`mallopt`) would help, but can be set only by unsafe code or by the environment.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
