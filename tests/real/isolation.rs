@@ -100,7 +100,7 @@ fn weaknesses_are_reported() -> anyhow::Result<()> {
         ("open-binding", "ClusterRoleBinding weak-open grants weak-reader to system:authenticated"),
         ("open-binding", "RoleBinding default/weak-anonymous grants view to system:anonymous"),
         ("node-role", "ClusterRoleBinding weak-nodes lets every node read all Secrets"),
-        ("node-label", "virtual cluster careless: a kubelet may set all labels that select its nodes (location)"),
+        ("node-label", "virtual cluster careless: a kubelet may choose the labels that select its nodes (location)"),
         ("shared-nodes", "virtual cluster careless shares nodes with tidy, such as beijing-1"),
         ("aggregation", "ClusterRole weak-everything aggregates rules that administrators of virtual clusters write"),
         ("admission", "weak-scanner, webhook scan.weak.example.com selects namespaces by weak.example.com/skip"),
