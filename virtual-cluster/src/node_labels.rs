@@ -10,7 +10,7 @@
 //! Something else can change the label too: a replica with another configuration, or a tool that owns the labels of nodes. So the agent
 //! waits longer each time before it writes the same value again.
 //!
-//! Reading order: [`Change`] (what must change), [`NodeLabeller`] (the loop), [`remove`].
+//! Reading order: `Change` (what must change), [`NodeLabeller`] (the loop), [`remove`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
