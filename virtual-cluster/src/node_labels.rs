@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::clusters::{VirtualCluster, VirtualClusters};
+use crate::clusters::VirtualClusters;
 use crate::config::VirtualCluster as Config;
 use crate::nodes::{self, AllNodes, Labels};
 use crate::shared::handover::MANAGER;
@@ -158,18 +158,13 @@ impl<A: HostApi> NodeLabeller<A> {
     /// could get to these nodes.
     fn changes(&self) -> Vec<Change> {
         let all = self.clusters.all();
-        let label = |cluster: &Arc<VirtualCluster>| Config::own_label(cluster.name.as_str());
-        let (marked, others): (Vec<_>, Vec<_>) = all
-            .iter()
-            .map(|cluster| (label(cluster), cluster))
-            .partition(|(_, cluster)| cluster.node_selector.is_marked);
-        let others: HashMap<_, _> = others.into_iter().collect();
+        let marked = all.iter().filter(|cluster| cluster.node_selector.is_marked);
+        let marked: Vec<_> = marked.map(|cluster| Config::own_label(cluster.name.as_str())).collect();
         let mut changes = Vec::new();
         self.nodes.visit(|node, labels| {
-            let left = labels.keys().filter(|key| key.starts_with(NODE_PREFIX));
-            let left = left.filter_map(|label| Some((label, *others.get(label)?)));
-            for (label, cluster) in marked.iter().map(|(label, cluster)| (label, *cluster)).chain(left) {
-                if let Some(value) = due(cluster, label, labels) {
+            let present = labels.keys().filter(|key| key.starts_with(NODE_PREFIX));
+            for label in marked.iter().filter(|label| !labels.contains_key(*label)).chain(present) {
+                if let Some(value) = self.due(label, labels) {
                     changes.push(Change { node: node.to_owned(), label: label.clone(), value });
                 }
             }
@@ -180,29 +175,29 @@ impl<A: HostApi> NodeLabeller<A> {
 
     /// Whether a change is still necessary.
     fn is_due(&self, change: &Change) -> bool {
-        let all = self.clusters.all();
-        let cluster = all.iter().find(|cluster| Config::own_label(cluster.name.as_str()) == change.label);
         let labels = self.nodes.labels(&change.node);
-        cluster.zip(labels).is_some_and(|(cluster, labels)| due(cluster, &change.label, &labels) == Some(change.value))
+        labels.is_some_and(|labels| self.due(&change.label, &labels) == Some(change.value))
+    }
+
+    /// What must become of a label of a node with these labels. `None` if it is right, or if this agent does not serve the virtual
+    /// cluster.
+    fn due(&self, label: &str, labels: &Labels) -> Option<Value> {
+        let cluster = self.clusters.get(&label.strip_prefix(NODE_PREFIX)?.parse().ok()?)?;
+        let selector = &cluster.node_selector;
+        let is_own = selector.configured.matches(|key| labels.get(key).map(String::as_str));
+        match labels.get(label) {
+            Some(_) if !is_own => Some(None),
+            value if is_own && selector.is_marked && value.is_none_or(|value| value != Config::OWN_LABEL_VALUE) => {
+                Some(Some(Config::OWN_LABEL_VALUE))
+            }
+            _ => None,
+        }
     }
 }
 
 impl<A> fmt::Debug for NodeLabeller<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeLabeller").field("attempts", &self.attempts).finish_non_exhaustive()
-    }
-}
-
-/// What must become of the label of a virtual cluster on a node with these labels. `None` if it is right.
-fn due(cluster: &VirtualCluster, label: &str, labels: &Labels) -> Option<Value> {
-    let selector = &cluster.node_selector;
-    let is_own = selector.configured.matches(|key| labels.get(key).map(String::as_str));
-    match labels.get(label) {
-        Some(_) if !is_own => Some(None),
-        value if is_own && selector.is_marked && value.is_none_or(|value| value != Config::OWN_LABEL_VALUE) => {
-            Some(Some(Config::OWN_LABEL_VALUE))
-        }
-        _ => None,
     }
 }
 

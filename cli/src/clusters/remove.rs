@@ -35,7 +35,8 @@ const SETTLING: Duration = Duration::from_secs(2);
 ///
 /// It deletes the namespaces with everything in them, the root namespace, the ClusterRoles, the FlowSchema, and custom
 /// resources without a namespace. It removes the labels and annotations of the virtual cluster from objects that it
-/// shares with others, and deletes the objects that no one else uses. It removes the label of the virtual cluster from nodes. It waits until the host has deleted everything.
+/// shares with others, and deletes the objects that no one else uses. It removes the label of the virtual cluster from
+/// nodes. It waits until the host has deleted everything.
 /// You can interrupt the command, and run it again.
 ///
 /// The data of deleted PersistentVolumeClaims is deleted if the reclaim policy of the volume is `Delete`. Members of
