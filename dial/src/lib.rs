@@ -104,6 +104,7 @@ pub fn registration(agent: &AgentId, instance: &str, clusters: Vec<Offer>) -> Re
         capabilities: [
             protocol::offers::CAPABILITY,
             protocol::encoding::CAPABILITY,
+            protocol::field_table::CAPABILITY,
             protocol::stream::AUTHORIZATION_CAPABILITY,
             protocol::stream::DESTINATION_CAPABILITY,
         ]

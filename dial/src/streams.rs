@@ -2,15 +2,32 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::tunnel::Batched;
-use ::tunnel::keepalive::keepalive;
+use ::tunnel::keepalive::{Patience, keepalive};
+use ::tunnel::metered::{Meter, Metered};
 use bytes::Bytes;
-use h2::RecvStream;
 use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
 use http::Request;
+use protocol::field_table::Decoder;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tracing::debug;
+
+/// Counts the bytes that arrive.
+#[derive(Debug, Default)]
+struct Received(AtomicU64);
+
+impl Meter for Received {
+    fn received(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn sent(&self, _: u64) {}
+}
 
 /// Passes each stream of a tunnel to `serve` until the tunnel ends. Returns the reason. `serve` must return at once, because this
 /// drives the connection for all streams. `measured` gets each round trip.
@@ -27,15 +44,22 @@ pub async fn accept<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (io, turns) = Batched::new(io);
+    let meter = Arc::new(Received::default());
+    let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&meter)));
     let mut connection = tunnel::settings::server().handshake(io).await?;
     let pings = connection.ping_pong().expect("it is taken once");
-    let mut lost = pin!(keepalive(pings, measured));
-    let (mut stop, mut drain) = (pin!(stop), Some(drain));
+    let mut lost = pin!(keepalive(pings, Patience::DIALLED, measured, || meter.0.load(Ordering::Relaxed)));
+    let (mut stop, mut drain, mut fields) = (pin!(stop), Some(drain), Decoder::default());
     loop {
         tokio::select! {
             accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
-                Some(Ok((request, respond))) => serve(request, respond),
+                Some(Ok((mut request, mut respond))) => match fields.decode(&mut request) {
+                    Ok(()) => serve(request, respond),
+                    Err(error) => {
+                        debug!(%error, "stream refused");
+                        respond.send_reset(Reason::PROTOCOL_ERROR);
+                    }
+                },
                 Some(Err(error)) => return Ok(error.to_string()),
                 None if drain.is_none() => return Ok("drained".into()),
                 None => return Ok("the proxy-server closed it".into()),

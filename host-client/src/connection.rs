@@ -14,7 +14,7 @@ use h2::Ping;
 use h2::client::{Builder, SendRequest};
 use http::{Request, StatusCode};
 use tokio::time::{Instant, timeout};
-use tunnel::keepalive::{PeerLost, keepalive};
+use tunnel::keepalive::{Patience, PeerLost, keepalive};
 use tunnel::{Batched, Turns};
 
 use super::dial::BoxIo;
@@ -175,7 +175,8 @@ impl Driver {
                 Err(error) if error.reason() == Some(h2::Reason::NO_ERROR) => End::Closed,
                 Err(error) => End::Broken(error),
             },
-            lost = keepalive(pings, |_| ()) => match lost {
+            // Without a count of bytes, it pings every 10 s. The network to the host is not paid by the byte.
+            lost = keepalive(pings, Patience::DIALLED, |_| (), || 0) => match lost {
                 PeerLost::Ended(error) => End::Broken(error),
                 lost @ PeerLost::Silent => End::Silent(lost),
             },

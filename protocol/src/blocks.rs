@@ -8,7 +8,7 @@
 //! The blocks of a body depend on this body alone. Otherwise, somebody who observes the network could learn from the lengths of
 //! responses what callers of another virtual cluster read (as in CVE-2013-3587).
 //!
-//! Reading order: `header` (the format of a block), `history`, [`Histories`], [`Encoder`], `recent` (equal blocks of several
+//! Reading order: `header` (the format of a block), `history`, `primed` (that of a new watch), [`Histories`], [`Encoder`], `recent` (equal blocks of several
 //! bodies), [`Decoder`].
 
 mod decoder;
@@ -16,6 +16,7 @@ mod encoder;
 mod header;
 mod histories;
 mod history;
+mod primed;
 mod recent;
 #[cfg(test)]
 mod tests;

@@ -48,8 +48,11 @@ impl Digest {
 
     /// Removes the digest from the head of a request, and returns it.
     pub fn take(request: &mut HeaderMap) -> Option<Self> {
-        let value = request.remove(HAVE)?;
-        let digits = value.to_str().ok()?;
+        Self::parse(request.remove(HAVE)?.to_str().ok()?)
+    }
+
+    /// Reads what `Display` has written.
+    pub fn parse(digits: &str) -> Option<Self> {
         let mut digest = [0; 32];
         if digits.len() != 2 * digest.len() || !digits.is_ascii() {
             return None;
@@ -58,6 +61,11 @@ impl Digest {
             *byte = u8::from_str_radix(&digits[at..at + 2], 16).ok()?;
         }
         Some(Self(digest))
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 

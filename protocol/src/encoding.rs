@@ -25,7 +25,12 @@ pub const LENGTH: HeaderName = HeaderName::from_static("x-atoll-length");
 /// The capability that an agent announces in its registration if it may encode bodies.
 pub const CAPABILITY: &str = "blocks";
 
+/// Accepts [`Encoding::Primed`]. A header of its own, because agents that do not know it compare the value of the other one. The value
+/// has no meaning.
+pub const ACCEPT_PRIMED: HeaderName = HeaderName::from_static("x-atoll-accept-primed");
+
 const BLOCKS: HeaderValue = HeaderValue::from_static("blocks");
+const PRIMED: HeaderValue = HeaderValue::from_static("primed-1");
 const HELD: HeaderValue = HeaderValue::from_static("held");
 
 /// The encoding of a body.
@@ -35,6 +40,8 @@ pub enum Encoding {
     Identity,
     /// A sequence of blocks.
     Blocks,
+    /// A sequence of blocks, the first of which has a dictionary: for watches.
+    Primed,
     /// Nothing: the proxy-server has the body ([`digest`](crate::digest)).
     Held,
 }
@@ -47,11 +54,17 @@ pub struct UnknownEncoding;
 /// Accepts blocks in the response to a request.
 pub fn accept_blocks(request: &mut HeaderMap) {
     request.insert(ACCEPT_ENCODING, BLOCKS);
+    request.insert(ACCEPT_PRIMED, HeaderValue::from_static("1"));
 }
 
 /// Whether the proxy-server accepts blocks.
 pub fn accepts_blocks(request: &HeaderMap) -> bool {
     request.get(ACCEPT_ENCODING) == Some(&BLOCKS)
+}
+
+/// Whether the proxy-server accepts primed blocks.
+pub fn accepts_primed(request: &HeaderMap) -> bool {
+    request.contains_key(ACCEPT_PRIMED)
 }
 
 // === impl Encoding ===
@@ -64,6 +77,7 @@ impl Encoding {
         let encoding = match self {
             Self::Identity => None,
             Self::Blocks => Some(BLOCKS),
+            Self::Primed => Some(PRIMED),
             Self::Held => Some(HELD),
         };
         if let Some(encoding) = encoding {
@@ -80,6 +94,7 @@ impl Encoding {
         let encoding = match response.remove(ENCODING) {
             None => return Ok(Self::Identity),
             Some(encoding) if encoding == BLOCKS => Self::Blocks,
+            Some(encoding) if encoding == PRIMED => Self::Primed,
             Some(encoding) if encoding == HELD => Self::Held,
             Some(_) => return Err(UnknownEncoding),
         };
@@ -108,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_head_of_a_response_survives() {
-        for encoding in [Encoding::Identity, Encoding::Blocks, Encoding::Held] {
+        for encoding in [Encoding::Identity, Encoding::Blocks, Encoding::Primed, Encoding::Held] {
             for original in [headers(&[(CONTENT_LENGTH, "4711")]), headers(&[])] {
                 let mut head = original.clone();
                 encoding.write(&mut head);
@@ -142,6 +157,6 @@ mod tests {
         let mut request = headers(&[]);
         assert!(!accepts_blocks(&request) && !accepts_blocks(&headers(&[(ACCEPT_ENCODING, "lattice")])));
         accept_blocks(&mut request);
-        assert!(accepts_blocks(&request));
+        assert!(accepts_blocks(&request) && accepts_primed(&request));
     }
 }

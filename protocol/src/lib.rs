@@ -10,7 +10,7 @@
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
 //! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`audit`] (facts for an audit log), [`fault`] (why
 //! a stream failed), [`encoding`] and [`blocks`] (how bodies are compressed), [`digest`] (bodies that are not sent again),
-//! [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which both sides must
+//! [`prefetch`] (requests that are not sent), [`field_table`] and [`numbers`] (long header fields and targets that recur), [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which both sides must
 //! agree). [`enrolment`] and [`user_certificate`] are requests of their own, without a tunnel.
 
 pub mod audit;
@@ -21,11 +21,14 @@ pub mod digest;
 pub mod encoding;
 pub mod enrolment;
 pub mod fault;
+pub mod field_table;
 pub mod identity;
 pub mod json_body;
 pub mod member;
 pub mod name;
+pub mod numbers;
 pub mod offers;
+pub mod prefetch;
 pub mod registration;
 pub mod sampled;
 pub mod settings;

@@ -51,6 +51,7 @@ mod peeked;
 mod phase;
 mod plan;
 mod ports;
+mod prefetch;
 mod query;
 mod record;
 mod refusals;
@@ -85,7 +86,7 @@ use kube_wire::Status;
 use kube_wire::watch_frames::WatchFrames;
 use protocol::blocks::Histories;
 use protocol::digest::{Digest, MAX_HELD};
-use protocol::encoding::accepts_blocks;
+use protocol::encoding::{accepts_blocks, accepts_primed};
 use protocol::stream::restore_authorization;
 use protocol::{ClusterName, Encoding};
 use request_metrics::{Failure, RequestMetrics, VerbClass};
@@ -99,6 +100,7 @@ use virtual_cluster::clusters::VirtualCluster;
 use commitment::Commitment;
 use incoming::Incoming;
 use peeked::Peeked;
+use prefetch::Prefetching;
 use record::Record;
 pub(crate) use services::Services;
 #[cfg(test)]
@@ -141,8 +143,12 @@ struct Stream {
     is_head: bool,
     /// The network to the proxy-server, if the proxy-server accepts blocks.
     blocks_link: Option<Arc<Link>>,
+    /// Whether the proxy-server accepts primed blocks.
+    accepts_primed: bool,
     /// The body that the proxy-server has.
     held: Option<Digest>,
+    /// The positions of the documents that the proxy-server may send later.
+    unchanged: Option<Vec<usize>>,
 }
 
 impl std::fmt::Debug for Exchange {
@@ -162,22 +168,32 @@ impl Exchange {
     /// Serves one stream of the tunnel.
     pub(crate) async fn serve(
         &self,
-        cluster: &ClusterName,
+        name: &ClusterName,
         request: Request<Inbound>,
         respond: SendResponse<Bytes>,
         tunnel: &ServedTunnel,
     ) -> Result<(), h2::Error> {
-        let mut stream = self.stream(cluster, &request, respond);
+        let mut stream = self.stream(name, &request, respond);
         stream.blocks_link = accepts_blocks(request.headers()).then(|| Arc::clone(&tunnel.link));
         let (mut head, body) = request.into_parts();
-        stream.record.traced(&self.services.traces, cluster, &mut head);
-        let Some(cluster) = self.services.clusters.get(cluster) else {
-            return stream.refuse(not_served(cluster.as_str()));
+        stream.record.traced(&self.services.traces, name, &mut head);
+        let Some(cluster) = self.services.clusters.get(name) else {
+            return stream.refuse(not_served(name.as_str()));
         };
         restore_authorization(&mut head.headers);
         stream.held = Digest::take(&mut head.headers);
+        let prefetching = Prefetching::take(&mut head);
         match self.exchange(&cluster, head, body, &mut stream, stack::serve).await {
-            Some(Ok(exchanged)) => stream.send(exchanged, &cluster, tunnel).await,
+            Some(Ok(exchanged)) => {
+                if let Some(prefetching) = prefetching.and_then(|it| it.checked(&exchanged.response)) {
+                    tokio::select! {
+                        unchanged = prefetching.unchanged(self, name, &cluster) => stream.unchanged = Some(unchanged),
+                        () = cluster.lasting.end.cancelled() => return stream.refuse(not_served(name.as_str())),
+                        reset = poll_fn(|cx| stream.respond.poll_reset(cx)) => return reset.map(drop),
+                    }
+                }
+                stream.send(exchanged, &cluster, tunnel).await
+            }
             Some(Err(refusal)) => stream.refuse(refusal),
             None => Ok(()),
         }
@@ -223,7 +239,9 @@ impl Exchange {
             accept: request.headers().get(header::ACCEPT).cloned(),
             is_head: request.method() == Method::HEAD,
             blocks_link: None,
+            accepts_primed: accepts_primed(request.headers()),
             held: None,
+            unchanged: None,
         }
     }
 
@@ -272,6 +290,9 @@ impl Stream {
         let frames = if is_watch { WatchFrames::of(&response) } else { None };
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
+        if let Some(unchanged) = &self.unchanged {
+            protocol::prefetch::write_unchanged(unchanged, &mut parts.headers);
+        }
         if is_compressible {
             // It differs every second, so it would cross the tunnel with each response. The proxy-server adds its own (RFC 9110,
             // section 6.6.1). That of a server in a pod is a part of what the pod says.
@@ -292,10 +313,12 @@ impl Stream {
         };
         let encoding = match (is_held, histories) {
             (true, _) => Encoding::Held,
+            (false, Some(_)) if is_watch && self.accepts_primed => Encoding::Primed,
             (false, Some(_)) => Encoding::Blocks,
             (false, None) => Encoding::Identity,
         };
         encoding.write(&mut parts.headers);
+        let histories = histories.map(|it| if encoding == Encoding::Primed { it.primed() } else { it.clone() });
         let bodiless = bodiless || is_held;
         let stream = self.respond.send_response(Response::from_parts(parts, ()), bodiless)?;
         if bodiless {
@@ -309,7 +332,7 @@ impl Stream {
         };
         tokio::select! {
             biased;
-            sent = send(body, histories, outbound) => if let Err(error) = sent {
+            sent = send(body, histories.as_ref(), outbound) => if let Err(error) = sent {
                 debug!(error = &error as &dyn std::error::Error, "response ended early");
             },
             // Dropping the stream resets it, so that the client does not take the body for complete.

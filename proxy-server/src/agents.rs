@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use ::tunnel::keepalive::keepalive_quietly;
+use ::tunnel::keepalive::{Patience, keepalive};
 use ::tunnel::metered::Meter;
 use ::tunnel::{Batched, Budget, Metered};
 use hyper::server::conn::http1;
@@ -50,7 +50,7 @@ use crate::links::{Link, Links};
 use crate::peers::PeerAddresses;
 use crate::registry::Registry;
 use crate::revocations::{CertificateId, Revocations};
-use crate::tunnel::{Origin, Tunnel};
+use crate::tunnel::{Abilities, Origin, Tunnel};
 use crate::user_certificates::UserCertificates;
 use crate::workers::Workers;
 
@@ -276,13 +276,11 @@ impl Agents {
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;
-        let announces = |capability| capabilities.iter().any(|one| one == capability);
         let is_peer = self.is_peer(&agent);
+        let announces = |capability| capabilities.iter().any(|one| one == capability);
         // The agents behind another proxy-server have their own limits.
         let histories = if is_peer { Histories::unlimited() } else { Histories::receiver() };
         let histories = announces(protocol::encoding::CAPABILITY).then_some(histories);
-        let indexes_authorization = announces(protocol::stream::AUTHORIZATION_CAPABILITY);
-        let connects_destinations = announces(protocol::stream::DESTINATION_CAPABILITY);
         let origin = Origin {
             agent,
             instance,
@@ -290,8 +288,7 @@ impl Agents {
             protocol,
             histories,
             is_peer,
-            indexes_authorization,
-            connects_destinations,
+            abilities: Abilities::of(&capabilities),
             link,
             budget,
             certificate_until: Some(certificate.valid_until),
@@ -307,7 +304,7 @@ impl Agents {
                 Ok(()) => "the agent closed it".to_owned(),
                 Err(err) => err.to_string(),
             },
-            lost = keepalive_quietly(pings, |rtt| tunnel.set_round_trip(rtt), || meter.received.load(Ordering::Relaxed)) =>
+            lost = keepalive(pings, Patience::ACCEPTED, |rtt| tunnel.set_round_trip(rtt), || meter.received.load(Ordering::Relaxed)) =>
                 lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),

@@ -352,6 +352,7 @@ fn services(
         domain: config.domain.to_ascii_lowercase().into(),
         tasks: tasks.child(),
         documents: Arc::default(),
+        expectations: Arc::default(),
         auditors: Arc::clone(&files.auditors),
         drain: Duration::from(config.drain).saturating_sub(handover(config)),
     }

@@ -254,7 +254,7 @@ impl Connect {
             Err(OpenError::Full(_)) => return Err(self.too_many(cluster, Limit::Tunnel)),
         };
         let tunnel = reservation.tunnel();
-        if matches!(target, Target::Destination(_)) && !tunnel.connects_destinations {
+        if matches!(target, Target::Destination(_)) && !tunnel.abilities.connects_destinations {
             return Err(ConnectRefusal::Old(cluster.name.clone()));
         }
         let worker = tunnel.worker;

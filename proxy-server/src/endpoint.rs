@@ -29,6 +29,7 @@ mod issuer_token;
 mod logged;
 mod map_result_with;
 mod peer;
+mod prefetch;
 mod received;
 mod record;
 mod refusal;
@@ -78,6 +79,7 @@ use idle::{Idle, Requests, Verdict};
 use issuer_token::LastToken;
 use logged::Logged;
 use peer::Peer;
+use prefetch::LastCheck;
 
 /// The time limit for a TLS handshake.
 pub(crate) const TLS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -169,7 +171,8 @@ impl Endpoint {
                 Ok((stream, bound, peer)) => {
                     let (services, requests) = (Arc::clone(&self.shared.services), Requests::new());
                     let last_token = LastToken::default();
-                    let connection = Connection { services, bound, peer, last_token, permit: permit.clone(), requests };
+                    let (last_check, permit) = (LastCheck::default(), permit.clone());
+                    let connection = Connection { services, bound, peer, last_token, last_check, permit, requests };
                     let connection = Arc::new(connection);
                     tokio::select! {
                         () = self.serve_http(stream, Arc::clone(&connection)) => {}

@@ -5,8 +5,8 @@
 mod capacity;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ::tunnel::{Budget, Inbound};
@@ -15,7 +15,7 @@ use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
 use http::{Request, Response};
 use protocol::blocks::Histories;
-use protocol::{AgentId, ProtocolVersion};
+use protocol::{AgentId, ProtocolVersion, field_table};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -53,10 +53,8 @@ pub struct Tunnel {
     pub leaving: CancellationToken,
     /// Whether another proxy-server has dialled it.
     pub is_peer: bool,
-    /// Whether it reads [`protocol::stream::AUTHORIZATION`].
-    pub indexes_authorization: bool,
-    /// Whether it reads [`protocol::stream::DESTINATION`].
-    pub connects_destinations: bool,
+    /// What it can do.
+    pub abilities: Abilities,
     /// The network between this proxy-server and the agent.
     pub link: Arc<Link>,
     /// The worker whose thread drives it.
@@ -65,6 +63,8 @@ pub struct Tunnel {
     pub budget: Arc<Budget>,
     /// If the agent may compress bodies, their histories.
     histories: Option<Histories>,
+    /// The header fields that the other end has stored.
+    fields: Mutex<field_table::Encoder>,
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
@@ -72,6 +72,17 @@ pub struct Tunnel {
     is_closing: AtomicBool,
     /// The last measured round trip, in microseconds.
     round_trip: AtomicU64,
+}
+
+/// What an agent or a peer can do, by the capabilities that it has announced.
+#[derive(Clone, Copy, Debug)]
+pub struct Abilities {
+    /// Whether it reads [`protocol::stream::AUTHORIZATION`].
+    pub indexes_authorization: bool,
+    /// Whether it has a table of header fields ([`protocol::field_table`]).
+    pub has_field_table: bool,
+    /// Whether it reads [`protocol::stream::DESTINATION`].
+    pub connects_destinations: bool,
 }
 
 /// Who has dialled a tunnel.
@@ -89,10 +100,8 @@ pub struct Origin {
     pub histories: Option<Histories>,
     /// Whether it is another proxy-server.
     pub is_peer: bool,
-    /// Whether it reads [`protocol::stream::AUTHORIZATION`].
-    pub indexes_authorization: bool,
-    /// Whether it reads [`protocol::stream::DESTINATION`].
-    pub connects_destinations: bool,
+    /// What it can do.
+    pub abilities: Abilities,
     /// The network between.
     pub link: Arc<Link>,
     /// The limit for unread data.
@@ -106,6 +115,8 @@ pub struct Origin {
 pub struct StreamReservation {
     requests: SendRequest<Bytes>,
     lease: Lease,
+    /// Whether the other end may store fields of the request: those of an unproven client would fill its table.
+    stores_fields: bool,
 }
 
 /// A stream whose response has not arrived.
@@ -113,14 +124,15 @@ pub struct StreamReservation {
 pub struct OpenStream {
     /// Sends the request's body.
     pub body: SendStream<Bytes>,
-    response: ResponseFuture,
-    lease: Lease,
+    response: PendingResponse,
 }
 
 /// A response that has not arrived.
 #[derive(Debug)]
 pub struct PendingResponse {
     response: ResponseFuture,
+    /// What the other end has stored once it responds.
+    definition: field_table::Definition,
     lease: Lease,
 }
 
@@ -205,11 +217,24 @@ impl Origin {
             protocol: ProtocolVersion::CURRENT,
             histories: Some(Histories::receiver()),
             is_peer: false,
-            indexes_authorization: true,
-            connects_destinations: true,
+            abilities: Abilities { indexes_authorization: true, has_field_table: false, connects_destinations: true },
             link: links.of(&name.parse().unwrap()),
             budget: Budget::new(protocol::settings::BUFFER_BUDGET),
             certificate_until: None,
+        }
+    }
+}
+
+// === impl Abilities ===
+
+impl Abilities {
+    /// Those of a party that has announced these capabilities.
+    pub fn of(capabilities: &[String]) -> Self {
+        let announces = |capability| capabilities.iter().any(|one| one == capability);
+        Self {
+            indexes_authorization: announces(protocol::stream::AUTHORIZATION_CAPABILITY),
+            has_field_table: announces(field_table::CAPABILITY),
+            connects_destinations: announces(protocol::stream::DESTINATION_CAPABILITY),
         }
     }
 }
@@ -220,8 +245,7 @@ impl Tunnel {
     /// A tunnel over an HTTP/2 connection, which another task of this worker drives.
     pub fn new(origin: Origin, requests: SendRequest<Bytes>) -> Arc<Self> {
         let Origin { agent, instance, version, protocol, histories, .. } = origin;
-        let Origin { is_peer, indexes_authorization, connects_destinations, link, budget, certificate_until, .. } =
-            origin;
+        let Origin { is_peer, abilities, link, budget, certificate_until, .. } = origin;
         link.connected();
         Arc::new(Self {
             agent,
@@ -233,12 +257,12 @@ impl Tunnel {
             end: CancellationToken::new(),
             leaving: CancellationToken::new(),
             is_peer,
-            indexes_authorization,
-            connects_destinations,
+            abilities,
             link,
             worker: workers::here(),
             budget,
             histories,
+            fields: Mutex::default(),
             requests,
             capacity: Capacity::new(),
             streams: AtomicUsize::new(0),
@@ -278,15 +302,20 @@ impl Tunnel {
         self.is_closing.store(true, Ordering::Relaxed);
     }
 
+    fn fields(&self) -> MutexGuard<'_, field_table::Encoder> {
+        self.fields.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reserves a stream. `demand` is that of a client; `None` for a stream of the proxy-server itself.
     pub async fn reserve(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<StreamReservation, ReserveError> {
         let full = || ReserveError::Full(self.remote_end());
+        let stores_fields = self.abilities.has_field_table && demand.as_ref().is_none_or(|demand| demand.is_proven);
         let resources = demand.map(|demand| self.capacity.reserve(demand).ok_or_else(full)).transpose()?;
         self.streams.fetch_add(1, Ordering::Relaxed);
         let lease = Lease { tunnel: Arc::clone(self), resources };
         let ready = timeout(READY_TIMEOUT, self.requests.clone().ready()).await.map_err(|_| full())?;
         let requests = ready.map_err(|source| ReserveError::Closing(self.remote_end(), source))?;
-        Ok(StreamReservation { requests, lease })
+        Ok(StreamReservation { requests, lease, stores_fields })
     }
 }
 
@@ -294,11 +323,19 @@ impl Tunnel {
 
 impl StreamReservation {
     /// Opens the stream.
-    pub fn open(mut self, head: Request<()>, end_of_stream: bool) -> Result<OpenStream, TunnelError> {
-        let opened = self.requests.send_request(head, end_of_stream);
+    pub fn open(mut self, mut head: Request<()>, end_of_stream: bool) -> Result<OpenStream, TunnelError> {
+        let mut definition = field_table::Definition::default();
+        let opened = if self.stores_fields {
+            // Until the request is sent, because the order of requests must be that of their definitions.
+            let mut fields = self.lease.tunnel.fields();
+            definition = fields.encode(&mut head);
+            self.requests.send_request(head, end_of_stream)
+        } else {
+            self.requests.send_request(head, end_of_stream)
+        };
         let remote = || self.lease.tunnel.remote_end();
         let (response, body) = opened.map_err(|source| TunnelError::Unsent { remote: remote(), source })?;
-        Ok(OpenStream { body, response, lease: self.lease })
+        Ok(OpenStream { body, response: PendingResponse { response, definition, lease: self.lease } })
     }
 
     /// The tunnel.
@@ -312,7 +349,7 @@ impl StreamReservation {
 impl OpenStream {
     /// Splits the stream into the sender of the request's body and the response.
     pub fn split(self) -> (SendStream<Bytes>, PendingResponse) {
-        (self.body, PendingResponse { response: self.response, lease: self.lease })
+        (self.body, self.response)
     }
 }
 
@@ -321,7 +358,7 @@ impl OpenStream {
 impl PendingResponse {
     /// Waits for the response. The budget of the tunnel limits its body.
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
-        let Self { response, lease } = self;
+        let Self { response, definition, lease } = self;
         // The reason that the other end gave for this stream alone. `h2` also gives streams the reason for which their connection
         // has ended, and then the request may have been executed.
         let reason = |error: &h2::Error| error.reason().filter(|_| error.is_reset() && error.is_remote());
@@ -331,6 +368,9 @@ impl PendingResponse {
             Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.remote_end()),
             _ => TunnelError::Broken { remote: lease.tunnel.remote_end(), source },
         })?;
+        if !definition.is_empty() {
+            lease.tunnel.fields().stored(definition);
+        }
         let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));
         if let Some(resources) = &lease.resources {
             response.body().set_owner(resources.owner());

@@ -29,11 +29,16 @@ impl Inbound {
     /// A stream that is charged to a tunnel's budget.
     pub fn new(stream: RecvStream, budget: &Budget) -> Self {
         if stream.is_end_stream() {
-            return Self { slot: None, exact: None };
+            return Self::empty();
         }
         let slot = Arc::new(Slot::new(stream));
         budget.admit(&slot);
         Self { slot: Some(slot), exact: None }
+    }
+
+    /// No bytes, without a stream.
+    pub fn empty() -> Self {
+        Self { slot: None, exact: None }
     }
 
     /// Sets the body's length from the peer's `content-length`, which `h2` enforces.

@@ -5,21 +5,22 @@ use std::time::Duration;
 use h2::{Ping, PingPong};
 use tokio::time::{Instant, sleep, timeout};
 
-/// The time between the first acknowledgement and the second ping. It doubles up to [`INTERVAL`], so that the round trip of a new
+/// The time between the first acknowledgement and the second ping. It doubles up to [`CHECK`], so that the round trip of a new
 /// tunnel is soon known.
 const FIRST_INTERVAL: Duration = Duration::from_millis(100);
-/// The time between an acknowledgement and the next ping. With [`PING_TIMEOUT`], a dead peer is detected within 30 s.
-pub const INTERVAL: Duration = Duration::from_secs(10);
+/// How often [`keepalive`] looks whether bytes have arrived.
+const CHECK: Duration = Duration::from_millis(2500);
 /// The time limit for the acknowledgement of a ping.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How often [`keepalive_quietly`] looks whether bytes have arrived.
-const CHECK: Duration = Duration::from_secs(3);
-/// After this many checks, it pings in any case, to measure the round trip: once a minute.
-const QUIET_CHECKS: u32 = 20;
-/// It pings earlier after this many checks without a byte: 12 s, longer than the [`INTERVAL`] of the peer's pings. With
-/// [`PING_TIMEOUT`], a dead peer is detected within 30 s.
-const SILENT_CHECKS: u32 = 4;
+/// How long an end of a tunnel waits before it pings.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// In checks without a byte. With one more check and [`PING_TIMEOUT`], a dead peer is detected within 30 s.
+    silent: u32,
+    /// In checks, although bytes arrive: to measure the round trip.
+    busy: u32,
+}
 
 /// Why a tunnel has ended.
 #[derive(Debug, thiserror::Error)]
@@ -32,24 +33,24 @@ pub enum PeerLost {
     Ended(#[source] h2::Error),
 }
 
-/// Pings until the peer is lost. Sends the first ping immediately. Calls `report` with every round-trip time. Another
-/// future must drive the connection.
-pub async fn keepalive(mut pings: PingPong, mut report: impl FnMut(Duration)) -> PeerLost {
-    let mut interval = FIRST_INTERVAL;
-    loop {
-        if let Some(lost) = ping(&mut pings, &mut report).await {
-            return lost;
-        }
-        sleep(interval).await;
-        interval = (2 * interval).min(INTERVAL);
-    }
+// === impl Patience ===
+
+impl Patience {
+    /// The end that has dialled pings after 10 s of silence, and every 30 s to find out whether the network is slow.
+    pub const DIALLED: Self = Self { silent: 4, busy: 12 };
+    /// The other end pings after 12.5 s, so the pings of the end that has dialled keep it quiet. It measures the round trip for
+    /// `atoll status` once a minute.
+    pub const ACCEPTED: Self = Self { silent: 5, busy: 24 };
 }
 
-/// Like [`keepalive`], but with fewer pings, for the end whose peer runs [`keepalive`]. Bytes from the peer, at least
-/// its pings, prove that it is alive. On a metered link, pings are a large part of the traffic of an idle tunnel.
-/// `received` returns the number of bytes so far.
-pub async fn keepalive_quietly(
+/// Pings until the peer is lost. Sends the first ping immediately. Calls `report` with every round-trip time. Another
+/// future must drive the connection. `received` returns the number of bytes so far.
+///
+/// Bytes from the peer prove that it is alive, so there are no pings while it sends. On a link that is paid by the byte, pings are a
+/// large part of the traffic of an idle tunnel.
+pub async fn keepalive(
     mut pings: PingPong,
+    patience: Patience,
     mut report: impl FnMut(Duration),
     received: impl Fn() -> u64,
 ) -> PeerLost {
@@ -58,17 +59,17 @@ pub async fn keepalive_quietly(
         if let Some(lost) = ping(&mut pings, &mut report).await {
             return lost;
         }
-        if interval < INTERVAL {
+        if interval < CHECK {
             sleep(interval).await;
             interval *= 2;
             continue;
         }
         let mut silent = 0;
-        for _ in 0..QUIET_CHECKS {
+        for _ in 0..patience.busy {
             let before = received();
             sleep(CHECK).await;
             silent = if received() == before { silent + 1 } else { 0 };
-            if silent == SILENT_CHECKS {
+            if silent == patience.silent {
                 break;
             }
         }
@@ -110,12 +111,12 @@ mod tests {
         fn sent(&self, _: u64) {}
     }
 
-    /// The pings of the two halves, the one that pings always and the other one, while the first one is alive for `alive`; and how long
+    /// The pings of the two ends, the one that has dialled and the other one, while the first one is alive for `alive`; and how long
     /// the other one then takes to notice.
     async fn pings(alive: Duration) -> ([u32; 2], Duration) {
-        let (near, far) = duplex(4096);
-        let received = Arc::new(Received::default());
-        let near = Metered::new(near, Arc::clone(&received));
+        let ends = duplex(4096);
+        let meters = [(); 2].map(|()| Arc::new(Received::default()));
+        let (near, far) = (Metered::new(ends.0, Arc::clone(&meters[1])), Metered::new(ends.1, Arc::clone(&meters[0])));
         let (client, server) =
             tokio::join!(settings::client().handshake::<_, Bytes>(near), settings::server().handshake::<_, Bytes>(far));
         let ((_requests, mut client), mut server) = (client.unwrap(), server.unwrap());
@@ -124,11 +125,12 @@ mod tests {
         let count = |at: usize| {
             counts[at].fetch_add(1, Ordering::Relaxed);
         };
+        let received = |at: usize| meters[at].0.load(Ordering::Relaxed);
         let mut peer = pin!(async {
             let living = async {
                 tokio::select! {
                     _ = poll_fn(|cx| server.poll_accept(cx)) => {}
-                    _ = keepalive(others, |_| count(0)) => {}
+                    _ = keepalive(others, Patience::DIALLED, |_| count(0), || received(0)) => {}
                 }
             };
             assert!(timeout(alive, living).await.is_err(), "it does not end by itself");
@@ -136,7 +138,7 @@ mod tests {
         let mut watching = pin!(async {
             tokio::select! {
                 _ = poll_fn(|cx| Pin::new(&mut client).poll(cx)) => unreachable!("the connection stays open"),
-                lost = keepalive_quietly(own, |_| count(1), || received.0.load(Ordering::Relaxed)) => lost,
+                lost = keepalive(own, Patience::ACCEPTED, |_| count(1), || received(1)) => lost,
             }
         });
         tokio::select! {
@@ -149,12 +151,38 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_half_whose_peer_pings_is_quiet_and_notices_its_loss() {
+    async fn an_end_whose_peer_pings_is_quiet_and_notices_its_loss() {
         for seconds in [3600, 3603, 3607, 3611] {
-            let ([always, quietly], noticed) = pings(Duration::from_secs(seconds)).await;
-            assert!((350..380).contains(&always), "{always} pings in an hour");
-            assert!((50..70).contains(&quietly), "{quietly} pings in an hour");
+            let ([dialled, accepted], noticed) = pings(Duration::from_secs(seconds)).await;
+            assert!((300..=380).contains(&dialled), "{dialled} pings in an hour");
+            assert!((50..70).contains(&accepted), "{accepted} pings in an hour");
             assert!(noticed <= Duration::from_secs(30), "after {noticed:?}");
         }
+    }
+
+    /// Requests, and their responses, replace the pings.
+    #[tokio::test(start_paused = true)]
+    async fn traffic_is_proof_enough() {
+        let (near, far) = duplex(4096);
+        let (client, server) =
+            tokio::join!(settings::client().handshake::<_, Bytes>(near), settings::server().handshake::<_, Bytes>(far));
+        let ((_requests, client), mut server) = (client.unwrap(), server.unwrap());
+        let pings = server.ping_pong().unwrap();
+        let (count, began) = (AtomicU32::new(0), Instant::now());
+        let count_one = |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        // A byte every 9 s.
+        let received = || began.elapsed().as_secs() / 9;
+        let idle = async {
+            tokio::select! {
+                _ = poll_fn(|cx| server.poll_accept(cx)) => {}
+                _ = client => {}
+                _ = keepalive(pings, Patience::DIALLED, count_one, received) => {}
+            }
+        };
+        assert!(timeout(Duration::from_secs(3600), idle).await.is_err(), "it does not end by itself");
+        let count = count.load(Ordering::Relaxed);
+        assert!((110..=135).contains(&count), "{count} pings in an hour");
     }
 }

@@ -55,7 +55,7 @@ impl Decoder {
         Self {
             histories: histories.clone(),
             permit: None,
-            history: History::default(),
+            history: histories.initial(),
             arrived: Bytes::new(),
             incomplete: BytesMut::new(),
         }
@@ -76,7 +76,7 @@ impl Decoder {
         let Some((header, content)) = self.block()? else { return Ok(None) };
         let bytes = if header.is_compressed { decompress(&content, self.history.dictionary())? } else { content };
         if !header.is_kept {
-            (self.history, self.permit) = (History::default(), None);
+            (self.history, self.permit) = (self.histories.initial(), None);
         } else if self.histories.permit(&mut self.permit) {
             self.history = self.history.followed_by(&bytes);
         } else {

@@ -35,7 +35,7 @@ pub struct Encoder {
 impl Encoder {
     /// The encoder of a body of a tunnel.
     pub fn new(histories: &Histories) -> Self {
-        Self { histories: histories.clone(), permit: None, history: History::default(), chunk: Bytes::new() }
+        Self { histories: histories.clone(), permit: None, history: histories.initial(), chunk: Bytes::new() }
     }
 
     /// Adds the next chunk of the body. The current chunk must be encoded completely.
@@ -55,7 +55,7 @@ impl Encoder {
         }
         let bytes = self.chunk.split_to(self.chunk.len().min(MAX));
         if !self.histories.permit(&mut self.permit) {
-            return Some(block(&bytes, &History::default(), false));
+            return Some(block(&bytes, &self.histories.initial(), false));
         }
         let make = || block(&bytes, &self.history, true);
         let (block, history) = RECENT.with_borrow_mut(|recent| recent.block(&self.history, &bytes, make));

@@ -17,6 +17,11 @@ pub(super) struct History(Option<Arc<[u8]>>);
 // === impl History ===
 
 impl History {
+    /// The history after these bytes.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self::default().followed_by(bytes)
+    }
+
     /// The dictionary for the next block.
     pub(super) fn dictionary(&self) -> &[u8] {
         self.0.as_deref().unwrap_or(&[FIRST])

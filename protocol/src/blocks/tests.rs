@@ -166,3 +166,38 @@ proptest! {
         let _ = decoded([Bytes::from(bytes)]);
     }
 }
+
+/// A new watch with nothing but a bookmark.
+#[test]
+fn a_bookmark_is_short() {
+    let histories = Histories::sender();
+    let lengths = [histories.clone(), histories.primed()].map(|histories| {
+        let (mut encoder, mut decoder) = (Encoder::new(&histories), Decoder::new(&histories));
+        let kinds = [("Pod", r#""spec":{"containers":null},"status":{}"#), ("Lease", r#""spec":{}"#)];
+        kinds.map(|(kind, rest)| {
+            let text = format!(
+                r#"{{"type":"BOOKMARK","object":{{"kind":"{kind}","apiVersion":"v1","metadata":{{"resourceVersion":"48151"}},{rest}}}}}"#
+            );
+            let event = Bytes::from(text + "\n");
+            encoder.push(event.clone());
+            let block = encoder.encode().unwrap();
+            decoder.push(block.clone());
+            assert_eq!(decoder.decode().unwrap(), Some(event));
+            block.len()
+        })
+    });
+    let [plain, primed] = lengths;
+    assert!(primed[0] * 3 < plain[0] && primed[0] < 48, "{primed:?} instead of {plain:?} bytes");
+}
+
+/// Also a body that has no history for a while, and one that lost it.
+#[test]
+fn primed_bodies_survive_without_histories() {
+    let (sender, receiver) = (Histories::of(0).primed(), Histories::receiver().primed());
+    let (mut encoder, mut decoder) = (Encoder::new(&sender), Decoder::new(&receiver));
+    for number in 0..3 {
+        encoder.push(event(number));
+        decoder.push(encoder.encode().unwrap());
+        assert_eq!(decoder.decode().unwrap(), Some(event(number)));
+    }
+}

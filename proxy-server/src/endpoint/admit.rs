@@ -122,7 +122,12 @@ impl Charge {
 
     /// A guard that is held until the client has read the response. If that takes too long, the connection of an unproven
     /// client is closed.
-    pub(super) fn into_guard(self, connection: &Connection, lease: Lease, upload: Option<DropGuard>) -> ResponseGuard {
+    pub(super) fn into_guard(
+        self,
+        connection: &Connection,
+        lease: Option<Lease>,
+        upload: Option<DropGuard>,
+    ) -> ResponseGuard {
         let read_timeout = (!self.permit.is_proven()).then(|| {
             let (read, permit) = (CancellationToken::new(), connection.permit.clone());
             let guard = read.clone().drop_guard();

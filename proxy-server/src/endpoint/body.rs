@@ -26,8 +26,8 @@ pub(super) enum ResponseBody {
 /// Held until a response is sent and its request has ended.
 #[derive(Debug)]
 pub(super) struct ResponseGuard {
-    /// Counts the stream on the tunnel.
-    pub(super) _lease: Lease,
+    /// Counts the stream on the tunnel, if there is one.
+    pub(super) _lease: Option<Lease>,
     /// Counts the request in the limits of clients.
     pub(super) _permit: StreamPermit,
     /// Ends the rest of the request body.

@@ -14,6 +14,7 @@ use super::documents::Documents;
 use super::idle::Requests;
 use super::issuer_token::LastToken;
 use super::peer::Peer;
+use super::prefetch::{Expectations, LastCheck};
 use crate::client_cas::ClientCas;
 use crate::issuers::Issuers;
 use crate::limits::{ConnectionPermit, Limits};
@@ -33,6 +34,8 @@ pub(crate) struct Services {
     pub(crate) tasks: Tasks,
     /// The documents that this process stores.
     pub(crate) documents: Arc<Documents>,
+    /// Which documents clients request after a health check.
+    pub(crate) expectations: Arc<Expectations>,
     pub(crate) auditors: Arc<Auditors>,
     /// The time that streams have to end when the process stops.
     pub(crate) drain: Duration,
@@ -46,6 +49,7 @@ pub(super) struct Connection {
     pub(super) bound: Option<ClusterName>,
     pub(super) peer: Peer,
     pub(super) last_token: LastToken,
+    pub(super) last_check: LastCheck,
     pub(super) permit: ConnectionPermit,
     pub(super) requests: Requests,
 }

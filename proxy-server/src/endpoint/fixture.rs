@@ -21,6 +21,7 @@ use super::connection::{Connection, Services};
 use super::idle::Requests;
 use super::issuer_token::LastToken;
 use super::peer::Peer;
+use super::prefetch::LastCheck;
 use super::record::{Recorded, begin};
 use crate::client_cas::ClientCas;
 use crate::config::{self, Cluster};
@@ -72,6 +73,7 @@ pub(super) fn services() -> Arc<Services> {
     requests.exchange([&cluster().name].into_iter());
     Arc::new(Services {
         documents: Arc::default(),
+        expectations: Arc::default(),
         auditors: Arc::new(Auditors::new(&metrics)),
         registry: Arc::new(Registry::new(Clusters::new([cluster(), physical()]))),
         client_cas: Arc::new(client_cas),
@@ -87,7 +89,11 @@ pub(super) fn services() -> Arc<Services> {
 
 /// A connection without a client certificate, that CONNECT or SNI has bound to this cluster.
 pub(super) fn connection(bound: Option<&str>) -> Arc<Connection> {
-    let services = services();
+    connection_of(services(), bound)
+}
+
+/// The same, with these services.
+pub(super) fn connection_of(services: Arc<Services>, bound: Option<&str>) -> Arc<Connection> {
     let permit = services.limits.connections.admit(Network::default()).unwrap();
     let bound = bound.map(|name| name.parse().unwrap());
     Arc::new(Connection {
@@ -95,6 +101,7 @@ pub(super) fn connection(bound: Option<&str>) -> Arc<Connection> {
         bound,
         peer: Peer::new(Vec::new()),
         last_token: LastToken::default(),
+        last_check: LastCheck::default(),
         permit,
         requests: Requests::new(),
     })

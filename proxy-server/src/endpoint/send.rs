@@ -123,7 +123,7 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
         Box::new(Outgoing { head, content, cluster, is_proven })
     });
     let mut head = head;
-    if reservation.tunnel().indexes_authorization {
+    if reservation.tunnel().abilities.indexes_authorization {
         index_authorization(head.headers_mut());
     }
     if reservation.tunnel().is_peer && !is_proven {

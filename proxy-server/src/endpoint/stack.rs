@@ -11,6 +11,7 @@
 //! abandoned    |  counts against the client ...                    ... unless there is a result
 //! verify       |  which client, by the token of an OIDC issuer                   |
 //! transform    |  the head that the agent gets               who the caller is; the head that the client gets
+//! prefetch     |  a document about which the agent has just decided: it goes no further
 //! deadline     |  a timer, unless the request is long-running                    |
 //! removal      |  until the cluster is removed                                   |
 //! send         +-> a tunnel, a stream, the body  -->  agent  -->  the head of the response
@@ -28,6 +29,7 @@
 //! | abandoned | [`admit`](mod@super::admit) | `Admitted`, [`AbandonGuard`](crate::limits::AbandonGuard) | `Admitted` | only an admitted request makes an agent work |
 //! | verify | [`verify`](mod@super::verify) | `Admitted` | the same | a signature costs more than a look-up |
 //! | transform | [`transform`], [`head`](super::head), [`upgrade`](super::upgrade) | `Admitted` | [`Outgoing`] | only an admitted request is worth the work |
+//! | prefetch | [`prefetch`](super::prefetch) | [`Forward`](super::prefetch::Forward) | what is inside | everything above applies to each request |
 //! | deadline | [`deadline`](super::deadline) | [`Timed`](super::deadline::Timed) | what is inside | it drops what is below, and the record must stay |
 //! | removal | [`until_removed`](super::until_removed) | [`Lasting`](super::until_removed::Lasting) | what is inside | the same |
 //! | send | [`send`](mod@super::send) | `Outgoing` | [`AgentResponse`] | |
@@ -53,6 +55,7 @@ use super::connection::Connection;
 use super::deadline::Deadline;
 use super::logged::{self, Logged};
 use super::map_result_with::map_result_with;
+use super::prefetch::Prefetch;
 use super::record;
 use super::refusal::Refusal;
 use super::route::route;
@@ -82,6 +85,7 @@ where
         .layer_fn(VerifyToken::new)
         .layer(try_map_request(transform::request))
         .layer(map_result_with(transform::response))
+        .layer_fn(Prefetch::new)
         .layer_fn(Deadline::new)
         .layer_fn(UntilRemoved::new)
         .service(send)

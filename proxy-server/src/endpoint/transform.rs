@@ -17,6 +17,7 @@ use super::deadline::Timed;
 use super::documents::{Document, Key};
 use super::head;
 use super::peer::ClientIdentity;
+use super::prefetch::{Forward, Prefetched, Prefetching, Reply};
 use super::received::Received;
 use super::record::{Record, Recorded, Refused, Responded};
 use super::refusal::Refusal;
@@ -43,10 +44,11 @@ pub(super) struct Sent {
     in_tunnel: Option<Box<Span>>,
     /// If the request is for a document: its key, and the last one.
     document: Option<(Key, Option<Document>)>,
+    prefetching: Prefetching,
 }
 
-/// A request for the inner services, and its context.
-pub(super) type Sendable = (Timed<Lasting<Outgoing>>, Sent);
+/// A request for the inner services, or a response that needs none of them, and its context.
+pub(super) type Sendable = (Forward<Timed<Lasting<Outgoing>>>, Sent);
 
 /// Makes the head for the agent, and decides whether a body follows.
 pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
@@ -80,9 +82,16 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     };
     let in_tunnel = record.span.as_ref().and_then(|span| span.phase(Phase::Tunnel));
     connection.services.traces.write_for_agent(in_tunnel.as_deref(), head.headers_mut());
-    let mut document = None;
+    let (mut document, mut prefetching, mut prefetched) = (None, Prefetching::Not, None);
     if upgrade.is_none() {
         accept_blocks(head.headers_mut());
+        // Spans and audit events need the agent.
+        if unwanted.is_some() && record.span.is_none() && record.audited.is_none() {
+            match connection.last_check.request(&connection.services, &cluster, &mut head) {
+                Ok(decided) => prefetching = decided,
+                Err(response) => prefetched = Some(response),
+            }
+        }
         document = Key::of(&head).map(|key| {
             let last = connection.services.documents.get(&cluster, &key);
             (key, last)
@@ -94,12 +103,17 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
     let lasting = Lasting { cluster: Arc::clone(&cluster), end: end.clone(), request: outgoing };
     let timed = Timed { is_long_running: is_long_running || upgrade.is_some(), request: lasting };
-    Ok((timed, Sent { record, connection, cluster, end, charge, unwanted, upgrade, in_tunnel, document }))
+    let forward = prefetched.map_or(Forward::Request(timed), Forward::Prefetched);
+    Ok((
+        forward,
+        Sent { record, connection, cluster, end, charge, unwanted, upgrade, in_tunnel, document, prefetching },
+    ))
 }
 
 /// Makes the client's response. Records the identity and the fault that the agent's response names.
-pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Result<Responded, Box<Refused>> {
-    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade, in_tunnel, document } = sent;
+pub(super) fn response(sent: Sent, result: Result<Reply<AgentResponse>, Refusal>) -> Result<Responded, Box<Refused>> {
+    let Sent { mut record, connection, cluster, end, mut charge, unwanted, upgrade, in_tunnel, document, prefetching } =
+        sent;
     if let (Some(mut in_tunnel), Err(refusal)) = (in_tunnel, &result) {
         in_tunnel.failed(refusal.fault().word());
     }
@@ -107,7 +121,16 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
         unwanted.discard(&connection.services.tasks);
     }
     let (response, mut lease, sending) = match result {
-        Ok(AgentResponse { response, lease, sending }) => (response, lease, sending),
+        Ok(Reply::Agent(AgentResponse { response, lease, sending })) => (response, lease, sending),
+        Ok(Reply::Prefetched(Prefetched { head, document })) => {
+            let mut response = Response::new(());
+            *response.headers_mut() = head;
+            record.responded(response.status(), response.headers());
+            head::response(response.headers_mut());
+            let guard = charge.into_guard(&connection, None, None);
+            let body = ResponseBody::tunnel(Received::stored(document), guard, end);
+            return Ok(Responded { response: response.map(|()| body), record });
+        }
         Err(refusal) => return Err(Box::new(Refused { refusal, record })),
     };
     record.responded(response.status(), response.headers());
@@ -128,13 +151,14 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
     let stored = match (encoding, last.flatten()) {
         (Encoding::Held, None) => return Err(Box::new(Refused { refusal: UnknownEncoding.into(), record })),
         (Encoding::Held, last) => last,
-        (Encoding::Identity | Encoding::Blocks, _) => None,
+        (Encoding::Identity | Encoding::Blocks | Encoding::Primed, _) => None,
     };
     let length = content_length(&parts.headers).filter(|_| upgrade.is_none());
+    connection.last_check.responded(&connection.services, &cluster, prefetching, (parts.status, &parts.headers));
     head::response(&mut parts.headers);
     let response = match (upgrade, sending) {
         (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {
-            let guard = charge.into_guard(&connection, lease, None);
+            let guard = charge.into_guard(&connection, Some(lease), None);
             let session = Session { inbound, outbound, guard, connection, end };
             upgrade.switch(parts, session, &mut record)
         }
@@ -146,9 +170,12 @@ pub(super) fn response(sent: Sent, result: Result<AgentResponse, Refusal>) -> Re
                     let arriving = key.map(|key| connection.services.documents.begin(&cluster, key));
                     Received::blocks(inbound, (histories, lease.link()), length, arriving)
                 }
+                (None, Encoding::Primed, Some(histories)) => {
+                    Received::blocks(inbound, (&histories.primed(), lease.link()), length, None)
+                }
                 _ => Received::identity(inbound, length),
             };
-            let guard = charge.into_guard(&connection, lease, sending.guard());
+            let guard = charge.into_guard(&connection, Some(lease), sending.guard());
             Response::from_parts(parts, ResponseBody::tunnel(received, guard, end))
         }
     };

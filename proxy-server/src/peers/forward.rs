@@ -47,11 +47,11 @@ pub(super) async fn forward(
     let is_destination = parts.headers.contains_key(DESTINATION);
     let opened = match registry.reserve_own(cluster, Some(demand)).await {
         // It would connect the bytes to its API server.
-        Ok(reservation) if is_destination && !reservation.tunnel().connects_destinations => {
+        Ok(reservation) if is_destination && !reservation.tunnel().abilities.connects_destinations => {
             Err((Reason::REFUSED_STREAM, "the agent does not connect to destinations".to_owned()))
         }
         Ok(reservation) => {
-            if !reservation.tunnel().indexes_authorization {
+            if !reservation.tunnel().abilities.indexes_authorization {
                 restore_authorization(&mut parts.headers);
             }
             let mut head = Request::new(());

@@ -1,6 +1,8 @@
 //! What a client requests of a cluster.
 
 use http::{HeaderValue, Method, Request, header};
+use protocol::digest::Digest;
+use protocol::prefetch::Prefetch;
 
 /// The maximum length of a target, and of a media type.
 const MAX_KEY: usize = 512;
@@ -25,6 +27,12 @@ impl Key {
         let is_short = target.len() <= MAX_KEY && accept.is_none_or(|accept| accept.len() <= MAX_KEY);
         (is_document && !is_conditional && accepts.next().is_none() && is_short)
             .then(|| Self { target: target.into(), accept: accept.cloned() })
+    }
+
+    /// The document for an agent, if its response has this digest ([`protocol::prefetch`]). `None` if it cannot be prefetched.
+    pub(crate) fn prefetch(&self, digest: Digest) -> Option<Prefetch> {
+        let prefetch = Prefetch { target: self.target.parse().ok()?, accept: self.accept.clone(), digest };
+        prefetch.is_valid().then_some(prefetch)
     }
 
     /// Its length, for the budget.

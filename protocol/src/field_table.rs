@@ -1,0 +1,238 @@
+//! Long header fields that recur, and that each tunnel sends only once.
+//!
+//! ```text
+//! GET /readyz                                      first request: the agent stores two fields
+//! x-atoll-authorization: Bearer eyJhbGciOi...
+//! user-agent: karmada-controller-manager/...
+//! x-atoll-define: 0 x-atoll-authorization,1 user-agent
+//!
+//! GET /version                                     once the first request has a response
+//! x-atoll-fields: 0,1
+//! ```
+//!
+//! HPACK (RFC 7541) does this for short fields. But the encoder of the crate `h2` has a dynamic table of 4 KiB, which holds three tokens,
+//! and it sends the path of each request as a literal. On a link that is paid by the byte, the tokens and targets of an idle member
+//! of Karmada would be most of what it costs.
+//!
+//! A field is named only after a response has shown that the other end has stored it. HTTP/2 opens streams in the order of their
+//! identifiers (RFC 9113, section 5.1.1), so a request that names a field arrives before one that gives its number to another
+//! field. Both ends have the table for one tunnel, so a table never contains fields of another agent.
+
+use std::collections::HashMap;
+
+use http::header::{ACCEPT, HeaderMap, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+
+use crate::digest::HAVE;
+use crate::identity::{CREDENTIAL, GROUPS, USER};
+use crate::numbers;
+use crate::prefetch::{PREFETCH, is_health_check, is_prefetchable};
+use crate::stream::AUTHORIZATION;
+
+/// The fields to store: for each, a number and the name. Only the proxy-server sets it, never a client.
+pub const DEFINE: HeaderName = HeaderName::from_static("x-atoll-define");
+/// The numbers of stored fields that belong to the request. Only the proxy-server sets it, never a client.
+pub const FIELDS: HeaderName = HeaderName::from_static("x-atoll-fields");
+/// The target of the request, if that recurs. The path of the stream is then `/`.
+pub const TARGET: HeaderName = HeaderName::from_static("x-atoll-target");
+/// The capability that an agent announces if it stores fields.
+pub const CAPABILITY: &str = "fields";
+
+/// The maximum number of fields in a table. With [`MAX_LENGTH`], a table has at most half a MiB.
+pub const MAX_FIELDS: usize = 256;
+/// The maximum length of the value of a field. A token of a service account has about a thousand bytes.
+pub const MAX_LENGTH: usize = 2048;
+/// HPACK is good enough for shorter values.
+const MIN_LENGTH: usize = 20;
+
+/// The fields that recur.
+const RECURRING: [HeaderName; 9] =
+    [AUTHORIZATION, TARGET, ACCEPT, USER_AGENT, PREFETCH, HAVE, USER, GROUPS, CREDENTIAL];
+
+/// A request names fields that are not stored, or not as this contract says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed reference to stored header fields on the tunnel")]
+pub struct MalformedFields;
+
+/// The table of the end that sends requests.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    entries: HashMap<Field, Entry>,
+    /// The number of requests so far.
+    steps: u64,
+}
+
+/// The fields that the other end has stored once it responds to the request, and the steps at which they got their numbers.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Definition(Vec<(Field, u64)>);
+
+/// The table of the end that receives requests.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    fields: Vec<Option<Field>>,
+}
+
+/// A header field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Field {
+    name: HeaderName,
+    value: HeaderValue,
+}
+
+#[derive(Debug)]
+struct Entry {
+    number: usize,
+    /// The step at which it got the number.
+    since: u64,
+    /// Whether the other end has stored it.
+    is_stored: bool,
+    /// The step of its last use.
+    used: u64,
+}
+
+// === impl Encoder ===
+
+impl Encoder {
+    /// Removes the fields that the other end has stored from the head of a request. Call this in the order in which the requests are
+    /// sent.
+    pub fn encode(&mut self, request: &mut Request<()>) -> Definition {
+        self.steps += 1;
+        move_target(request);
+        let (mut known, mut definitions, mut definition) = (Vec::new(), Vec::new(), Definition::default());
+        for name in RECURRING {
+            let Some(field) = field(request.headers(), &name) else { continue };
+            let entry = self.entry(&field);
+            if entry.is_stored {
+                known.push(entry.number.to_string());
+                request.headers_mut().remove(name);
+            } else {
+                definitions.push(format!("{} {name}", entry.number));
+                let since = entry.since;
+                definition.0.push((field, since));
+            }
+        }
+        for (name, texts) in [(FIELDS, known), (DEFINE, definitions)] {
+            if !texts.is_empty() {
+                let value = HeaderValue::try_from(texts.join(",")).expect("digits and names are a header value");
+                request.headers_mut().insert(name, value);
+            }
+        }
+        definition
+    }
+
+    /// The other end has responded to the request.
+    pub fn stored(&mut self, definition: Definition) {
+        for (field, since) in definition.0 {
+            // By now, the number may belong to another field, and the field may have another number.
+            if let Some(entry) = self.entries.get_mut(&field).filter(|entry| entry.since == since) {
+                entry.is_stored = true;
+            }
+        }
+    }
+
+    /// The entry of a field, which may replace the one that was not used for the longest time.
+    fn entry(&mut self, field: &Field) -> &Entry {
+        if !self.entries.contains_key(field) {
+            let number = if self.entries.len() < MAX_FIELDS {
+                self.entries.len()
+            } else {
+                let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(field, _)| field.clone());
+                let oldest = oldest.expect("a full table is not empty");
+                self.entries.remove(&oldest).expect("it was found").number
+            };
+            self.entries.insert(field.clone(), Entry { number, since: self.steps, is_stored: false, used: self.steps });
+        }
+        let entry = self.entries.get_mut(field).expect("it was inserted");
+        entry.used = self.steps;
+        entry
+    }
+}
+
+/// Moves a target that recurs to a header.
+fn move_target(request: &mut Request<()>) {
+    let recurs = |request: &Request<()>| {
+        let path = request.uri().path();
+        is_health_check(request.method(), path) || is_prefetchable(path)
+    };
+    if request.method() == Method::CONNECT {
+        return;
+    }
+    let (mut uri, mut headers) = (std::mem::take(request.uri_mut()), std::mem::take(request.headers_mut()));
+    let has_numbers = numbers::split(&mut uri, &mut headers);
+    (*request.uri_mut(), *request.headers_mut()) = (uri, headers);
+    if !has_numbers && !recurs(request) {
+        return;
+    }
+    let target = request.uri().path_and_query().and_then(|target| HeaderValue::from_str(target.as_str()).ok());
+    if let (Some(target), Some(root)) = (target, with_target(request.uri(), PathAndQuery::from_static("/"))) {
+        request.headers_mut().insert(TARGET, target);
+        *request.uri_mut() = root;
+    }
+}
+
+/// A field that may be stored.
+fn field(headers: &HeaderMap, name: &HeaderName) -> Option<Field> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next().filter(|value| (MIN_LENGTH..=MAX_LENGTH).contains(&value.len()))?;
+    values.next().is_none().then(|| Field { name: name.clone(), value: value.clone() })
+}
+
+fn with_target(uri: &Uri, target: PathAndQuery) -> Option<Uri> {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(target);
+    Uri::from_parts(parts).ok()
+}
+
+// === impl Definition ===
+
+impl Definition {
+    /// Whether the request defines nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+// === impl Decoder ===
+
+impl Decoder {
+    /// The inverse of [`Encoder::encode`]. Call this in the order in which the requests arrive.
+    pub fn decode<B>(&mut self, request: &mut Request<B>) -> Result<(), MalformedFields> {
+        if let Some(definitions) = request.headers_mut().remove(DEFINE) {
+            for definition in definitions.to_str().map_err(|_| MalformedFields)?.split(',') {
+                let (number, name) = definition.split_once(' ').ok_or(MalformedFields)?;
+                let name = RECURRING.into_iter().find(|one| one.as_str() == name).ok_or(MalformedFields)?;
+                let field = field(request.headers(), &name).ok_or(MalformedFields)?;
+                let number: usize = number.parse().map_err(|_| MalformedFields)?;
+                if number >= MAX_FIELDS {
+                    return Err(MalformedFields);
+                }
+                if number >= self.fields.len() {
+                    self.fields.resize(number + 1, None);
+                }
+                self.fields[number] = Some(field);
+            }
+        }
+        if let Some(numbers) = request.headers_mut().remove(FIELDS) {
+            for number in numbers.to_str().map_err(|_| MalformedFields)?.split(',') {
+                let number: usize = number.parse().map_err(|_| MalformedFields)?;
+                let Field { name, value } = self.fields.get(number).cloned().flatten().ok_or(MalformedFields)?;
+                if request.headers_mut().insert(name, value).is_some() {
+                    return Err(MalformedFields);
+                }
+            }
+        }
+        if let Some(target) = request.headers_mut().remove(TARGET) {
+            let target = PathAndQuery::try_from(target.as_bytes()).map_err(|_| MalformedFields)?;
+            *request.uri_mut() = with_target(request.uri(), target).ok_or(MalformedFields)?;
+        }
+        let (mut uri, mut headers) = (std::mem::take(request.uri_mut()), std::mem::take(request.headers_mut()));
+        let restored = numbers::restore(&mut uri, &mut headers);
+        (*request.uri_mut(), *request.headers_mut()) = (uri, headers);
+        restored.map_err(|_| MalformedFields)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Decides which documents the proxy-server may send to the client of a health check without another request
+//! ([`protocol::prefetch`]).
+//!
+//! Each document passes through the whole stack, as a request of this client does. So the client gets nothing that it could not
+//! request, and the limits and metrics of the virtual cluster count the request. `protocol::audit` does not: if the proxy-server
+//! keeps an audit log, it does not prefetch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode, Uri, header, request};
+use protocol::ClusterName;
+use protocol::digest::MAX_HELD;
+use protocol::prefetch::{self, Prefetch};
+use request_metrics::VerbClass;
+use tokio::time::{Instant, timeout};
+use tunnel::Inbound;
+use virtual_cluster::clusters::VirtualCluster;
+
+use super::Exchange;
+use super::commitment::Commitment;
+use super::incoming::Incoming;
+use super::peeked::Peeked;
+use super::record::Record;
+use super::stack::{self, ExchangeResponse};
+
+/// The time by which the documents may delay the response to a health check.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// A health check with which the proxy-server names documents.
+pub(super) struct Prefetching {
+    documents: Vec<Prefetch>,
+    /// Those of the health check, for the requests that may follow.
+    headers: HeaderMap,
+}
+
+// === impl Prefetching ===
+
+impl Prefetching {
+    /// The documents that the proxy-server names. Removes them from the head.
+    pub(super) fn take(head: &mut request::Parts) -> Option<Self> {
+        let documents = prefetch::take(&mut head.headers);
+        let is_wanted = !documents.is_empty() && prefetch::is_health_check(&head.method, head.uri.path());
+        is_wanted.then(|| Self { documents, headers: head.headers.clone() })
+    }
+
+    /// The documents, if the health check has succeeded.
+    pub(super) fn checked<B>(mut self, response: &Response<B>) -> Option<Self> {
+        if response.status() != StatusCode::OK {
+            return None;
+        }
+        // The client gets the ID of the health check with all of them, and finds their events in the audit log of the host by it.
+        if let Some(id) = response.headers().get(&AUDIT_ID) {
+            self.headers.insert(AUDIT_ID, id.clone());
+        }
+        Some(self)
+    }
+
+    /// The positions of the documents that are unchanged.
+    pub(super) async fn unchanged(
+        self,
+        exchange: &Exchange,
+        name: &ClusterName,
+        cluster: &Arc<VirtualCluster>,
+    ) -> Vec<usize> {
+        let mut positions = Vec::new();
+        let compare = async {
+            for (position, document) in self.documents.iter().enumerate() {
+                let record =
+                    Record::new(exchange.requests.measure(name, VerbClass::Other, Instant::now()), &self.headers);
+                if is_unchanged(exchange, cluster, document, &self.headers, record).await {
+                    positions.push(position);
+                }
+            }
+        };
+        // Those that were compared in time are valid.
+        let _in_time = timeout(TIMEOUT, compare).await;
+        positions
+    }
+}
+
+/// Makes the response for this client, and compares it with the one that the proxy-server has.
+async fn is_unchanged(
+    exchange: &Exchange,
+    cluster: &Arc<VirtualCluster>,
+    document: &Prefetch,
+    headers: &HeaderMap,
+    mut record: Record,
+) -> bool {
+    let uri = Uri::from(document.target.clone());
+    let headers = document.request(headers);
+    let commitment = Commitment::default();
+    let incoming = Incoming {
+        services: &exchange.services,
+        cluster,
+        method: &Method::GET,
+        uri: &uri,
+        headers,
+        body: Inbound::empty(),
+        is_upgrade: false,
+        commitment: &commitment,
+        record: &mut record,
+    };
+    let Ok(ExchangeResponse { response, is_compressible: true, counted: _counted, .. }) = stack::serve(incoming).await
+    else {
+        return false;
+    };
+    let (mut parts, body) = response.into_parts();
+    record.write(parts.status, &mut parts.headers);
+    if parts.status != StatusCode::OK || parts.headers.contains_key(header::CONTENT_ENCODING) {
+        return false;
+    }
+    let body = Peeked::new(body).digest(MAX_HELD, cluster.lasting.memory.bodies.nothing()).await;
+    body.is_some_and(|body| prefetch::digest(&parts.headers, &body) == document.digest)
+}

@@ -1,0 +1,96 @@
+//! Which documents a client requests after a health check, from what it has requested before.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderMap, header};
+use protocol::ClusterName;
+use protocol::prefetch::MAX_DOCUMENTS;
+
+use super::super::documents::Key;
+
+/// The maximum number of clients of a cluster. Few clients check its health: one for each control plane.
+const MAX_CLIENTS: usize = 4;
+/// The maximum size of the head of a response, in bytes.
+const MAX_HEAD: usize = 1024;
+
+/// What the clients of all clusters request after a health check: at most 24 KiB for each cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Expectations {
+    clients: Mutex<HashMap<ClusterName, VecDeque<Expected>>>,
+    hasher: RandomState,
+}
+
+/// A client, as the agent sees it: by the digest of its headers. If two clients have the same digest, the agent finds that their
+/// responses differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client(u64);
+
+/// A response that a client has got after a health check.
+#[derive(Clone, Debug)]
+pub(super) struct Followed {
+    pub(super) key: Key,
+    /// The head, as the agent has sent it.
+    pub(super) head: HeaderMap,
+}
+
+#[derive(Debug)]
+struct Expected {
+    client: Client,
+    /// The last is the newest.
+    followed: Vec<Followed>,
+}
+
+// === impl Expectations ===
+
+impl Expectations {
+    /// The client of a request with these headers.
+    pub(super) fn client(&self, headers: &HeaderMap) -> Client {
+        let fields = headers.iter().filter(|(name, _)| **name != header::ACCEPT);
+        // The order of headers with different names has no meaning (RFC 9110, section 5.3).
+        Client(fields.map(|field| self.hasher.hash_one(field)).fold(0, u64::wrapping_add))
+    }
+
+    /// What the client has requested after its last health checks.
+    pub(super) fn of(&self, cluster: &ClusterName, client: Client) -> Vec<Followed> {
+        let clients = self.lock();
+        let expected = clients.get(cluster).into_iter().flatten().find(|expected| expected.client == client);
+        expected.map(|expected| expected.followed.clone()).unwrap_or_default()
+    }
+
+    /// The client has requested this document after a health check, and the agent has sent this head.
+    pub(super) fn learn(
+        &self,
+        cluster: &ClusterName,
+        client: Client,
+        (key, head): (Key, &HeaderMap),
+        is_served: impl Fn(&ClusterName) -> bool,
+    ) {
+        let size: usize = head.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if size > MAX_HEAD {
+            return;
+        }
+        let mut clients = self.lock();
+        if !clients.contains_key(cluster) {
+            // A new cluster is rare, and clusters that were removed need no entry.
+            clients.retain(|cluster, _| is_served(cluster));
+        }
+        let clients = clients.entry(cluster.clone()).or_default();
+        let known = clients.iter().position(|expected| expected.client == client).and_then(|at| clients.remove(at));
+        let mut expected = known.unwrap_or_else(|| Expected { client, followed: Vec::new() });
+        expected.followed.retain(|followed| followed.key != key);
+        if expected.followed.len() >= MAX_DOCUMENTS {
+            expected.followed.remove(0);
+        }
+        expected.followed.push(Followed { key, head: head.clone() });
+        if clients.len() >= MAX_CLIENTS {
+            clients.pop_front();
+        }
+        clients.push_back(expected);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClusterName, VecDeque<Expected>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

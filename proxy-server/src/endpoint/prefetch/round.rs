@@ -1,0 +1,156 @@
+//! A health check and the requests that follow it on the same connection.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
+use protocol::ClusterName;
+use protocol::digest::HAVE;
+use protocol::prefetch::{self, LIFETIME};
+use tokio::time::Instant;
+
+use super::super::connection::Services;
+use super::super::documents::{Document, Key};
+use super::expected::{Client, Followed};
+use crate::config::Cluster;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// The last health check of a connection, until another request ends it.
+#[derive(Debug, Default)]
+pub(crate) struct LastCheck(Mutex<Option<Round>>);
+
+/// A health check that has succeeded.
+#[derive(Debug)]
+struct Round {
+    /// The headers of the health check for the agent.
+    headers: HeaderMap,
+    client: Client,
+    /// Its ID in the audit log of the host.
+    audit_id: Option<HeaderValue>,
+    /// The documents about which the agent has decided. Each is sent once.
+    documents: Vec<(Key, Prefetched)>,
+    until: Instant,
+}
+
+/// A response that the client may get.
+#[derive(Debug)]
+pub(crate) struct Prefetched {
+    pub(crate) head: HeaderMap,
+    pub(crate) document: Document,
+}
+
+/// What a request has to do with prefetching.
+#[derive(Debug)]
+pub(crate) enum Prefetching {
+    /// Nothing.
+    Not,
+    /// It is a health check with which the agent decides about these documents.
+    Check { headers: HeaderMap, client: Client, documents: Vec<(Key, Prefetched)> },
+    /// It follows a health check, and the agent has not decided about this document yet.
+    Follows { client: Client, key: Key },
+}
+
+// === impl LastCheck ===
+
+impl LastCheck {
+    /// Prepares a request for the agent. Returns the response instead, if the agent has already decided about it.
+    pub(crate) fn request(
+        &self,
+        services: &Services,
+        cluster: &Cluster,
+        request: &mut Request<()>,
+    ) -> Result<Prefetching, Prefetched> {
+        if prefetch::is_health_check(request.method(), request.uri().path()) {
+            *self.lock() = None;
+            return Ok(check(services, cluster, request));
+        }
+        let key = Key::of(request).filter(|_| prefetch::is_prefetchable(request.uri().path()));
+        let mut last = self.lock();
+        let Some(round) = last.as_mut().filter(|round| round.is_for(request.headers())) else {
+            *last = None;
+            return Ok(Prefetching::Not);
+        };
+        let Some(key) = key else {
+            *last = None;
+            return Ok(Prefetching::Not);
+        };
+        match round.documents.iter().position(|(decided, _)| *decided == key) {
+            Some(at) => {
+                let (_, mut prefetched) = round.documents.swap_remove(at);
+                if let Some(id) = &round.audit_id {
+                    prefetched.head.insert(AUDIT_ID, id.clone());
+                }
+                Err(prefetched)
+            }
+            None => Ok(Prefetching::Follows { client: round.client, key }),
+        }
+    }
+
+    /// Learns from the response of the agent.
+    pub(crate) fn responded(
+        &self,
+        services: &Services,
+        cluster: &Cluster,
+        prefetching: Prefetching,
+        (status, head): (StatusCode, &HeaderMap),
+    ) {
+        if status != StatusCode::OK {
+            return;
+        }
+        match prefetching {
+            Prefetching::Not => {}
+            Prefetching::Check { headers, client, documents } => {
+                let unchanged = prefetch::unchanged(head);
+                let documents = documents.into_iter().enumerate();
+                let documents = documents.filter(|(at, _)| unchanged.contains(at)).map(|(_, document)| document);
+                *self.lock() = Some(Round {
+                    headers,
+                    client,
+                    audit_id: head.get(&AUDIT_ID).cloned(),
+                    documents: documents.collect(),
+                    until: Instant::now() + LIFETIME,
+                });
+            }
+            Prefetching::Follows { client, key } => {
+                let is_served = |cluster: &ClusterName| services.registry.end_of(cluster).is_some();
+                services.expectations.learn(&cluster.name, client, (key, head), is_served);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Round>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names the documents that the client is expected to request next.
+fn check(services: &Services, cluster: &Cluster, request: &mut Request<()>) -> Prefetching {
+    let headers = request.headers().clone();
+    let client = services.expectations.client(&headers);
+    let (mut named, mut documents) = (Vec::new(), Vec::new());
+    for Followed { key, head } in services.expectations.of(&cluster.name, client) {
+        let Some(document) = services.documents.get(cluster, &key) else { continue };
+        let digest = prefetch::digest(&head, document.digest());
+        let Some(prefetch) = key.prefetch(digest) else { continue };
+        named.push(prefetch);
+        documents.push((key, Prefetched { head, document }));
+    }
+    if !named.is_empty() {
+        prefetch::write(&named, request.headers_mut());
+    }
+    Prefetching::Check { headers, client, documents }
+}
+
+// === impl Round ===
+
+impl Round {
+    /// Whether the agent has decided for a client with these headers, and the decision is still valid.
+    fn is_for(&self, headers: &HeaderMap) -> bool {
+        let is_compared = |name: &HeaderName| *name != header::ACCEPT && *name != HAVE;
+        let compared = |headers: &HeaderMap| headers.keys().filter(|name| is_compared(name)).count();
+        let is_same = |name: &HeaderName| self.headers.get_all(name) == headers.get_all(name);
+        Instant::now() < self.until
+            && compared(headers) == compared(&self.headers)
+            && headers.keys().filter(|name| is_compared(name)).all(is_same)
+    }
+}
