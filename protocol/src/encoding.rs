@@ -25,9 +25,9 @@ pub const LENGTH: HeaderName = HeaderName::from_static("x-atoll-length");
 /// The capability that an agent announces in its registration if it may encode bodies.
 pub const CAPABILITY: &str = "blocks";
 
-/// Accepts [`Encoding::Primed`]. A header of its own, because agents that do not know it compare the value of the other one. The value
-/// has no meaning.
-pub const ACCEPT_PRIMED: HeaderName = HeaderName::from_static("x-atoll-accept-primed");
+/// What else the proxy-server understands in a response, separated by commas. A header of its own, because agents of older versions
+/// compare the value of the other one. Only the proxy-server sets it, never a client.
+pub const ACCEPT: HeaderName = HeaderName::from_static("x-atoll-accept");
 
 const BLOCKS: HeaderValue = HeaderValue::from_static("blocks");
 const PRIMED: HeaderValue = HeaderValue::from_static("primed-1");
@@ -54,7 +54,7 @@ pub struct UnknownEncoding;
 /// Accepts blocks in the response to a request.
 pub fn accept_blocks(request: &mut HeaderMap) {
     request.insert(ACCEPT_ENCODING, BLOCKS);
-    request.insert(ACCEPT_PRIMED, HeaderValue::from_static("1"));
+    request.insert(ACCEPT, HeaderValue::from_static("primed-1,audit-id"));
 }
 
 /// Whether the proxy-server accepts blocks.
@@ -64,7 +64,16 @@ pub fn accepts_blocks(request: &HeaderMap) -> bool {
 
 /// Whether the proxy-server accepts primed blocks.
 pub fn accepts_primed(request: &HeaderMap) -> bool {
-    request.contains_key(ACCEPT_PRIMED)
+    accepts(request, b"primed-1")
+}
+
+/// Whether the proxy-server accepts short IDs ([`audit_id`](crate::audit_id)).
+pub fn accepts_short_id(request: &HeaderMap) -> bool {
+    accepts(request, b"audit-id")
+}
+
+fn accepts(request: &HeaderMap, wanted: &[u8]) -> bool {
+    request.get(ACCEPT).is_some_and(|accept| accept.as_bytes().split(|byte| *byte == b',').any(|one| one == wanted))
 }
 
 // === impl Encoding ===
@@ -157,6 +166,6 @@ mod tests {
         let mut request = headers(&[]);
         assert!(!accepts_blocks(&request) && !accepts_blocks(&headers(&[(ACCEPT_ENCODING, "lattice")])));
         accept_blocks(&mut request);
-        assert!(accepts_blocks(&request) && accepts_primed(&request));
+        assert!(accepts_blocks(&request) && accepts_primed(&request) && accepts_short_id(&request));
     }
 }

@@ -19,6 +19,7 @@ use http::header::{ACCEPT, DATE, HeaderMap};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method};
 
+use crate::audit_id::AUDIT_ID;
 use crate::digest::{Digest, Hasher};
 use crate::identity::{USER, decode, encode};
 use crate::stream::PREFIX;
@@ -35,9 +36,6 @@ pub const LIFETIME: Duration = Duration::from_secs(1);
 pub const MAX_DOCUMENTS: usize = 4;
 /// The maximum length of the target, and of `accept`.
 pub const MAX_LENGTH: usize = 256;
-
-/// The header with the ID of a request in the audit log of the host (`HeaderAuditID` in apiserver's `pkg/apis/audit/types.go`).
-const AUDIT_ID: &str = "audit-id";
 
 /// A response that the proxy-server has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +60,8 @@ pub fn is_prefetchable(path: &str) -> bool {
 
 /// The digest of a response: of its head, apart from what differs each time, and of its body.
 pub fn digest(head: &HeaderMap, body: &Digest) -> Digest {
-    let is_stable = |name: &HeaderName| {
-        *name != DATE && name.as_str() != AUDIT_ID && (*name == USER || !name.as_str().starts_with(PREFIX))
-    };
+    let is_stable =
+        |name: &HeaderName| *name != DATE && *name != AUDIT_ID && (*name == USER || !name.as_str().starts_with(PREFIX));
     let mut fields: Vec<_> = head.iter().filter(|(name, _)| is_stable(name)).collect();
     fields.sort_by_key(|(name, _)| name.as_str());
     let mut hasher = Hasher::default();

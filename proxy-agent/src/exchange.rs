@@ -86,9 +86,9 @@ use kube_wire::Status;
 use kube_wire::watch_frames::WatchFrames;
 use protocol::blocks::Histories;
 use protocol::digest::{Digest, MAX_HELD};
-use protocol::encoding::{accepts_blocks, accepts_primed};
+use protocol::encoding::{accepts_blocks, accepts_primed, accepts_short_id};
 use protocol::stream::restore_authorization;
-use protocol::{ClusterName, Encoding};
+use protocol::{ClusterName, Encoding, audit_id};
 use request_metrics::{Failure, RequestMetrics, VerbClass};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -145,6 +145,8 @@ struct Stream {
     blocks_link: Option<Arc<Link>>,
     /// Whether the proxy-server accepts primed blocks.
     accepts_primed: bool,
+    /// Whether the proxy-server accepts short IDs.
+    accepts_short_id: bool,
     /// The body that the proxy-server has.
     held: Option<Digest>,
     /// The positions of the documents that the proxy-server may send later.
@@ -186,8 +188,9 @@ impl Exchange {
         match self.exchange(&cluster, head, body, &mut stream, stack::serve).await {
             Some(Ok(exchanged)) => {
                 if let Some(prefetching) = prefetching.and_then(|it| it.checked(&exchanged.response)) {
+                    let unchanged = prefetching.unchanged(&self.services, &self.requests, (name, &cluster));
                     tokio::select! {
-                        unchanged = prefetching.unchanged(self, name, &cluster) => stream.unchanged = Some(unchanged),
+                        unchanged = unchanged => stream.unchanged = Some(unchanged),
                         () = cluster.lasting.end.cancelled() => return stream.refuse(not_served(name.as_str())),
                         reset = poll_fn(|cx| stream.respond.poll_reset(cx)) => return reset.map(drop),
                     }
@@ -240,6 +243,7 @@ impl Exchange {
             is_head: request.method() == Method::HEAD,
             blocks_link: None,
             accepts_primed: accepts_primed(request.headers()),
+            accepts_short_id: accepts_short_id(request.headers()),
             held: None,
             unchanged: None,
         }
@@ -290,6 +294,10 @@ impl Stream {
         let frames = if is_watch { WatchFrames::of(&response) } else { None };
         let (mut parts, body) = response.into_parts();
         self.record.write(parts.status, &mut parts.headers);
+        let compression = self.blocks_link.as_ref().and_then(|link| link.compression());
+        if self.accepts_short_id && compression.is_some() {
+            audit_id::shorten(&mut parts.headers);
+        }
         if let Some(unchanged) = &self.unchanged {
             protocol::prefetch::write_unchanged(unchanged, &mut parts.headers);
         }
@@ -299,8 +307,8 @@ impl Stream {
             parts.headers.remove(header::DATE);
         }
         let (bodiless, overdue) = (body.is_end_stream(), body.overdue());
-        let histories = self.blocks_link.as_ref().and_then(|link| link.compression());
-        let histories = histories.filter(|_| is_compressible && !self.is_head && is_worthwhile(&parts.headers, &body));
+        let histories =
+            compression.filter(|_| is_compressible && !self.is_head && is_worthwhile(&parts.headers, &body));
         let held = self.held.filter(|_| histories.is_some() && parts.status == StatusCode::OK);
         let mut body = Peeked::new(body);
         let is_held = match held {

@@ -65,6 +65,8 @@ pub struct Tunnel {
     histories: Option<Histories>,
     /// The header fields that the other end has stored.
     fields: Mutex<field_table::Encoder>,
+    /// Whether the agent has compressed a body, so its network is slow.
+    is_slow: AtomicBool,
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
@@ -115,7 +117,8 @@ pub struct Origin {
 pub struct StreamReservation {
     requests: SendRequest<Bytes>,
     lease: Lease,
-    /// Whether the other end may store fields of the request: those of an unproven client would fill its table.
+    /// Whether the other end may store fields of the request: those of an unproven client would fill its table. On a fast network, this
+    /// would only cost time.
     stores_fields: bool,
 }
 
@@ -263,6 +266,7 @@ impl Tunnel {
             budget,
             histories,
             fields: Mutex::default(),
+            is_slow: AtomicBool::new(false),
             requests,
             capacity: Capacity::new(),
             streams: AtomicUsize::new(0),
@@ -309,7 +313,8 @@ impl Tunnel {
     /// Reserves a stream. `demand` is that of a client; `None` for a stream of the proxy-server itself.
     pub async fn reserve(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<StreamReservation, ReserveError> {
         let full = || ReserveError::Full(self.remote_end());
-        let stores_fields = self.abilities.has_field_table && demand.as_ref().is_none_or(|demand| demand.is_proven);
+        let is_proven = demand.as_ref().is_none_or(|demand| demand.is_proven);
+        let stores_fields = is_proven && self.abilities.has_field_table && self.is_slow.load(Ordering::Relaxed);
         let resources = demand.map(|demand| self.capacity.reserve(demand).ok_or_else(full)).transpose()?;
         self.streams.fetch_add(1, Ordering::Relaxed);
         let lease = Lease { tunnel: Arc::clone(self), resources };
@@ -395,6 +400,11 @@ impl Lease {
     /// Cancelled when another proxy-server on the way begins to stop.
     pub fn leaving(&self) -> &CancellationToken {
         &self.tunnel.leaving
+    }
+
+    /// The agent has compressed a body.
+    pub fn compressed(&self) {
+        self.tunnel.is_slow.store(true, Ordering::Relaxed);
     }
 
     /// Marks the client as proven.

@@ -8,26 +8,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, Method, Response, StatusCode, Uri, header, request};
+use http::{HeaderMap, Method, Response, StatusCode, Uri, header, request};
 use protocol::ClusterName;
+use protocol::audit_id::AUDIT_ID;
 use protocol::digest::MAX_HELD;
 use protocol::prefetch::{self, Prefetch};
-use request_metrics::VerbClass;
+use request_metrics::{RequestMetrics, VerbClass};
 use tokio::time::{Instant, timeout};
 use tunnel::Inbound;
 use virtual_cluster::clusters::VirtualCluster;
 
-use super::Exchange;
 use super::commitment::Commitment;
 use super::incoming::Incoming;
 use super::peeked::Peeked;
 use super::record::Record;
+use super::services::Services;
 use super::stack::{self, ExchangeResponse};
 
 /// The time by which the documents may delay the response to a health check.
 const TIMEOUT: Duration = Duration::from_millis(500);
-
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// A health check with which the proxy-server names documents.
 pub(super) struct Prefetching {
@@ -61,16 +60,16 @@ impl Prefetching {
     /// The positions of the documents that are unchanged.
     pub(super) async fn unchanged(
         self,
-        exchange: &Exchange,
-        name: &ClusterName,
-        cluster: &Arc<VirtualCluster>,
+        services: &Services,
+        requests: &RequestMetrics,
+        (name, cluster): (&ClusterName, &Arc<VirtualCluster>),
     ) -> Vec<usize> {
         let mut positions = Vec::new();
         let compare = async {
             for (position, document) in self.documents.iter().enumerate() {
-                let record =
-                    Record::new(exchange.requests.measure(name, VerbClass::Other, Instant::now()), &self.headers);
-                if is_unchanged(exchange, cluster, document, &self.headers, record).await {
+                let measured = requests.measure(name, VerbClass::Other, Instant::now());
+                let record = Record::new(measured, &self.headers);
+                if is_unchanged(services, cluster, document, &self.headers, record).await {
                     positions.push(position);
                 }
             }
@@ -83,7 +82,7 @@ impl Prefetching {
 
 /// Makes the response for this client, and compares it with the one that the proxy-server has.
 async fn is_unchanged(
-    exchange: &Exchange,
+    services: &Services,
     cluster: &Arc<VirtualCluster>,
     document: &Prefetch,
     headers: &HeaderMap,
@@ -93,7 +92,7 @@ async fn is_unchanged(
     let headers = document.request(headers);
     let commitment = Commitment::default();
     let incoming = Incoming {
-        services: &exchange.services,
+        services,
         cluster,
         method: &Method::GET,
         uri: &uri,

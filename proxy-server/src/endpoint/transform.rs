@@ -6,7 +6,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use protocol::encoding::{UnknownEncoding, accept_blocks};
 use protocol::stream::{unswitched, write_cluster};
-use protocol::{ClusterName, Encoding};
+use protocol::{ClusterName, Encoding, audit_id};
 use request_traces::{Phase, Span};
 use tokio_util::sync::CancellationToken;
 
@@ -87,7 +87,8 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
         accept_blocks(head.headers_mut());
         // Spans and audit events need the agent.
         if unwanted.is_some() && record.span.is_none() && record.audited.is_none() {
-            match connection.last_check.request(&connection.services, &cluster, &mut head) {
+            let stores = (&*connection.services.documents, &*connection.services.expectations);
+            match connection.last_check.request(stores, &cluster, &mut head) {
                 Ok(decided) => prefetching = decided,
                 Err(response) => prefetched = Some(response),
             }
@@ -120,7 +121,7 @@ pub(super) fn response(sent: Sent, result: Result<Reply<AgentResponse>, Refusal>
     if let Some(unwanted) = unwanted {
         unwanted.discard(&connection.services.tasks);
     }
-    let (response, mut lease, sending) = match result {
+    let (mut response, mut lease, sending) = match result {
         Ok(Reply::Agent(AgentResponse { response, lease, sending })) => (response, lease, sending),
         Ok(Reply::Prefetched(Prefetched { head, document })) => {
             let mut response = Response::new(());
@@ -133,6 +134,7 @@ pub(super) fn response(sent: Sent, result: Result<Reply<AgentResponse>, Refusal>
         }
         Err(refusal) => return Err(Box::new(Refused { refusal, record })),
     };
+    audit_id::restore(response.headers_mut());
     record.responded(response.status(), response.headers());
     record.watch_end = record.is_watch.then(|| watch_end(&connection.services, &lease));
     charge.learn(&connection, &cluster.name, &response, &mut lease);
@@ -147,6 +149,9 @@ pub(super) fn response(sent: Sent, result: Result<Reply<AgentResponse>, Refusal>
         Ok(encoding) => encoding,
         Err(unknown) => return Err(Box::new(Refused { refusal: unknown.into(), record })),
     };
+    if encoding != Encoding::Identity {
+        lease.compressed();
+    }
     let (key, last) = document.unzip();
     let stored = match (encoding, last.flatten()) {
         (Encoding::Held, None) => return Err(Box::new(Refused { refusal: UnknownEncoding.into(), record })),
@@ -154,7 +159,9 @@ pub(super) fn response(sent: Sent, result: Result<Reply<AgentResponse>, Refusal>
         (Encoding::Identity | Encoding::Blocks | Encoding::Primed, _) => None,
     };
     let length = content_length(&parts.headers).filter(|_| upgrade.is_none());
-    connection.last_check.responded(&connection.services, &cluster, prefetching, (parts.status, &parts.headers));
+    let is_served = |cluster: &ClusterName| connection.services.registry.end_of(cluster).is_some();
+    let (expectations, head) = (&connection.services.expectations, (parts.status, &parts.headers));
+    connection.last_check.responded(expectations, &cluster, prefetching, head, is_served);
     head::response(&mut parts.headers);
     let response = match (upgrade, sending) {
         (Some(upgrade), Sending::Upgrade(outbound)) if is_switched => {

@@ -12,6 +12,7 @@ use h2::server::SendResponse;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body::Body as _;
+use protocol::encoding::ENCODING;
 use protocol::stream::{DESTINATION, restore_authorization, take_unproven};
 use protocol::{ClusterName, Encoding};
 use tokio::time::timeout;
@@ -154,6 +155,8 @@ async fn respond_with(
     if lease.histories().is_none() {
         // The agent cannot encode bodies, so only the host can have set these headers.
         Encoding::Identity.write(&mut parts.headers);
+    } else if parts.headers.contains_key(ENCODING) {
+        lease.compressed();
     }
     let is_bodiless = body.is_end_stream();
     let stream = respond.send_response(Response::from_parts(parts, ()), is_bodiless)?;

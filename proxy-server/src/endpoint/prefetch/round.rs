@@ -4,16 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use protocol::ClusterName;
+use protocol::audit_id::AUDIT_ID;
 use protocol::digest::HAVE;
 use protocol::prefetch::{self, LIFETIME};
 use tokio::time::Instant;
 
-use super::super::connection::Services;
-use super::super::documents::{Document, Key};
-use super::expected::{Client, Followed};
+use super::super::documents::{Document, Documents, Key};
+use super::expected::{Client, Expectations, Followed};
 use crate::config::Cluster;
-
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// The last health check of a connection, until another request ends it.
 #[derive(Debug, Default)]
@@ -56,13 +54,13 @@ impl LastCheck {
     /// Prepares a request for the agent. Returns the response instead, if the agent has already decided about it.
     pub(crate) fn request(
         &self,
-        services: &Services,
+        stores: (&Documents, &Expectations),
         cluster: &Cluster,
         request: &mut Request<()>,
     ) -> Result<Prefetching, Prefetched> {
         if prefetch::is_health_check(request.method(), request.uri().path()) {
             *self.lock() = None;
-            return Ok(check(services, cluster, request));
+            return Ok(check(stores, cluster, request));
         }
         let key = Key::of(request).filter(|_| prefetch::is_prefetchable(request.uri().path()));
         let mut last = self.lock();
@@ -89,10 +87,11 @@ impl LastCheck {
     /// Learns from the response of the agent.
     pub(crate) fn responded(
         &self,
-        services: &Services,
+        expectations: &Expectations,
         cluster: &Cluster,
         prefetching: Prefetching,
         (status, head): (StatusCode, &HeaderMap),
+        is_served: impl Fn(&ClusterName) -> bool,
     ) {
         if status != StatusCode::OK {
             return;
@@ -112,8 +111,7 @@ impl LastCheck {
                 });
             }
             Prefetching::Follows { client, key } => {
-                let is_served = |cluster: &ClusterName| services.registry.end_of(cluster).is_some();
-                services.expectations.learn(&cluster.name, client, (key, head), is_served);
+                expectations.learn(&cluster.name, client, (key, head), is_served);
             }
         }
     }
@@ -124,12 +122,16 @@ impl LastCheck {
 }
 
 /// Names the documents that the client is expected to request next.
-fn check(services: &Services, cluster: &Cluster, request: &mut Request<()>) -> Prefetching {
+fn check(
+    (stored, expectations): (&Documents, &Expectations),
+    cluster: &Cluster,
+    request: &mut Request<()>,
+) -> Prefetching {
     let headers = request.headers().clone();
-    let client = services.expectations.client(&headers);
+    let client = expectations.client(&headers);
     let (mut named, mut documents) = (Vec::new(), Vec::new());
-    for Followed { key, head } in services.expectations.of(&cluster.name, client) {
-        let Some(document) = services.documents.get(cluster, &key) else { continue };
+    for Followed { key, head } in expectations.of(&cluster.name, client) {
+        let Some(document) = stored.get(cluster, &key) else { continue };
         let digest = prefetch::digest(&head, document.digest());
         let Some(prefetch) = key.prefetch(digest) else { continue };
         named.push(prefetch);
