@@ -10,12 +10,11 @@ use ::tunnel::Batched;
 use ::tunnel::keepalive::{Patience, keepalive};
 use ::tunnel::metered::{Meter, Metered};
 use bytes::Bytes;
+use h2::RecvStream;
 use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
 use http::Request;
 use protocol::field_table::Decoder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tracing::debug;
 
 /// Counts the bytes that arrive.
 #[derive(Debug, Default)]
@@ -53,12 +52,10 @@ where
     loop {
         tokio::select! {
             accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
-                Some(Ok((mut request, mut respond))) => match fields.decode(&mut request) {
+                Some(Ok((mut request, respond))) => match fields.decode(&mut request) {
                     Ok(()) => serve(request, respond),
-                    Err(error) => {
-                        debug!(%error, "stream refused");
-                        respond.send_reset(Reason::PROTOCOL_ERROR);
-                    }
+                    // The tables differ, so no later request can be trusted.
+                    Err(error) => return Ok(error.to_string()),
                 },
                 Some(Err(error)) => return Ok(error.to_string()),
                 None if drain.is_none() => return Ok("drained".into()),

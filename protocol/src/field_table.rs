@@ -16,7 +16,8 @@
 //!
 //! A field is named only after a response has shown that the other end has stored it. HTTP/2 opens streams in the order of their
 //! identifiers (RFC 9113, section 5.1.1), so a request that names a field arrives before one that gives its number to another
-//! field. Both ends have the table for one tunnel, so a table never contains fields of another agent.
+//! field. Both ends have the table for one tunnel, so a table never contains fields of another agent. The fields of each virtual
+//! cluster have numbers of their own, so the lengths of requests do not tell what the clients of another one have requested.
 
 use std::collections::HashMap;
 
@@ -28,7 +29,7 @@ use crate::digest::HAVE;
 use crate::identity::{CREDENTIAL, GROUPS, USER};
 use crate::numbers;
 use crate::prefetch::{PREFETCH, is_health_check, is_prefetchable};
-use crate::stream::AUTHORIZATION;
+use crate::stream::{AUTHORIZATION, CLUSTER};
 
 /// The fields to store: for each, a number and the name. Only the proxy-server sets it, never a client.
 pub const DEFINE: HeaderName = HeaderName::from_static("x-atoll-define");
@@ -39,8 +40,8 @@ pub const TARGET: HeaderName = HeaderName::from_static("x-atoll-target");
 /// The capability that an agent announces if it stores fields.
 pub const CAPABILITY: &str = "fields";
 
-/// The maximum number of fields in a table. With [`MAX_LENGTH`], a table has at most half a MiB.
-pub const MAX_FIELDS: usize = 256;
+/// The maximum number of fields in a table: those of about sixty members of Karmada. With [`MAX_LENGTH`], a table has at most 2 MiB.
+pub const MAX_FIELDS: usize = 1024;
 /// The maximum length of the value of a field. A token of a service account has about a thousand bytes.
 pub const MAX_LENGTH: usize = 2048;
 /// HPACK is good enough for shorter values.
@@ -58,7 +59,7 @@ pub struct MalformedFields;
 /// The table of the end that sends requests.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    entries: HashMap<Field, Entry>,
+    entries: HashMap<Key, Entry>,
     /// The number of requests so far.
     steps: u64,
 }
@@ -66,7 +67,7 @@ pub struct Encoder {
 /// The fields that the other end has stored once it responds to the request, and the steps at which they got their numbers.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Definition(Vec<(Field, u64)>);
+pub struct Definition(Vec<(Key, u64)>);
 
 /// The table of the end that receives requests.
 #[derive(Debug, Default)]
@@ -74,8 +75,15 @@ pub struct Decoder {
     fields: Vec<Option<Field>>,
 }
 
-/// A header field.
+/// A header field of a request to this cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    cluster: Option<HeaderValue>,
+    field: Field,
+}
+
+/// A header field.
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Field {
     name: HeaderName,
     value: HeaderValue,
@@ -101,16 +109,18 @@ impl Encoder {
         self.steps += 1;
         move_target(request);
         let (mut known, mut definitions, mut definition) = (Vec::new(), Vec::new(), Definition::default());
+        let cluster = request.headers().get(CLUSTER).cloned();
         for name in RECURRING {
             let Some(field) = field(request.headers(), &name) else { continue };
-            let entry = self.entry(&field);
+            let key = Key { cluster: cluster.clone(), field };
+            let entry = self.entry(&key);
             if entry.is_stored {
                 known.push(entry.number.to_string());
                 request.headers_mut().remove(name);
             } else {
                 definitions.push(format!("{} {name}", entry.number));
                 let since = entry.since;
-                definition.0.push((field, since));
+                definition.0.push((key, since));
             }
         }
         for (name, texts) in [(FIELDS, known), (DEFINE, definitions)] {
@@ -124,30 +134,61 @@ impl Encoder {
 
     /// The other end has responded to the request.
     pub fn stored(&mut self, definition: Definition) {
-        for (field, since) in definition.0 {
+        for (key, since) in definition.0 {
             // By now, the number may belong to another field, and the field may have another number.
-            if let Some(entry) = self.entries.get_mut(&field).filter(|entry| entry.since == since) {
+            if let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.since == since) {
                 entry.is_stored = true;
             }
         }
     }
 
     /// The entry of a field, which may replace the one that was not used for the longest time.
-    fn entry(&mut self, field: &Field) -> &Entry {
-        if !self.entries.contains_key(field) {
+    fn entry(&mut self, key: &Key) -> &Entry {
+        if !self.entries.contains_key(key) {
             let number = if self.entries.len() < MAX_FIELDS {
                 self.entries.len()
             } else {
-                let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(field, _)| field.clone());
+                let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
                 let oldest = oldest.expect("a full table is not empty");
                 self.entries.remove(&oldest).expect("it was found").number
             };
-            self.entries.insert(field.clone(), Entry { number, since: self.steps, is_stored: false, used: self.steps });
+            let entry = Entry { number, since: self.steps, is_stored: false, used: self.steps };
+            self.entries.insert(key.detached(), entry);
         }
-        let entry = self.entries.get_mut(field).expect("it was inserted");
+        let entry = self.entries.get_mut(key).expect("it was inserted");
         entry.used = self.steps;
         entry
     }
+}
+
+// === impl Key ===
+
+impl Key {
+    fn detached(&self) -> Self {
+        Self { cluster: self.cluster.as_ref().map(detached), field: self.field.detached() }
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    fn detached(&self) -> Self {
+        Self { name: self.name.clone(), value: detached(&self.value) }
+    }
+}
+
+impl std::fmt::Debug for Field {
+    /// The value may be a token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: [redacted]", self.name)
+    }
+}
+
+/// A copy of a value. A clone would keep the whole buffer from which the head was read.
+pub fn detached(value: &HeaderValue) -> HeaderValue {
+    let mut copy = HeaderValue::from_bytes(value.as_bytes()).expect("it is a value");
+    copy.set_sensitive(value.is_sensitive());
+    copy
 }
 
 /// Moves a target that recurs to a header.
@@ -211,7 +252,7 @@ impl Decoder {
                 if number >= self.fields.len() {
                     self.fields.resize(number + 1, None);
                 }
-                self.fields[number] = Some(field);
+                self.fields[number] = Some(field.detached());
             }
         }
         if let Some(numbers) = request.headers_mut().remove(FIELDS) {

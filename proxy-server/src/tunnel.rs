@@ -13,7 +13,7 @@ use ::tunnel::{Budget, Inbound};
 use bytes::Bytes;
 use h2::SendStream;
 use h2::client::{ResponseFuture, SendRequest};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use protocol::blocks::Histories;
 use protocol::{AgentId, ProtocolVersion, field_table};
 use tokio::time::timeout;
@@ -373,7 +373,9 @@ impl PendingResponse {
             Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.remote_end()),
             _ => TunnelError::Broken { remote: lease.tunnel.remote_end(), source },
         })?;
-        if !definition.is_empty() {
+        // h2 itself refuses a head that is too large, and then the other end has stored nothing.
+        let is_seen = response.status() != StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        if is_seen && !definition.is_empty() {
             lease.tunnel.fields().stored(definition);
         }
         let response = response.map(|body| Inbound::new(body, &lease.tunnel.budget));

@@ -26,7 +26,7 @@ use super::services::Services;
 use super::stack::{self, ExchangeResponse};
 
 /// The time by which the documents may delay the response to a health check.
-const TIMEOUT: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A health check with which the proxy-server names documents.
 pub(super) struct Prefetching {
@@ -102,13 +102,17 @@ async fn is_unchanged(
         commitment: &commitment,
         record: &mut record,
     };
-    let Ok(ExchangeResponse { response, is_compressible: true, counted: _counted, .. }) = stack::serve(incoming).await
-    else {
-        return false;
+    let ExchangeResponse { response, is_compressible, counted: _counted, .. } = match stack::serve(incoming).await {
+        Ok(exchanged) => exchanged,
+        Err(refusal) => {
+            let code = StatusCode::from_u16(refusal.into_status().code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            record.write(code, &mut HeaderMap::new());
+            return false;
+        }
     };
     let (mut parts, body) = response.into_parts();
     record.write(parts.status, &mut parts.headers);
-    if parts.status != StatusCode::OK || parts.headers.contains_key(header::CONTENT_ENCODING) {
+    if !is_compressible || parts.status != StatusCode::OK || parts.headers.contains_key(header::CONTENT_ENCODING) {
         return false;
     }
     let body = Peeked::new(body).digest(MAX_HELD, cluster.lasting.memory.bodies.nothing()).await;

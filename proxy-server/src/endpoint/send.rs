@@ -155,7 +155,7 @@ async fn attempt(services: &Services, outgoing: Outgoing) -> Result<AgentRespons
 }
 
 /// The bytes of a head that are charged.
-fn charged_head<B>(head: &Request<B>) -> usize {
+pub(super) fn charged_head<B>(head: &Request<B>) -> usize {
     let fields = head.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
     let target = head.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let bytes = fields.sum::<usize>() + target;

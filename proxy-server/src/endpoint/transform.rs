@@ -22,7 +22,7 @@ use super::received::Received;
 use super::record::{Record, Recorded, Refused, Responded};
 use super::refusal::Refusal;
 use super::route::Routed;
-use super::send::{AgentResponse, Content, Outgoing, Sending};
+use super::send::{AgentResponse, Content, Outgoing, Sending, charged_head};
 use super::until_removed::Lasting;
 use super::upgrade::{Session, Upgrade};
 use super::upload::Upload;
@@ -85,8 +85,9 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     let (mut document, mut prefetching, mut prefetched) = (None, Prefetching::Not, None);
     if upgrade.is_none() {
         accept_blocks(head.headers_mut());
-        // Spans and audit events need the agent.
-        if unwanted.is_some() && record.span.is_none() && record.audited.is_none() {
+        // Spans and audit events need the agent. A connection does not keep a long head.
+        let is_observed = record.span.is_some() || record.audited.is_some();
+        if unwanted.is_some() && charge.is_proven() && !is_observed && charged_head(&head) == 0 {
             let stores = (&*connection.services.documents, &*connection.services.expectations);
             match connection.last_check.request(stores, &cluster, &mut head) {
                 Ok(decided) => prefetching = decided,

@@ -4,8 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use protocol::ClusterName;
+use protocol::field_table::detached;
 use protocol::prefetch::MAX_DOCUMENTS;
 
 use super::super::documents::Key;
@@ -14,6 +15,8 @@ use super::super::documents::Key;
 const MAX_CLIENTS: usize = 4;
 /// The maximum size of the head of a response, in bytes.
 const MAX_HEAD: usize = 1024;
+/// After this many health checks that a document did not follow, it is not expected any more.
+const MAX_UNUSED: u8 = 3;
 
 /// What the clients of all clusters request after a health check: at most 24 KiB for each cluster.
 #[derive(Debug, Default)]
@@ -38,8 +41,8 @@ pub(super) struct Followed {
 #[derive(Debug)]
 struct Expected {
     client: Client,
-    /// The last is the newest.
-    followed: Vec<Followed>,
+    /// The last is the newest. Each with the number of health checks since it was last requested.
+    followed: Vec<(Followed, u8)>,
 }
 
 // === impl Expectations ===
@@ -52,11 +55,26 @@ impl Expectations {
         Client(fields.map(|field| self.hasher.hash_one(field)).fold(0, u64::wrapping_add))
     }
 
-    /// What the client has requested after its last health checks.
+    /// What the client has requested after its last health checks. Counts another one.
     pub(super) fn of(&self, cluster: &ClusterName, client: Client) -> Vec<Followed> {
-        let clients = self.lock();
-        let expected = clients.get(cluster).into_iter().flatten().find(|expected| expected.client == client);
-        expected.map(|expected| expected.followed.clone()).unwrap_or_default()
+        let mut clients = self.lock();
+        let Some(clients) = clients.get_mut(cluster) else { return Vec::new() };
+        let Some(mut expected) = take(clients, client) else { return Vec::new() };
+        expected.followed.retain(|(_, unused)| *unused < MAX_UNUSED);
+        for (_, unused) in &mut expected.followed {
+            *unused += 1;
+        }
+        let followed = expected.followed.iter().map(|(followed, _)| followed.clone()).collect();
+        clients.push_back(expected);
+        followed
+    }
+
+    /// The client has requested a document that was expected.
+    pub(super) fn used(&self, cluster: &ClusterName, client: Client, key: &Key) {
+        let mut clients = self.lock();
+        let expected = clients.get_mut(cluster).into_iter().flatten().find(|expected| expected.client == client);
+        let followed = expected.into_iter().flat_map(|expected| &mut expected.followed);
+        followed.filter(|(followed, _)| followed.key == *key).for_each(|(_, unused)| *unused = 0);
     }
 
     /// The client has requested this document after a health check, and the agent has sent this head.
@@ -77,13 +95,12 @@ impl Expectations {
             clients.retain(|cluster, _| is_served(cluster));
         }
         let clients = clients.entry(cluster.clone()).or_default();
-        let known = clients.iter().position(|expected| expected.client == client).and_then(|at| clients.remove(at));
-        let mut expected = known.unwrap_or_else(|| Expected { client, followed: Vec::new() });
-        expected.followed.retain(|followed| followed.key != key);
+        let mut expected = take(clients, client).unwrap_or_else(|| Expected { client, followed: Vec::new() });
+        expected.followed.retain(|(followed, _)| followed.key != key);
         if expected.followed.len() >= MAX_DOCUMENTS {
             expected.followed.remove(0);
         }
-        expected.followed.push(Followed { key, head: head.clone() });
+        expected.followed.push((Followed { key, head: copy(head) }, 0));
         if clients.len() >= MAX_CLIENTS {
             clients.pop_front();
         }
@@ -93,4 +110,23 @@ impl Expectations {
     fn lock(&self) -> MutexGuard<'_, HashMap<ClusterName, VecDeque<Expected>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Removes the entry of a client.
+fn take(clients: &mut VecDeque<Expected>, client: Client) -> Option<Expected> {
+    clients.iter().position(|expected| expected.client == client).and_then(|at| clients.remove(at))
+}
+
+/// A copy of a head. A clone would keep the whole buffer from which it was read. Credentials are not printed.
+pub(super) fn copy(head: &HeaderMap) -> HeaderMap {
+    let copy = |(name, value): (&HeaderName, &HeaderValue)| {
+        let mut value = detached(value);
+        value.set_sensitive(*name == header::AUTHORIZATION);
+        (name.clone(), value)
+    };
+    let mut copied = HeaderMap::with_capacity(head.len());
+    for (name, value) in head.iter().map(copy) {
+        copied.append(name, value);
+    }
+    copied
 }

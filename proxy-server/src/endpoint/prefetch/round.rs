@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use protocol::ClusterName;
 use protocol::audit_id::AUDIT_ID;
-use protocol::digest::HAVE;
+use protocol::digest::{Digest, HAVE};
 use protocol::prefetch::{self, LIFETIME};
 use tokio::time::Instant;
 
 use super::super::documents::{Document, Documents, Key};
-use super::expected::{Client, Expectations, Followed};
+use super::expected::{Client, Expectations, Followed, copy};
 use crate::config::Cluster;
 
 /// The last health check of a connection, until another request ends it.
@@ -26,8 +26,16 @@ struct Round {
     /// Its ID in the audit log of the host.
     audit_id: Option<HeaderValue>,
     /// The documents about which the agent has decided. Each is sent once.
-    documents: Vec<(Key, Prefetched)>,
+    documents: Vec<Decided>,
     until: Instant,
+}
+
+/// A document about which the agent decides. The store keeps its bytes, or drops them.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    key: Key,
+    head: HeaderMap,
+    digest: Digest,
 }
 
 /// A response that the client may get.
@@ -43,7 +51,7 @@ pub(crate) enum Prefetching {
     /// Nothing.
     Not,
     /// It is a health check with which the agent decides about these documents.
-    Check { headers: HeaderMap, client: Client, documents: Vec<(Key, Prefetched)> },
+    Check { headers: HeaderMap, client: Client, documents: Vec<Decided>, sent: Instant },
     /// It follows a health check, and the agent has not decided about this document yet.
     Follows { client: Client, key: Key },
 }
@@ -72,15 +80,20 @@ impl LastCheck {
             *last = None;
             return Ok(Prefetching::Not);
         };
-        match round.documents.iter().position(|(decided, _)| *decided == key) {
-            Some(at) => {
-                let (_, mut prefetched) = round.documents.swap_remove(at);
-                if let Some(id) = &round.audit_id {
-                    prefetched.head.insert(AUDIT_ID, id.clone());
-                }
-                Err(prefetched)
+        let client = round.client;
+        let decided = round.documents.iter().position(|decided| decided.key == key);
+        let decided = decided.map(|at| round.documents.swap_remove(at));
+        let stored = decided
+            .as_ref()
+            .and_then(|decided| stores.0.get(cluster, &key).filter(|document| *document.digest() == decided.digest));
+        match (decided, stored) {
+            (Some(Decided { mut head, .. }), Some(document)) => {
+                head.remove(AUDIT_ID);
+                head.extend(round.audit_id.clone().map(|id| (AUDIT_ID, id)));
+                stores.1.used(&cluster.name, client, &key);
+                Err(Prefetched { head, document })
             }
-            None => Ok(Prefetching::Follows { client: round.client, key }),
+            _ => Ok(Prefetching::Follows { client, key }),
         }
     }
 
@@ -98,7 +111,7 @@ impl LastCheck {
         }
         match prefetching {
             Prefetching::Not => {}
-            Prefetching::Check { headers, client, documents } => {
+            Prefetching::Check { headers, client, documents, sent } => {
                 let unchanged = prefetch::unchanged(head);
                 let documents = documents.into_iter().enumerate();
                 let documents = documents.filter(|(at, _)| unchanged.contains(at)).map(|(_, document)| document);
@@ -107,7 +120,8 @@ impl LastCheck {
                     client,
                     audit_id: head.get(&AUDIT_ID).cloned(),
                     documents: documents.collect(),
-                    until: Instant::now() + LIFETIME,
+                    // The agent may have decided at once, and its response may have been on the way for long.
+                    until: sent + LIFETIME,
                 });
             }
             Prefetching::Follows { client, key } => {
@@ -127,20 +141,20 @@ fn check(
     cluster: &Cluster,
     request: &mut Request<()>,
 ) -> Prefetching {
-    let headers = request.headers().clone();
+    let headers = copy(request.headers());
     let client = expectations.client(&headers);
     let (mut named, mut documents) = (Vec::new(), Vec::new());
     for Followed { key, head } in expectations.of(&cluster.name, client) {
         let Some(document) = stored.get(cluster, &key) else { continue };
-        let digest = prefetch::digest(&head, document.digest());
-        let Some(prefetch) = key.prefetch(digest) else { continue };
+        let digest = *document.digest();
+        let Some(prefetch) = key.prefetch(prefetch::digest(&head, &digest)) else { continue };
         named.push(prefetch);
-        documents.push((key, Prefetched { head, document }));
+        documents.push(Decided { key, head, digest });
     }
     if !named.is_empty() {
         prefetch::write(&named, request.headers_mut());
     }
-    Prefetching::Check { headers, client, documents }
+    Prefetching::Check { headers, client, documents, sent: Instant::now() }
 }
 
 // === impl Round ===

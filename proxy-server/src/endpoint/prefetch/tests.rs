@@ -85,6 +85,9 @@ async fn learned() -> (Arc<Services>, Seen) {
     let services = fixture::services();
     store(&services).await;
     let seen = agent(&services).await;
+    // The first response proves the token.
+    checked(&services).await;
+    seen.lock().unwrap().clear();
     let connection = checked(&services).await;
     assert_eq!(get(&connection, DOCUMENT, &CLIENT).await.1, TEXT);
     assert_eq!(*seen.lock().unwrap(), ["/readyz 0".to_owned(), format!("{DOCUMENT} 0")]);
@@ -145,6 +148,31 @@ async fn the_documents_of_one_client_are_not_named_for_another() {
     let connection = fixture::connection_of(Arc::clone(&services), Some("ke-beijing"));
     get(&connection, "/readyz", &[("authorization", "Bearer u"), CLIENT[1]]).await;
     assert_eq!(*seen.lock().unwrap(), ["/readyz 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_follow_is_not_expected_for_long() {
+    let (services, seen) = learned().await;
+    for named in [1, 1, 1, 0] {
+        checked(&services).await;
+        assert_eq!(seen.lock().unwrap().drain(..).collect::<Vec<_>>(), [format!("/readyz {named}")]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_stored_documents_are_sent() {
+    let (services, seen) = learned().await;
+    let connection = checked(&services).await;
+    let key = Key::of(&Request::get(DOCUMENT).header("accept", "application/json").body(()).unwrap()).unwrap();
+    let mut encoder = Encoder::new(&Histories::unlimited());
+    encoder.push(Bytes::from_static(b"another one"));
+    let encoded: Bytes = std::iter::from_fn(|| encoder.encode()).flatten().collect();
+    let arriving = services.documents.begin(&fixture::cluster(), key);
+    let body = Storing::new(Full::new(encoded), &Histories::unlimited(), None, Some(arriving));
+    body.collect().await.unwrap();
+    seen.lock().unwrap().clear();
+    get(&connection, DOCUMENT, &CLIENT).await;
+    assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
 #[test]
