@@ -31,8 +31,8 @@ impl Meter for Received {
 /// Passes each stream of a tunnel to `serve` until the tunnel ends. Returns the reason. `serve` must return at once, because this
 /// drives the connection for all streams. `measured` gets each round trip.
 ///
-/// When `stop` completes, `drain` is called, the tunnel accepts no more streams (GOAWAY, RFC 9113, section 6.8), and it ends with its
-/// last one.
+/// When `stop` completes, `drain` is called, the tunnel accepts no more streams (GOAWAY, RFC 9113, section 6.8), and it ends with
+/// its last one.
 pub async fn accept<S>(
     io: S,
     stop: impl Future<Output = ()>,
@@ -54,7 +54,7 @@ where
             accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
                 Some(Ok((mut request, respond))) => match fields.decode(&mut request) {
                     Ok(()) => serve(request, respond),
-                    // The tables differ, so no later request can be trusted.
+                    // The tables of the two ends differ, so later requests could get wrong fields.
                     Err(error) => return Ok(error.to_string()),
                 },
                 Some(Err(error)) => return Ok(error.to_string()),

@@ -17,7 +17,9 @@ const LENGTH: usize = 36;
 
 /// Makes the ID short, if it is a UUID in lower case.
 pub fn shorten(response: &mut HeaderMap) {
-    let Some(id) = response.get(AUDIT_ID).and_then(|id| read(id.as_bytes())) else { return };
+    let mut ids = response.get_all(AUDIT_ID).iter();
+    let id = ids.next().and_then(|id| read(id.as_bytes())).filter(|_| ids.next().is_none());
+    let Some(id) = id else { return };
     let text = BASE64_URL_SAFE_NO_PAD.encode(id);
     response.remove(AUDIT_ID);
     response.insert(SHORT, HeaderValue::try_from(text).expect("base64 is a header value"));

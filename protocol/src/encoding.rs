@@ -8,8 +8,8 @@
 //!
 //! The encoding is hop-by-hop, unlike `content-encoding`: clients do not see it. The agent chooses it only if the proxy-server
 //! accepts it, and the proxy-server decodes it only if the agent has announced the capability. So either half can be of an older
-//! version, and a host behind an older agent cannot choose the encoding. A body is a sequence of [`blocks`](crate::blocks), or it is
-//! one that the proxy-server has ([`digest`](crate::digest)).
+//! version, and a host behind an older agent cannot choose the encoding. A body is a sequence of [`blocks`](crate::blocks), or it
+//! is one that the proxy-server has ([`digest`](crate::digest)).
 
 use http::header::{CONTENT_LENGTH, HeaderMap};
 use http::{HeaderName, HeaderValue};
@@ -25,8 +25,8 @@ pub const LENGTH: HeaderName = HeaderName::from_static("x-atoll-length");
 /// The capability that an agent announces in its registration if it may encode bodies.
 pub const CAPABILITY: &str = "blocks";
 
-/// What else the proxy-server understands in a response, separated by commas. A header of its own, because agents of older versions
-/// compare the value of the other one. Only the proxy-server sets it, never a client.
+/// Other features of responses that the proxy-server supports, separated by commas. This is a separate header, because older
+/// agents compare the whole value of [`ACCEPT_ENCODING`]. Only the proxy-server sets it, never a client.
 pub const ACCEPT: HeaderName = HeaderName::from_static("x-atoll-accept");
 
 const BLOCKS: HeaderValue = HeaderValue::from_static("blocks");
@@ -54,7 +54,7 @@ pub struct UnknownEncoding;
 /// Accepts blocks in the response to a request.
 pub fn accept_blocks(request: &mut HeaderMap) {
     request.insert(ACCEPT_ENCODING, BLOCKS);
-    request.insert(ACCEPT, HeaderValue::from_static("primed-1,audit-id"));
+    request.insert(ACCEPT, HeaderValue::from_static("primed-1,short-audit-id"));
 }
 
 /// Whether the proxy-server accepts blocks.
@@ -64,12 +64,12 @@ pub fn accepts_blocks(request: &HeaderMap) -> bool {
 
 /// Whether the proxy-server accepts primed blocks.
 pub fn accepts_primed(request: &HeaderMap) -> bool {
-    accepts(request, b"primed-1")
+    accepts(request, PRIMED.as_bytes())
 }
 
 /// Whether the proxy-server accepts short IDs ([`audit_id`](crate::audit_id)).
 pub fn accepts_short_id(request: &HeaderMap) -> bool {
-    accepts(request, b"audit-id")
+    accepts(request, b"short-audit-id")
 }
 
 fn accepts(request: &HeaderMap, wanted: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Long header fields that recur, and that each tunnel sends only once.
+//! A table of long header fields that recur. Each tunnel sends such a field only once.
 //!
 //! ```text
 //! GET /readyz                                      first request: the agent stores two fields
@@ -10,14 +10,16 @@
 //! x-atoll-fields: 0,1
 //! ```
 //!
-//! HPACK (RFC 7541) does this for short fields. But the encoder of the crate `h2` has a dynamic table of 4 KiB, which holds three tokens,
-//! and it sends the path of each request as a literal. On a link that is paid by the byte, the tokens and targets of an idle member
-//! of Karmada would be most of what it costs.
+//! HPACK (RFC 7541) does this for short fields. But the dynamic table of the encoder of `h2` has 4 KiB, which is enough for three
+//! tokens. The encoder never indexes `:path`. Without this table, tokens and targets would be most of the traffic of an idle
+//! member of Karmada. QPACK has a similar protocol (RFC 9204, section 2.1.4).
 //!
-//! A field is named only after a response has shown that the other end has stored it. HTTP/2 opens streams in the order of their
-//! identifiers (RFC 9113, section 5.1.1), so a request that names a field arrives before one that gives its number to another
-//! field. Both ends have the table for one tunnel, so a table never contains fields of another agent. The fields of each virtual
-//! cluster have numbers of their own, so the lengths of requests do not tell what the clients of another one have requested.
+//! The proxy-server refers to a field by its number only after the other end has responded to the request that defined the field.
+//! The response shows that the other end has stored it. HTTP/2 opens streams in the order of their identifiers (RFC 9113, section
+//! 5.1.1), so a request that names a field arrives before one that gives its number to another field. Both ends have the table
+//! for one tunnel, so a table never contains fields of another agent. Virtual clusters share no entries. So the length of a
+//! request does not show whether a client of another virtual cluster has sent the same value. But they share the space: a client
+//! can make others send their fields again.
 
 use std::collections::HashMap;
 
@@ -35,23 +37,24 @@ use crate::stream::{AUTHORIZATION, CLUSTER};
 pub const DEFINE: HeaderName = HeaderName::from_static("x-atoll-define");
 /// The numbers of stored fields that belong to the request. Only the proxy-server sets it, never a client.
 pub const FIELDS: HeaderName = HeaderName::from_static("x-atoll-fields");
-/// The target of the request, if that recurs. The path of the stream is then `/`.
+/// The request target, if it recurs. The `:path` of the stream is then `/`.
 pub const TARGET: HeaderName = HeaderName::from_static("x-atoll-target");
 /// The capability that an agent announces if it stores fields.
 pub const CAPABILITY: &str = "fields";
 
-/// The maximum number of fields in a table: those of about sixty members of Karmada. With [`MAX_LENGTH`], a table has at most 2 MiB.
+/// The maximum number of fields in a table: those of about sixty members of Karmada. With [`MAX_LENGTH`], a table has at most 2
+/// MiB.
 pub const MAX_FIELDS: usize = 1024;
 /// The maximum length of the value of a field. A token of a service account has about a thousand bytes.
 pub const MAX_LENGTH: usize = 2048;
-/// HPACK is good enough for shorter values.
+/// The minimum length of the value of a field. HPACK encodes shorter values well enough.
 const MIN_LENGTH: usize = 20;
 
 /// The fields that recur.
 const RECURRING: [HeaderName; 9] =
     [AUTHORIZATION, TARGET, ACCEPT, USER_AGENT, PREFETCH, HAVE, USER, GROUPS, CREDENTIAL];
 
-/// A request names fields that are not stored, or not as this contract says.
+/// A request refers to a field that is not stored, or the format of a reference is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed reference to stored header fields on the tunnel")]
 pub struct MalformedFields;
@@ -64,7 +67,8 @@ pub struct Encoder {
     steps: u64,
 }
 
-/// The fields that the other end has stored once it responds to the request, and the steps at which they got their numbers.
+/// The fields that a request defines. When the other end responds to the request, it has stored them. Each has the step at which
+/// it got its number.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Definition(Vec<(Key, u64)>);
@@ -103,8 +107,8 @@ struct Entry {
 // === impl Encoder ===
 
 impl Encoder {
-    /// Removes the fields that the other end has stored from the head of a request. Call this in the order in which the requests are
-    /// sent.
+    /// Removes the fields that the other end has stored from the head of a request. Call this in the order in which the requests
+    /// are sent.
     pub fn encode(&mut self, request: &mut Request<()>) -> Definition {
         self.steps += 1;
         move_target(request);
@@ -132,7 +136,7 @@ impl Encoder {
         definition
     }
 
-    /// The other end has responded to the request.
+    /// Records that the other end has responded to the request, and so has stored its fields.
     pub fn stored(&mut self, definition: Definition) {
         for (key, since) in definition.0 {
             // By now, the number may belong to another field, and the field may have another number.
@@ -142,7 +146,7 @@ impl Encoder {
         }
     }
 
-    /// The entry of a field, which may replace the one that was not used for the longest time.
+    /// Returns the entry of a field. If the table is full, a new entry replaces the least recently used one.
     fn entry(&mut self, key: &Key) -> &Entry {
         if !self.entries.contains_key(key) {
             let number = if self.entries.len() < MAX_FIELDS {

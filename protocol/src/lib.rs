@@ -8,10 +8,12 @@
 //! What is *not* here: sockets, TLS, clocks, and the HTTP/2 implementation. They are in `tunnel` and the binaries.
 //!
 //! Reading order: [`version`], [`name`], [`registration`], [`upgrade`] (the first exchange), [`stream`] (the kinds
-//! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`audit`] (facts for an audit log), [`audit_id`], [`fault`] (why
-//! a stream failed), [`encoding`] and [`blocks`] (how bodies are compressed), [`digest`] (bodies that are not sent again),
-//! [`prefetch`] (requests that are not sent), [`field_table`] and [`numbers`] (long header fields and targets that recur), [`sampled`] (traces), [`offers`] (changes while a tunnel is up), [`settings`] (HTTP/2 settings on which both sides must
-//! agree). [`enrolment`] and [`user_certificate`] are requests of their own, without a tunnel.
+//! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`audit`] (facts for an audit log), [`audit_id`]
+//! (a short form of the host's audit ID), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
+//! compressed), [`digest`] (bodies that are not sent again), [`prefetch`] (requests that are not sent), [`field_table`] and
+//! [`numbers`] (long header fields and targets that recur), [`sampled`] (traces), [`offers`] (changes while a tunnel is up),
+//! [`settings`] (HTTP/2 settings on which both sides must agree). [`enrolment`] and [`user_certificate`] are requests of their
+//! own, without a tunnel.
 
 pub mod audit;
 pub mod audit_id;

@@ -1,12 +1,12 @@
-//! The numbers in the target of a request, in a header of their own.
+//! Moves the numbers in the query of a request target to a header.
 //!
 //! ```text
 //! GET /api/v1/pods?allowWatchBookmarks=true&resourceVersion=&timeoutSeconds=&watch=true
 //! x-atoll-numbers: 4711,430
 //! ```
 //!
-//! An informer opens its watch again every few minutes, and Karmada opens many every 32 s. Their targets differ in two numbers only.
-//! Without the numbers, a target recurs, and [`field_table`](crate::field_table) makes it short.
+//! An informer opens its watch again every few minutes. Karmada opens many watches every 32 s. Their targets differ only in two
+//! numbers. Without these numbers, the targets are equal, so the [`field_table`](crate::field_table) can store them.
 
 use http::header::HeaderMap;
 use http::uri::PathAndQuery;
@@ -17,10 +17,10 @@ use http::{HeaderName, HeaderValue, Uri};
 pub const NUMBERS: HeaderName = HeaderName::from_static("x-atoll-numbers");
 /// The parameters of watches that are numbers (`ListOptions` in apimachinery's `pkg/apis/meta/v1/types.go`).
 const PARAMETERS: [&str; 2] = ["resourceVersion=", "timeoutSeconds="];
-/// The length of the largest 64-bit number.
+/// The number of decimal digits of `u64::MAX`.
 const MAX_DIGITS: usize = 20;
 
-/// The numbers of a request do not belong to its target.
+/// The header with the numbers does not match the request target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed numbers of a request target on the tunnel")]
 pub struct MalformedNumbers;

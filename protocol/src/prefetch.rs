@@ -5,13 +5,13 @@
 //! x-atoll-prefetch: 9f86d0... /version   x-atoll-unchanged: 0
 //! ```
 //!
-//! Clients such as Karmada check the health of a cluster every few seconds, and then read the same documents. With a health check, the
-//! proxy-server names the responses that it has for these documents. The agent handles each of them like a request of the same client:
-//! it authenticates and authorises the client, and makes the response. Then it says which responses are the same. So the three
-//! requests that follow do not cross a slow network.
+//! Clients such as Karmada check the health of a cluster every few seconds, and then read the same documents. With a health
+//! check, the proxy-server names the responses that it has for these documents. For each of them, the agent authenticates and
+//! authorises the client, and produces the response. It then reports which responses are unchanged. So the next three requests do
+//! not cross the slow network.
 //!
-//! The agent decides for the client of the health check, and for the next [`LIFETIME`] only. The proxy-server must use this decision only
-//! for a request whose head equals that of the health check, apart from the target and `accept`.
+//! The decision is valid only for the client of the health check, and only for [`LIFETIME`]. The proxy-server must use this
+//! decision only for a request whose head equals that of the health check, apart from the target and `accept`.
 
 use std::time::Duration;
 
@@ -24,15 +24,16 @@ use crate::digest::{Digest, Hasher};
 use crate::identity::{USER, decode, encode};
 use crate::stream::PREFIX;
 
-/// The responses that the proxy-server has: each with its digest, its target, and the `accept` of its request. Only the proxy-server
-/// sets it, never a client.
+/// The responses that the proxy-server has: each with its digest, its target, and the `accept` of its request. Only the
+/// proxy-server sets it, never a client.
 pub const PREFETCH: HeaderName = HeaderName::from_static("x-atoll-prefetch");
-/// The positions of the responses that are the same. Only the agent sets it, never a host.
+/// The positions of the unchanged responses in [`PREFETCH`]. Only the agent sets it, never a host.
 pub const UNCHANGED: HeaderName = HeaderName::from_static("x-atoll-unchanged");
 
-/// The time for which the decision of the agent is valid. It is much shorter than the time for which a cached review is (5 s).
+/// The time for which the decision of the agent is valid. It is much shorter than the time for which the agent caches a review (5
+/// s).
 pub const LIFETIME: Duration = Duration::from_secs(1);
-/// The maximum number of responses that a request names.
+/// The maximum number of responses that a request names. Each position must be one digit.
 pub const MAX_DOCUMENTS: usize = 4;
 /// The maximum length of the target, and of `accept`.
 pub const MAX_LENGTH: usize = 256;
@@ -44,7 +45,7 @@ pub struct Prefetch {
     pub target: PathAndQuery,
     /// That of the request.
     pub accept: Option<HeaderValue>,
-    /// That of the response: see [`digest`].
+    /// The digest of the response ([`digest`]).
     pub digest: Digest,
 }
 
@@ -53,7 +54,8 @@ pub fn is_health_check(method: &Method, path: &str) -> bool {
     method == Method::GET && matches!(path, "/readyz" | "/healthz" | "/livez")
 }
 
-/// Whether this is the path of a document that may be prefetched. All of them are short to make and need no body.
+/// Whether this is the path of a document that may be prefetched. The agent produces these documents quickly, and a request for
+/// them has no body.
 pub fn is_prefetchable(path: &str) -> bool {
     matches!(path, "/version" | "/api" | "/apis")
 }
@@ -82,7 +84,7 @@ pub fn write(prefetches: &[Prefetch], request: &mut HeaderMap) {
     request.insert(PREFETCH, value);
 }
 
-/// Removes the responses from the head of a request, and returns them. None, if one of them is invalid.
+/// Removes [`PREFETCH`] from the head of a request, and returns its responses. If one of them is invalid, the result is empty.
 pub fn take(request: &mut HeaderMap) -> Vec<Prefetch> {
     let read = |value: HeaderValue| {
         let texts: Vec<&str> = value.to_str().ok()?.split(',').collect();

@@ -22,17 +22,18 @@ pub const MAX_STREAMS: u32 = 10_000;
 /// The maximum size of DATA frames, in bytes. It is larger than the default of 16 KiB, because lists have megabytes.
 pub const MAX_FRAME: u32 = 64 * 1024;
 
-/// The size of the HPACK dynamic tables that each end permits, in bytes (RFC 7541, section 4.2). Since version 0.4.17, the encoder of
-/// `h2` uses at most 4 KiB of it, so long headers of requests that recur have a table of their own ([`crate::field_table`]).
+/// The size of the HPACK dynamic tables that each end permits, in bytes (RFC 7541, section 4.2). Since version 0.4.17, the
+/// encoder of `h2` uses at most 4 KiB of it, so a separate table stores the long header fields that recur in requests
+/// ([`crate::field_table`]).
 pub const HEADER_TABLE: u32 = 32 * 1024;
 
 /// The maximum size of header lists, in bytes. Kubernetes' own limit for request headers is 1 MiB. This one is enough for a
 /// token, a few hundred groups and a long selector.
 pub const MAX_HEADER_LIST: u32 = 256 * 1024;
 
-/// What each end announces as SETTINGS_MAX_HEADER_LIST_SIZE, in bytes. `h2` always uses Huffman codes, which are up to 3.75 times longer
-/// than the bytes that they encode (RFC 7541, appendix B), and it ends the connection after as many CONTINUATION frames as a
-/// list of this size has. So the largest permitted list must fit, however it is encoded.
+/// What each end announces as SETTINGS_MAX_HEADER_LIST_SIZE, in bytes. `h2` always uses Huffman codes, which are up to 3.75 times
+/// longer than the bytes that they encode (RFC 7541, appendix B), and it ends the connection after as many CONTINUATION frames as
+/// a list of this size has. So the largest permitted list must fit, however it is encoded.
 pub const MAX_ENCODED_HEADER_LIST: u32 = 4 * MAX_HEADER_LIST;
 
 /// The bytes that `h2` may buffer for sending on one stream: one frame that is being written, and the next one. What is on its way

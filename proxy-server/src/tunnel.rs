@@ -65,7 +65,7 @@ pub struct Tunnel {
     histories: Option<Histories>,
     /// The header fields that the other end has stored.
     fields: Mutex<field_table::Encoder>,
-    /// Whether the agent has compressed a body, so its network is slow.
+    /// Whether the agent has compressed a body. It does so only on a slow network, or if its configuration says so. Never reset.
     is_slow: AtomicBool,
     requests: SendRequest<Bytes>,
     capacity: Capacity,
@@ -117,8 +117,8 @@ pub struct Origin {
 pub struct StreamReservation {
     requests: SendRequest<Bytes>,
     lease: Lease,
-    /// Whether the other end may store fields of the request: those of an unproven client would fill its table. On a fast network, this
-    /// would only cost time.
+    /// Whether the other end may store fields of the request. Fields of unproven clients are not stored, because they could fill
+    /// the table. On a fast network, none are stored, because that would only cost time.
     stores_fields: bool,
 }
 
@@ -331,7 +331,7 @@ impl StreamReservation {
     pub fn open(mut self, mut head: Request<()>, end_of_stream: bool) -> Result<OpenStream, TunnelError> {
         let mut definition = field_table::Definition::default();
         let opened = if self.stores_fields {
-            // Until the request is sent, because the order of requests must be that of their definitions.
+            // Hold the lock until the request is sent: requests must be sent in the order in which they are encoded.
             let mut fields = self.lease.tunnel.fields();
             definition = fields.encode(&mut head);
             self.requests.send_request(head, end_of_stream)
@@ -373,7 +373,8 @@ impl PendingResponse {
             Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.remote_end()),
             _ => TunnelError::Broken { remote: lease.tunnel.remote_end(), source },
         })?;
-        // h2 itself refuses a head that is too large, and then the other end has stored nothing.
+        // If a head is too large, `h2` responds with 431 itself, before the decoder sees the request. So the other end has stored
+        // nothing.
         let is_seen = response.status() != StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         if is_seen && !definition.is_empty() {
             lease.tunnel.fields().stored(definition);
@@ -404,7 +405,7 @@ impl Lease {
         &self.tunnel.leaving
     }
 
-    /// The agent has compressed a body.
+    /// Records that the agent has compressed a body.
     pub fn compressed(&self) {
         self.tunnel.is_slow.store(true, Ordering::Relaxed);
     }

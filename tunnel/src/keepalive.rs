@@ -8,17 +8,18 @@ use tokio::time::{Instant, sleep, timeout};
 /// The time between the first acknowledgement and the second ping. It doubles up to [`CHECK`], so that the round trip of a new
 /// tunnel is soon known.
 const FIRST_INTERVAL: Duration = Duration::from_millis(100);
-/// How often [`keepalive`] looks whether bytes have arrived.
+/// The interval at which [`keepalive`] checks whether bytes have arrived.
 const CHECK: Duration = Duration::from_millis(2500);
 /// The time limit for the acknowledgement of a ping.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long an end of a tunnel waits before it pings.
+/// How long one end of a tunnel waits before it sends a PING.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// In checks without a byte. With one more check and [`PING_TIMEOUT`], a dead peer is detected within 30 s.
+    /// The number of consecutive checks without a received byte before a PING. Together with one more check and [`PING_TIMEOUT`],
+    /// it must be at most 30 s, so that a dead peer is detected in that time.
     silent: u32,
-    /// In checks, although bytes arrive: to measure the round trip.
+    /// The number of checks before a PING even if bytes arrive. This PING measures the round trip.
     busy: u32,
 }
 
@@ -38,16 +39,22 @@ pub enum PeerLost {
 impl Patience {
     /// The end that has dialled pings after 10 s of silence. Once a minute, it measures whether the network is slow.
     pub const DIALLED: Self = Self { silent: 4, busy: 24 };
-    /// The other end pings after 12.5 s, so the pings of the end that has dialled keep it quiet. Once a minute, it measures the
-    /// round trip for `atoll status`.
+    /// The other end pings after 12.5 s of silence. It rarely does so, because the pings of the end that has dialled arrive
+    /// earlier. Once a minute, it measures the round trip for `atoll status`.
     pub const ACCEPTED: Self = Self { silent: 5, busy: 24 };
+
+    const fn detects_in_time(self) -> bool {
+        (self.silent as u128 + 1) * CHECK.as_millis() + PING_TIMEOUT.as_millis() <= 30_000
+    }
 }
+
+const _: () = assert!(Patience::DIALLED.detects_in_time() && Patience::ACCEPTED.detects_in_time());
 
 /// Pings until the peer is lost. Sends the first ping immediately. Calls `report` with every round-trip time. Another
 /// future must drive the connection. `received` returns the number of bytes so far.
 ///
-/// Bytes from the peer prove that it is alive, so there are no pings while it sends. On a link that is paid by the byte, pings are a
-/// large part of the traffic of an idle tunnel.
+/// Bytes from the peer prove that it is alive, so it gets only one PING a minute while it sends. On a link that is paid by the
+/// byte, pings are a large part of the traffic of an idle tunnel.
 pub async fn keepalive(
     mut pings: PingPong,
     patience: Patience,
@@ -111,8 +118,8 @@ mod tests {
         fn sent(&self, _: u64) {}
     }
 
-    /// The pings of the two ends, the one that has dialled and the other one, while the first one is alive for `alive`; and how long
-    /// the other one then takes to notice.
+    /// The pings of the two ends, the one that has dialled and the other one, while the first one is alive for `alive`; and how
+    /// long the other one then takes to notice.
     async fn pings(alive: Duration) -> ([u32; 2], Duration) {
         let ends = duplex(4096);
         let meters = [(); 2].map(|()| Arc::new(Received::default()));

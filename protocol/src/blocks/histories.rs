@@ -54,7 +54,7 @@ impl Histories {
         permit.is_some()
     }
 
-    /// The same for watches, whose first block has a dictionary. Both ends must agree about that.
+    /// The same histories for watches, which begin with a dictionary. Both ends must choose the same.
     #[must_use]
     pub fn primed(&self) -> Self {
         Self { left: Arc::clone(&self.left), is_primed: true }

@@ -1,13 +1,15 @@
-//! The history of a watch that has no bytes yet.
+//! The initial history of a watch: a dictionary for its first block.
 //!
-//! Most watches of an idle cluster have one event before their client opens them again: a bookmark. Without a history, it would
-//! hardly become shorter. Both ends must have the same text, so a change of it needs another name in [`encoding`](crate::encoding).
+//! In an idle cluster, most watches send only one event, a bookmark, before the client opens them again. Without a dictionary,
+//! compression would hardly shorten this event. Both ends must have the same text. If you change it, also change its name in
+//! [`encoding`](crate::encoding).
 
 use std::sync::LazyLock;
 
 use super::history::History;
 
-/// Events as kube-apiserver writes them. zstd refers to any part of it, and to the end with the fewest bits, so bookmarks come last.
+/// Fragments of events, then whole bookmarks, as kube-apiserver writes them. zstd encodes a smaller offset in fewer bits, so the
+/// most frequent events come last.
 const TEXT: &str = concat!(
     r#"{"type":"DELETED","object":{"type":"MODIFIED","object":{"type":"ADDED","object":{"kind":"","apiVersion":"v1","#,
     r#""metadata":{"name":"","generateName":"","namespace":"default","uid":"","resourceVersion":"","generation":1,"#,
@@ -66,4 +68,20 @@ static HISTORY: LazyLock<History> = LazyLock::new(|| History::of(TEXT.as_bytes()
 /// The history. All bodies share it.
 pub(super) fn history() -> History {
     HISTORY.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+
+    /// Programs of different versions must have the same text for the name that they agree on.
+    #[test]
+    fn another_text_has_another_name() {
+        let digest = Digest::of(TEXT.as_bytes()).to_string();
+        assert_eq!(
+            digest, "552f8d359ff6168256b45a4a7da70dee3d4779a064830b0f4d948cdf56d6adf1",
+            "also change the name in `encoding`"
+        );
+    }
 }

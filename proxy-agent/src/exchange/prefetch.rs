@@ -2,8 +2,8 @@
 //! ([`protocol::prefetch`]).
 //!
 //! Each document passes through the whole stack, as a request of this client does. So the client gets nothing that it could not
-//! request, and the limits and metrics of the virtual cluster count the request. `protocol::audit` does not: if the proxy-server
-//! keeps an audit log, it does not prefetch.
+//! request, and the limits and metrics of the virtual cluster count the request. Atoll's own audit log does not record it, so the
+//! proxy-server does not prefetch if it keeps such a log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use super::record::Record;
 use super::services::Services;
 use super::stack::{self, ExchangeResponse};
 
-/// The time by which the documents may delay the response to a health check.
+/// The maximum time by which the comparison of documents may delay the response to a health check.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A health check with which the proxy-server names documents.
 pub(super) struct Prefetching {
     documents: Vec<Prefetch>,
-    /// Those of the health check, for the requests that may follow.
+    /// The headers of the health check, from which the requests for the documents are made.
     headers: HeaderMap,
 }
 
@@ -45,12 +45,13 @@ impl Prefetching {
         is_wanted.then(|| Self { documents, headers: head.headers.clone() })
     }
 
-    /// The documents, if the health check has succeeded.
+    /// Returns `None` if the health check has failed. Otherwise sets its audit ID for the requests.
     pub(super) fn checked<B>(mut self, response: &Response<B>) -> Option<Self> {
         if response.status() != StatusCode::OK {
             return None;
         }
-        // The client gets the ID of the health check with all of them, and finds their events in the audit log of the host by it.
+        // The client gets the audit ID of the health check with each document. The host logs the requests for them under the same
+        // ID.
         if let Some(id) = response.headers().get(&AUDIT_ID) {
             self.headers.insert(AUDIT_ID, id.clone());
         }
@@ -74,7 +75,7 @@ impl Prefetching {
                 }
             }
         };
-        // Those that were compared in time are valid.
+        // On a timeout, use the documents that were compared in time.
         let _in_time = timeout(TIMEOUT, compare).await;
         positions
     }

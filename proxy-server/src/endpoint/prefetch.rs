@@ -1,4 +1,4 @@
-//! Documents that follow a health check without a request to the agent ([`protocol::prefetch`]).
+//! Answers requests for documents after a health check, without a request to the agent ([`protocol::prefetch`]).
 //!
 //! ```text
 //! /readyz   --> agent: the client may read /version, /api and /apis, and they are unchanged
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The agent decides about each document for the client of the health check. So a document is sent without the agent only on the
-//! connection of the health check, once, within [`LIFETIME`](protocol::prefetch::LIFETIME), and if the head of the request is the one
-//! about which the agent has decided. Any other request on the connection ends this.
+//! connection of the health check, once, within [`LIFETIME`](protocol::prefetch::LIFETIME), and only if the request has the same
+//! headers as the health check, apart from `accept`. Any other request on the connection ends the permission.
 //!
 //! Reading order: `expected` (which documents clients request after a health check), `round` (what the agent has decided on a
 //! connection), `service` (the phase that answers).

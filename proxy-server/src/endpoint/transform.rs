@@ -85,7 +85,7 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
     let (mut document, mut prefetching, mut prefetched) = (None, Prefetching::Not, None);
     if upgrade.is_none() {
         accept_blocks(head.headers_mut());
-        // Spans and audit events need the agent. A connection does not keep a long head.
+        // A span or an audit event requires a request to the agent. A long head would stay in memory with the connection.
         let is_observed = record.span.is_some() || record.audited.is_some();
         if unwanted.is_some() && charge.is_proven() && !is_observed && charged_head(&head) == 0 {
             let stores = (&*connection.services.documents, &*connection.services.expectations);
@@ -93,6 +93,8 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
                 Ok(decided) => prefetching = decided,
                 Err(response) => prefetched = Some(response),
             }
+        } else {
+            connection.last_check.end();
         }
         document = Key::of(&head).map(|key| {
             let last = connection.services.documents.get(&cluster, &key);
@@ -101,6 +103,8 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
         if let Some((_, Some(last))) = &document {
             last.digest().write(head.headers_mut());
         }
+    } else {
+        connection.last_check.end();
     }
     let outgoing = Outgoing { head, content, cluster: Arc::clone(&cluster), is_proven: charge.is_proven() };
     let lasting = Lasting { cluster: Arc::clone(&cluster), end: end.clone(), request: outgoing };

@@ -2,6 +2,7 @@
 
 use http::{HeaderValue, Method, Request, header};
 use protocol::digest::Digest;
+use protocol::field_table::detached;
 use protocol::prefetch::Prefetch;
 
 /// The maximum length of a target, and of a media type.
@@ -26,13 +27,18 @@ impl Key {
         let accept = accepts.next();
         let is_short = target.len() <= MAX_KEY && accept.is_none_or(|accept| accept.len() <= MAX_KEY);
         (is_document && !is_conditional && accepts.next().is_none() && is_short)
-            .then(|| Self { target: target.into(), accept: accept.cloned() })
+            .then(|| Self { target: target.into(), accept: accept.map(detached) })
     }
 
     /// The document for an agent, if its response has this digest ([`protocol::prefetch`]). `None` if it cannot be prefetched.
     pub(crate) fn prefetch(&self, digest: Digest) -> Option<Prefetch> {
         let prefetch = Prefetch { target: self.target.parse().ok()?, accept: self.accept.clone(), digest };
         prefetch.is_valid().then_some(prefetch)
+    }
+
+    /// Whether it can be prefetched.
+    pub(crate) fn is_prefetchable(&self) -> bool {
+        self.prefetch(Digest::of(b"")).is_some()
     }
 
     /// Its length, for the budget.

@@ -1,4 +1,4 @@
-//! Which documents a client requests after a health check, from what it has requested before.
+//! Predicts which documents a client requests after a health check, from its earlier requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,7 +15,7 @@ use super::super::documents::Key;
 const MAX_CLIENTS: usize = 4;
 /// The maximum size of the head of a response, in bytes.
 const MAX_HEAD: usize = 1024;
-/// After this many health checks that a document did not follow, it is not expected any more.
+/// A document is no longer expected if the client has not requested it after this many health checks.
 const MAX_UNUSED: u8 = 3;
 
 /// What the clients of all clusters request after a health check: at most 24 KiB for each cluster.
@@ -25,8 +25,8 @@ pub(crate) struct Expectations {
     hasher: RandomState,
 }
 
-/// A client, as the agent sees it: by the digest of its headers. If two clients have the same digest, the agent finds that their
-/// responses differ.
+/// A client, as the agent sees it: by the digest of its headers. If two clients have the same digest, no client gets a wrong
+/// response: the agent compares the response of the actual client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client(u64);
 
@@ -41,7 +41,7 @@ pub(super) struct Followed {
 #[derive(Debug)]
 struct Expected {
     client: Client,
-    /// The last is the newest. Each with the number of health checks since it was last requested.
+    /// The responses, the newest last. The number counts the health checks since the client last requested the document.
     followed: Vec<(Followed, u8)>,
 }
 
@@ -55,7 +55,7 @@ impl Expectations {
         Client(fields.map(|field| self.hasher.hash_one(field)).fold(0, u64::wrapping_add))
     }
 
-    /// What the client has requested after its last health checks. Counts another one.
+    /// Returns what the client has requested after its last health checks, and counts this health check.
     pub(super) fn of(&self, cluster: &ClusterName, client: Client) -> Vec<Followed> {
         let mut clients = self.lock();
         let Some(clients) = clients.get_mut(cluster) else { return Vec::new() };
@@ -91,7 +91,7 @@ impl Expectations {
         }
         let mut clients = self.lock();
         if !clients.contains_key(cluster) {
-            // A new cluster is rare, and clusters that were removed need no entry.
+            // Removes the entries of removed clusters. This is cheap here, because a new cluster is rare.
             clients.retain(|cluster, _| is_served(cluster));
         }
         let clients = clients.entry(cluster.clone()).or_default();
@@ -121,7 +121,7 @@ fn take(clients: &mut VecDeque<Expected>, client: Client) -> Option<Expected> {
 pub(super) fn copy(head: &HeaderMap) -> HeaderMap {
     let copy = |(name, value): (&HeaderName, &HeaderValue)| {
         let mut value = detached(value);
-        value.set_sensitive(*name == header::AUTHORIZATION);
+        value.set_sensitive(value.is_sensitive() || *name == header::AUTHORIZATION);
         (name.clone(), value)
     };
     let mut copied = HeaderMap::with_capacity(head.len());

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use protocol::ClusterName;
 use protocol::audit_id::AUDIT_ID;
-use protocol::digest::{Digest, HAVE};
+use protocol::digest::Digest;
 use protocol::prefetch::{self, LIFETIME};
 use tokio::time::Instant;
 
@@ -15,7 +15,14 @@ use crate::config::Cluster;
 
 /// The last health check of a connection, until another request ends it.
 #[derive(Debug, Default)]
-pub(crate) struct LastCheck(Mutex<Option<Round>>);
+pub(crate) struct LastCheck(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    round: Option<Round>,
+    /// The number of requests on the connection that have ended a round, or have begun one.
+    requests: u64,
+}
 
 /// A health check that has succeeded.
 #[derive(Debug)]
@@ -30,7 +37,7 @@ struct Round {
     until: Instant,
 }
 
-/// A document about which the agent decides. The store keeps its bytes, or drops them.
+/// A document that the agent validates. It does not hold the body, so the store may evict it.
 #[derive(Debug)]
 pub(crate) struct Decided {
     key: Key,
@@ -45,15 +52,22 @@ pub(crate) struct Prefetched {
     pub(crate) document: Document,
 }
 
-/// What a request has to do with prefetching.
+/// The role of a request in prefetching.
 #[derive(Debug)]
 pub(crate) enum Prefetching {
     /// Nothing.
     Not,
     /// It is a health check with which the agent decides about these documents.
-    Check { headers: HeaderMap, client: Client, documents: Vec<Decided>, sent: Instant },
+    Check { headers: HeaderMap, client: Client, documents: Vec<Decided>, sent: Sent },
     /// It follows a health check, and the agent has not decided about this document yet.
     Follows { client: Client, key: Key },
+}
+
+/// When a health check was sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    at: Instant,
+    request: u64,
 }
 
 // === impl LastCheck ===
@@ -67,17 +81,15 @@ impl LastCheck {
         request: &mut Request<()>,
     ) -> Result<Prefetching, Prefetched> {
         if prefetch::is_health_check(request.method(), request.uri().path()) {
-            *self.lock() = None;
-            return Ok(check(stores, cluster, request));
+            let sent = Sent { at: Instant::now(), request: self.end() };
+            return Ok(check(stores, cluster, request, sent));
         }
-        let key = Key::of(request).filter(|_| prefetch::is_prefetchable(request.uri().path()));
-        let mut last = self.lock();
-        let Some(round) = last.as_mut().filter(|round| round.is_for(request.headers())) else {
-            *last = None;
-            return Ok(Prefetching::Not);
-        };
-        let Some(key) = key else {
-            *last = None;
+        let key = Key::of(request).filter(Key::is_prefetchable);
+        let mut state = self.lock();
+        let round = state.round.as_mut().filter(|round| round.is_for(request.headers()));
+        let (Some(round), Some(key)) = (round, key) else {
+            drop(state);
+            self.end();
             return Ok(Prefetching::Not);
         };
         let client = round.client;
@@ -95,6 +107,14 @@ impl LastCheck {
             }
             _ => Ok(Prefetching::Follows { client, key }),
         }
+    }
+
+    /// Another request ends the round. Returns the number of such requests.
+    pub(crate) fn end(&self) -> u64 {
+        let mut state = self.lock();
+        state.round = None;
+        state.requests += 1;
+        state.requests
     }
 
     /// Learns from the response of the agent.
@@ -115,13 +135,17 @@ impl LastCheck {
                 let unchanged = prefetch::unchanged(head);
                 let documents = documents.into_iter().enumerate();
                 let documents = documents.filter(|(at, _)| unchanged.contains(at)).map(|(_, document)| document);
-                *self.lock() = Some(Round {
+                let mut state = self.lock();
+                if state.requests != sent.request {
+                    return;
+                }
+                state.round = Some(Round {
                     headers,
                     client,
                     audit_id: head.get(&AUDIT_ID).cloned(),
                     documents: documents.collect(),
-                    // The agent may have decided at once, and its response may have been on the way for long.
-                    until: sent + LIFETIME,
+                    // Counts from the request, because the network may have delayed the response after the agent decided.
+                    until: sent.at + LIFETIME,
                 });
             }
             Prefetching::Follows { client, key } => {
@@ -130,7 +154,7 @@ impl LastCheck {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Round>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,6 +164,7 @@ fn check(
     (stored, expectations): (&Documents, &Expectations),
     cluster: &Cluster,
     request: &mut Request<()>,
+    sent: Sent,
 ) -> Prefetching {
     let headers = copy(request.headers());
     let client = expectations.client(&headers);
@@ -154,7 +179,7 @@ fn check(
     if !named.is_empty() {
         prefetch::write(&named, request.headers_mut());
     }
-    Prefetching::Check { headers, client, documents, sent: Instant::now() }
+    Prefetching::Check { headers, client, documents, sent }
 }
 
 // === impl Round ===
@@ -162,7 +187,8 @@ fn check(
 impl Round {
     /// Whether the agent has decided for a client with these headers, and the decision is still valid.
     fn is_for(&self, headers: &HeaderMap) -> bool {
-        let is_compared = |name: &HeaderName| *name != header::ACCEPT && *name != HAVE;
+        // One of them is the cluster, because requests of a connection may name several (`/clusters/NAME`).
+        let is_compared = |name: &HeaderName| *name != header::ACCEPT;
         let compared = |headers: &HeaderMap| headers.keys().filter(|name| is_compared(name)).count();
         let is_same = |name: &HeaderName| self.headers.get_all(name) == headers.get_all(name);
         Instant::now() < self.until

@@ -80,6 +80,13 @@ async fn checked(services: &Arc<Services>) -> Arc<Connection> {
     connection
 }
 
+/// The same for a client that has just requested the document after another health check.
+async fn decided(services: &Arc<Services>) -> Arc<Connection> {
+    let connection = checked(services).await;
+    get(&connection, DOCUMENT, &CLIENT).await;
+    checked(services).await
+}
+
 /// Services with a stored document, an agent, and a client that has requested the document after a health check.
 async fn learned() -> (Arc<Services>, Seen) {
     let services = fixture::services();
@@ -119,25 +126,32 @@ async fn the_agent_decides_about_any_other_request() {
         seen.lock().unwrap().len()
     };
 
-    checked(&services).await;
+    decided(&services).await;
     let other = fixture::connection_of(Arc::clone(&services), Some("ke-beijing"));
     assert_eq!(asked(&other, &CLIENT).await, 1, "another connection");
 
     let impersonating = [CLIENT[0], CLIENT[1], ("impersonate-user", "jane")];
     for headers in [&[("authorization", "Bearer u"), CLIENT[1]][..], &CLIENT[..1], &impersonating, &[]] {
-        let connection = checked(&services).await;
+        let connection = decided(&services).await;
         assert_eq!(asked(&connection, headers).await, 1, "{headers:?}");
     }
 
-    let connection = checked(&services).await;
+    let connection = decided(&services).await;
     get(&connection, "/api/v1/namespaces", &CLIENT).await;
     assert_eq!(asked(&connection, &CLIENT).await, 1, "after another request");
 
-    let connection = checked(&services).await;
+    let connection = decided(&services).await;
+    let stack_of = || stack(Arc::clone(&connection), send(Arc::clone(&services)));
+    let post = Request::post("/api/v1/namespaces").header("content-length", "2").header(CLIENT[0].0, CLIENT[0].1);
+    let posted = stack_of().oneshot(post.body(fixture::incoming().await).unwrap()).await;
+    drop(posted);
+    assert_eq!(asked(&connection, &CLIENT).await, 1, "after a write");
+
+    let connection = decided(&services).await;
     advance(LIFETIME).await;
     assert_eq!(asked(&connection, &CLIENT).await, 1, "too late");
 
-    let connection = checked(&services).await;
+    let connection = decided(&services).await;
     advance(LIFETIME / 2).await;
     assert_eq!(asked(&connection, &CLIENT).await, 0, "in time");
 }
