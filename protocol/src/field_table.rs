@@ -7,7 +7,7 @@
 //! x-atoll-define: 0 x-atoll-authorization,1 user-agent
 //!
 //! GET /version                                     once the first request has a response
-//! x-atoll-fields: 0,1
+//! x-atoll-fields: 01
 //! ```
 //!
 //! HPACK (RFC 7541) does this for short fields. But the dynamic table of the encoder of `h2` has 4 KiB, which is enough for three
@@ -35,7 +35,8 @@ use crate::stream::{AUTHORIZATION, CLUSTER};
 
 /// The fields to store: for each, a number and the name. Only the proxy-server sets it, never a client.
 pub const DEFINE: HeaderName = HeaderName::from_static("x-atoll-define");
-/// The numbers of stored fields that belong to the request. Only the proxy-server sets it, never a client.
+/// The numbers of stored fields that belong to the request. Each is a digit of [`DIGITS`] below 32, or two digits. Only the proxy-server
+/// sets it, never a client.
 pub const FIELDS: HeaderName = HeaderName::from_static("x-atoll-fields");
 /// The request target, if it recurs. The `:path` of the stream is then `/`.
 pub const TARGET: HeaderName = HeaderName::from_static("x-atoll-target");
@@ -49,6 +50,11 @@ pub const MAX_FIELDS: usize = 1024;
 pub const MAX_LENGTH: usize = 2048;
 /// The minimum length of the value of a field. HPACK encodes shorter values well enough.
 const MIN_LENGTH: usize = 20;
+
+/// The digits of the numbers of fields, those that are short in HPACK first.
+const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+/// Numbers below this one have one digit.
+const ONE_DIGIT: usize = 32;
 
 /// The fields that recur.
 const RECURRING: [HeaderName; 9] =
@@ -112,14 +118,14 @@ impl Encoder {
     pub fn encode(&mut self, request: &mut Request<()>) -> Definition {
         self.steps += 1;
         move_target(request);
-        let (mut known, mut definitions, mut definition) = (Vec::new(), Vec::new(), Definition::default());
+        let (mut known, mut definitions, mut definition) = (String::new(), Vec::new(), Definition::default());
         let cluster = request.headers().get(CLUSTER).cloned();
         for name in RECURRING {
             let Some(field) = field(request.headers(), &name) else { continue };
             let key = Key { cluster: cluster.clone(), field };
             let entry = self.entry(&key);
             if entry.is_stored {
-                known.push(entry.number.to_string());
+                write_number(&mut known, entry.number);
                 request.headers_mut().remove(name);
             } else {
                 definitions.push(format!("{} {name}", entry.number));
@@ -127,9 +133,9 @@ impl Encoder {
                 definition.0.push((key, since));
             }
         }
-        for (name, texts) in [(FIELDS, known), (DEFINE, definitions)] {
-            if !texts.is_empty() {
-                let value = HeaderValue::try_from(texts.join(",")).expect("digits and names are a header value");
+        for (name, text) in [(FIELDS, known), (DEFINE, definitions.join(","))] {
+            if !text.is_empty() {
+                let value = HeaderValue::try_from(text).expect("digits and names are a header value");
                 request.headers_mut().insert(name, value);
             }
         }
@@ -239,6 +245,25 @@ impl Definition {
     }
 }
 
+/// Appends the digits of a number.
+fn write_number(text: &mut String, number: usize) {
+    let digits = match number.checked_sub(ONE_DIGIT) {
+        None => &[number][..],
+        Some(rest) => &[ONE_DIGIT + rest / DIGITS.len(), rest % DIGITS.len()],
+    };
+    text.extend(digits.iter().map(|digit| char::from(DIGITS[*digit])));
+}
+
+/// The inverse of [`write_number`]: the number that begins with this digit.
+fn read_number<'a>(first: u8, rest: &mut impl Iterator<Item = &'a u8>) -> Option<usize> {
+    let value = |digit: u8| DIGITS.iter().position(|one| *one == digit);
+    let first = value(first)?;
+    match first.checked_sub(ONE_DIGIT) {
+        None => Some(first),
+        Some(high) => Some(ONE_DIGIT + high * DIGITS.len() + value(*rest.next()?)?),
+    }
+}
+
 // === impl Decoder ===
 
 impl Decoder {
@@ -260,8 +285,9 @@ impl Decoder {
             }
         }
         if let Some(numbers) = request.headers_mut().remove(FIELDS) {
-            for number in numbers.to_str().map_err(|_| MalformedFields)?.split(',') {
-                let number: usize = number.parse().map_err(|_| MalformedFields)?;
+            let mut digits = numbers.as_bytes().iter();
+            while let Some(digit) = digits.next() {
+                let number = read_number(*digit, &mut digits).ok_or(MalformedFields)?;
                 let Field { name, value } = self.fields.get(number).cloned().flatten().ok_or(MalformedFields)?;
                 if request.headers_mut().insert(name, value).is_some() {
                     return Err(MalformedFields);

@@ -34,7 +34,8 @@ pub const REASON: HeaderName = HeaderName::from_static("x-atoll-reason");
 pub const STATUS: HeaderName = HeaderName::from_static("x-atoll-status");
 /// The client's `authorization`, if the agent has announced [`AUTHORIZATION_CAPABILITY`]. `h2` never indexes a header
 /// that is called `authorization`, so it would send a token of about a thousand bytes with each request. With this
-/// name, HPACK indexes it. An attacker who observes lengths can only test whole values (RFC 7541, section 7.1.1), and
+/// name, HPACK indexes it, as long as few tokens share the table of 4 KiB; on a slow network, each tunnel has a larger table
+/// ([`crate::field_table`]). An attacker who observes lengths can only test whole values (RFC 7541, section 7.1.1), and
 /// tokens have too much entropy for that.
 ///
 /// RFC 7541 (sections 6.2.3 and 7.1.3) forbids an intermediary to index a value that arrived as a never-indexed
