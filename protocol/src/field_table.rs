@@ -35,7 +35,7 @@ use crate::stream::{AUTHORIZATION, CLUSTER};
 
 /// The fields to store: for each, a number and the name. Only the proxy-server sets it, never a client.
 pub const DEFINE: HeaderName = HeaderName::from_static("x-atoll-define");
-/// The numbers of stored fields that belong to the request. Each is a digit of [`DIGITS`] below 32, or two digits. Only the proxy-server
+/// The numbers of stored fields that belong to the request. Each is a digit of `DIGITS` below 32, or two digits. Only the proxy-server
 /// sets it, never a client.
 pub const FIELDS: HeaderName = HeaderName::from_static("x-atoll-fields");
 /// The request target, if it recurs. The `:path` of the stream is then `/`.

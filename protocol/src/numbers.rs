@@ -12,7 +12,7 @@ use http::header::HeaderMap;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Uri};
 
-/// The values of [`PARAMETERS`], in their order, separated by commas. A value that stays in the target is empty here. Only the
+/// The values of `PARAMETERS`, in their order, separated by commas. A value that stays in the target is empty here. Only the
 /// proxy-server sets it, never a client.
 pub const NUMBERS: HeaderName = HeaderName::from_static("x-atoll-numbers");
 /// The parameters of watches that are numbers (`ListOptions` in apimachinery's `pkg/apis/meta/v1/types.go`).
