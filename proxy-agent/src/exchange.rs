@@ -11,14 +11,15 @@
 //!
 //! | phase | module | what it adds | it may |
 //! |---|---|---|---|
-//! | limits | `cost`, `services` | a charge for the head, a place among the requests in flight | wait until the agent knows the
-//! host | | identify | `authenticate` | the caller: `Authenticated` | send a TokenReview | | authorise | `authorise` | the right:
-//! `Call`, with the facts as `ApiRequest` | send reviews | | receive_body | `body` | the `Body` | keep up to 3 MiB | | take_seats
-//! | `cost` | permits for the response | wait for other responses | | decide | `decide`, and a module for each class of resources
-//! in `classes` | the `Decision`: a `Plan`, and `Findings` for the response | for a write: read from the host, and send dry runs
-//! | | send | `carry_out` | the host's response, or the `Cause` to decide again | send the request | | transform | `complete`,
-//! `translate` | the client's response | hold one item of a list | | record | this module, `record` | what the metrics and the
-//! access log need | |
+//! | limits | `cost`, `services` | a charge for the head, a place among the requests in flight | wait until the agent knows the host |
+//! | identify | `authenticate` | the caller: `Authenticated` | send a TokenReview |
+//! | authorise | `authorise` | the right: `Call`, with the facts as `ApiRequest` | send reviews |
+//! | receive_body | `body` | the `Body` | keep up to 3 MiB |
+//! | take_seats | `cost` | permits for the response | wait for other responses |
+//! | decide | `decide`, and a module for each class of resources in `classes` | the `Decision`: a `Plan`, and `Findings` for the response | for a write: read from the host, and send dry runs |
+//! | send | `carry_out` | the host's response, or the `Cause` to decide again | send the request |
+//! | transform | `complete`, `translate` | the client's response | hold one item of a list |
+//! | record | this module, `record` | what the metrics and the access log need | |
 //!
 //! If the client resets the request, the path ends where it is, unless the request is committed (`commitment`).
 //!
