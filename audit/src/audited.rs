@@ -9,14 +9,12 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use kube_wire::{RequestInfo, Status};
 use protocol::audit::{self, ObjectFacts, UserInfo};
+use protocol::audit_id::AUDIT_ID;
 
 use crate::auditor::Auditor;
 use crate::event::{Event, MicroTime, ObjectReference, ResponseStatus};
 use crate::policy::{Attributes, Decision, Stage};
 use crate::source_ips::source_ips;
-
-/// The header with the ID of a request, in both directions (`HeaderAuditID` in apiserver's `pkg/apis/audit/types.go`).
-const AUDIT_ID: &str = "audit-id";
 
 /// A longer ID of a client is not used. kube-apiserver has no limit.
 const MAX_ID: usize = 256;

@@ -3,30 +3,17 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::tunnel::Batched;
-use ::tunnel::keepalive::{Patience, keepalive};
-use ::tunnel::metered::{Meter, Metered};
+use ::tunnel::keepalive::{Intervals, keepalive};
+use ::tunnel::metered::{Metered, Received};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::SendResponse;
 use http::Request;
 use protocol::field_table::Decoder;
 use tokio::io::{AsyncRead, AsyncWrite};
-
-/// Counts the bytes that arrive.
-#[derive(Debug, Default)]
-struct Received(AtomicU64);
-
-impl Meter for Received {
-    fn received(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn sent(&self, _: u64) {}
-}
 
 /// Passes each stream of a tunnel to `serve` until the tunnel ends. Returns the reason. `serve` must return at once, because this
 /// drives the connection for all streams. `measured` gets each round trip.
@@ -43,11 +30,11 @@ pub async fn accept<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let meter = Arc::new(Received::default());
-    let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&meter)));
+    let received = Arc::new(Received::default());
+    let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&received)));
     let mut connection = tunnel::settings::server().handshake(io).await?;
     let pings = connection.ping_pong().expect("it is taken once");
-    let mut lost = pin!(keepalive(pings, Patience::DIALLED, measured, || meter.0.load(Ordering::Relaxed)));
+    let mut lost = pin!(keepalive(pings, Intervals::DIALLED, measured, || received.bytes()));
     let (mut stop, mut drain, mut fields) = (pin!(stop), Some(drain), Decoder::default());
     loop {
         tokio::select! {

@@ -14,7 +14,7 @@ use h2::Ping;
 use h2::client::{Builder, SendRequest};
 use http::{Request, StatusCode};
 use tokio::time::{Instant, timeout};
-use tunnel::keepalive::{Patience, PeerLost, keepalive};
+use tunnel::keepalive::{Intervals, PeerLost, keepalive};
 use tunnel::{Batched, Turns};
 
 use super::dial::BoxIo;
@@ -176,7 +176,7 @@ impl Driver {
                 Err(error) => End::Broken(error),
             },
             // Without a count of bytes, it pings every 10 s. The network to the host is not paid by the byte.
-            lost = keepalive(pings, Patience::DIALLED, |_| (), || 0) => match lost {
+            lost = keepalive(pings, Intervals::DIALLED, |_| (), || 0) => match lost {
                 PeerLost::Ended(error) => End::Broken(error),
                 lost @ PeerLost::Silent => End::Silent(lost),
             },

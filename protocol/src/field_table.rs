@@ -29,9 +29,9 @@ use http::{HeaderName, HeaderValue, Method, Request, Uri};
 
 use crate::digest::HAVE;
 use crate::identity::{CREDENTIAL, GROUPS, USER};
-use crate::numbers;
 use crate::prefetch::{PREFETCH, is_health_check, is_prefetchable};
 use crate::stream::{AUTHORIZATION, CLUSTER};
+use crate::{detached, numbers};
 
 /// The fields to store: for each, a number and the name. Only the proxy-server sets it, never a client.
 pub const DEFINE: HeaderName = HeaderName::from_static("x-atoll-define");
@@ -175,7 +175,7 @@ impl Encoder {
 
 impl Key {
     fn detached(&self) -> Self {
-        Self { cluster: self.cluster.as_ref().map(detached), field: self.field.detached() }
+        Self { cluster: self.cluster.as_ref().map(detached::value), field: self.field.detached() }
     }
 }
 
@@ -183,7 +183,7 @@ impl Key {
 
 impl Field {
     fn detached(&self) -> Self {
-        Self { name: self.name.clone(), value: detached(&self.value) }
+        Self { name: self.name.clone(), value: detached::value(&self.value) }
     }
 }
 
@@ -192,13 +192,6 @@ impl std::fmt::Debug for Field {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: [redacted]", self.name)
     }
-}
-
-/// A copy of a value. A clone would keep the whole buffer from which the head was read.
-pub fn detached(value: &HeaderValue) -> HeaderValue {
-    let mut copy = HeaderValue::from_bytes(value.as_bytes()).expect("it is a value");
-    copy.set_sensitive(value.is_sensitive());
-    copy
 }
 
 /// Moves a target that recurs to a header.
@@ -284,8 +277,8 @@ impl Decoder {
                 self.fields[number] = Some(field.detached());
             }
         }
-        if let Some(numbers) = request.headers_mut().remove(FIELDS) {
-            let mut digits = numbers.as_bytes().iter();
+        if let Some(references) = request.headers_mut().remove(FIELDS) {
+            let mut digits = references.as_bytes().iter();
             while let Some(digit) = digits.next() {
                 let number = read_number(*digit, &mut digits).ok_or(MalformedFields)?;
                 let Field { name, value } = self.fields.get(number).cloned().flatten().ok_or(MalformedFields)?;

@@ -11,7 +11,7 @@
 //! of streams), [`destination`] (where bytes may go), [`identity`] (the caller), [`audit`] (facts for an audit log), [`audit_id`]
 //! (a short form of the host's audit ID), [`fault`] (why a stream failed), [`encoding`] and [`blocks`] (how bodies are
 //! compressed), [`digest`] (bodies that are not sent again), [`prefetch`] (requests that are not sent), [`field_table`] and
-//! [`numbers`] (long header fields and targets that recur), [`sampled`] (traces), [`offers`] (changes while a tunnel is up),
+//! [`numbers`] (long header fields and targets that recur), [`detached`] (copies of headers), [`sampled`] (traces), [`offers`] (changes while a tunnel is up),
 //! [`settings`] (HTTP/2 settings on which both sides must agree). [`enrolment`] and [`user_certificate`] are requests of their
 //! own, without a tunnel.
 
@@ -20,6 +20,7 @@ pub mod audit_id;
 pub mod authority;
 pub mod blocks;
 pub mod destination;
+pub mod detached;
 pub mod digest;
 pub mod encoding;
 pub mod enrolment;

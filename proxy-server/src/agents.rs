@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use ::tunnel::keepalive::{Patience, keepalive};
+use ::tunnel::keepalive::{Intervals, keepalive};
 use ::tunnel::metered::Meter;
 use ::tunnel::{Batched, Budget, Metered};
 use hyper::server::conn::http1;
@@ -304,7 +304,7 @@ impl Agents {
                 Ok(()) => "the agent closed it".to_owned(),
                 Err(err) => err.to_string(),
             },
-            lost = keepalive(pings, Patience::ACCEPTED, |rtt| tunnel.set_round_trip(rtt), || meter.received.load(Ordering::Relaxed)) =>
+            lost = keepalive(pings, Intervals::ACCEPTED, |rtt| tunnel.set_round_trip(rtt), || meter.received.load(Ordering::Relaxed)) =>
                 lost.to_string(),
             () = tunnel.budget.keep(|sweep| warn!(reset = sweep.reset, held = sweep.held, "streams with unread response data were reset")) =>
                 unreachable!("a budget is kept for ever"),

@@ -66,7 +66,7 @@ pub struct Tunnel {
     /// The header fields that the other end has stored.
     fields: Mutex<field_table::Encoder>,
     /// Whether the agent has compressed a body. It does so only on a slow network, or if its configuration says so. Never reset.
-    is_slow: AtomicBool,
+    has_compressed: AtomicBool,
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
@@ -266,7 +266,7 @@ impl Tunnel {
             budget,
             histories,
             fields: Mutex::default(),
-            is_slow: AtomicBool::new(false),
+            has_compressed: AtomicBool::new(false),
             requests,
             capacity: Capacity::new(),
             streams: AtomicUsize::new(0),
@@ -314,7 +314,7 @@ impl Tunnel {
     pub async fn reserve(self: &Arc<Self>, demand: Option<Demand<'_>>) -> Result<StreamReservation, ReserveError> {
         let full = || ReserveError::Full(self.remote_end());
         let is_proven = demand.as_ref().is_none_or(|demand| demand.is_proven);
-        let stores_fields = is_proven && self.abilities.has_field_table && self.is_slow.load(Ordering::Relaxed);
+        let stores_fields = is_proven && self.abilities.has_field_table && self.has_compressed.load(Ordering::Relaxed);
         let resources = demand.map(|demand| self.capacity.reserve(demand).ok_or_else(full)).transpose()?;
         self.streams.fetch_add(1, Ordering::Relaxed);
         let lease = Lease { tunnel: Arc::clone(self), resources };
@@ -406,8 +406,8 @@ impl Lease {
     }
 
     /// Records that the agent has compressed a body.
-    pub fn compressed(&self) {
-        self.tunnel.is_slow.store(true, Ordering::Relaxed);
+    pub fn mark_compressed(&self) {
+        self.tunnel.has_compressed.store(true, Ordering::Relaxed);
     }
 
     /// Marks the client as proven.

@@ -15,7 +15,7 @@ pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long one end of a tunnel waits before it sends a PING.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Intervals {
     /// The number of consecutive checks without a received byte before a PING. Together with one more check and [`PING_TIMEOUT`],
     /// it must be at most 30 s, so that a dead peer is detected in that time.
     silent: u32,
@@ -34,9 +34,9 @@ pub enum PeerLost {
     Ended(#[source] h2::Error),
 }
 
-// === impl Patience ===
+// === impl Intervals ===
 
-impl Patience {
+impl Intervals {
     /// The end that has dialled pings after 10 s of silence. Once a minute, it measures whether the network is slow.
     pub const DIALLED: Self = Self { silent: 4, busy: 24 };
     /// The other end pings after 12.5 s of silence. It rarely does so, because the pings of the end that has dialled arrive
@@ -48,7 +48,7 @@ impl Patience {
     }
 }
 
-const _: () = assert!(Patience::DIALLED.detects_in_time() && Patience::ACCEPTED.detects_in_time());
+const _: () = assert!(Intervals::DIALLED.detects_in_time() && Intervals::ACCEPTED.detects_in_time());
 
 /// Pings until the peer is lost. Sends the first ping immediately. Calls `report` with every round-trip time. Another
 /// future must drive the connection. `received` returns the number of bytes so far.
@@ -57,7 +57,7 @@ const _: () = assert!(Patience::DIALLED.detects_in_time() && Patience::ACCEPTED.
 /// byte, pings are a large part of the traffic of an idle tunnel.
 pub async fn keepalive(
     mut pings: PingPong,
-    patience: Patience,
+    intervals: Intervals,
     mut report: impl FnMut(Duration),
     received: impl Fn() -> u64,
 ) -> PeerLost {
@@ -72,11 +72,11 @@ pub async fn keepalive(
             continue;
         }
         let mut silent = 0;
-        for _ in 0..patience.busy {
+        for _ in 0..intervals.busy {
             let before = received();
             sleep(CHECK).await;
             silent = if received() == before { silent + 1 } else { 0 };
-            if silent == patience.silent {
+            if silent == intervals.silent {
                 break;
             }
         }
@@ -98,25 +98,14 @@ mod tests {
     use std::future::poll_fn;
     use std::pin::pin;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use bytes::Bytes;
     use tokio::io::duplex;
 
     use super::*;
-    use crate::metered::{Meter, Metered};
+    use crate::metered::{Metered, Received};
     use crate::settings;
-
-    #[derive(Default)]
-    struct Received(AtomicU64);
-
-    impl Meter for Received {
-        fn received(&self, bytes: u64) {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
-        }
-
-        fn sent(&self, _: u64) {}
-    }
 
     /// The pings of the two ends, the one that has dialled and the other one, while the first one is alive for `alive`; and how
     /// long the other one then takes to notice.
@@ -132,12 +121,12 @@ mod tests {
         let count = |at: usize| {
             counts[at].fetch_add(1, Ordering::Relaxed);
         };
-        let received = |at: usize| meters[at].0.load(Ordering::Relaxed);
+        let received = |at: usize| meters[at].bytes();
         let mut peer = pin!(async {
             let living = async {
                 tokio::select! {
                     _ = poll_fn(|cx| server.poll_accept(cx)) => {}
-                    _ = keepalive(others, Patience::DIALLED, |_| count(0), || received(0)) => {}
+                    _ = keepalive(others, Intervals::DIALLED, |_| count(0), || received(0)) => {}
                 }
             };
             assert!(timeout(alive, living).await.is_err(), "it does not end by itself");
@@ -145,7 +134,7 @@ mod tests {
         let mut watching = pin!(async {
             tokio::select! {
                 _ = poll_fn(|cx| Pin::new(&mut client).poll(cx)) => unreachable!("the connection stays open"),
-                lost = keepalive(own, Patience::ACCEPTED, |_| count(1), || received(1)) => lost,
+                lost = keepalive(own, Intervals::ACCEPTED, |_| count(1), || received(1)) => lost,
             }
         });
         tokio::select! {
@@ -185,7 +174,7 @@ mod tests {
             tokio::select! {
                 _ = poll_fn(|cx| server.poll_accept(cx)) => {}
                 _ = client => {}
-                _ = keepalive(pings, Patience::DIALLED, count_one, received) => {}
+                _ = keepalive(pings, Intervals::DIALLED, count_one, received) => {}
             }
         };
         assert!(timeout(Duration::from_secs(3600), idle).await.is_err(), "it does not end by itself");

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -15,11 +16,32 @@ pub trait Meter {
     fn sent(&self, bytes: u64);
 }
 
+/// Counts the bytes that arrive.
+#[derive(Debug, Default)]
+pub struct Received(AtomicU64);
+
 /// A connection whose bytes are counted.
 #[derive(Debug)]
 pub struct Metered<S, M> {
     io: S,
     meter: Arc<M>,
+}
+
+// === impl Received ===
+
+impl Received {
+    /// The number of bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Meter for Received {
+    fn received(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn sent(&self, _: u64) {}
 }
 
 // === impl Metered ===

@@ -5,6 +5,7 @@ use kube_wire::media::Accept;
 use kube_wire::query::Query;
 use kube_wire::status::Reason;
 use kube_wire::{ResourceRequest, Status, Target};
+use protocol::audit_id::AUDIT_ID;
 use protocol::stream::PREFIX;
 
 use crate::exchange::api_request::{ApiRequest, As, INCLUDE_OBJECT};
@@ -88,7 +89,8 @@ pub(super) fn uri(target: &str) -> Result<Uri, Refusal> {
 fn is_kept(name: &HeaderName) -> bool {
     use header::{ACCEPT, CONTENT_TYPE, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
     matches!(*name, ACCEPT | CONTENT_TYPE | IF_NONE_MATCH | IF_MODIFIED_SINCE | USER_AGENT)
-        || matches!(name.as_str(), "audit-id" | "traceparent")
+        || *name == AUDIT_ID
+        || name.as_str() == "traceparent"
 }
 
 /// Whether an API server forwards a header to the server of a pod (`httputil.ReverseProxy`, behind `WithAuthentication`

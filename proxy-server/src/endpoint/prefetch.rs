@@ -19,7 +19,7 @@ mod round;
 mod service;
 
 pub(crate) use expected::Expectations;
-pub(super) use round::{LastCheck, Prefetched, Prefetching};
+pub(super) use round::{Decision, LastCheck, Prefetched, Prefetching, Stores};
 pub(super) use service::{Forward, Prefetch, Reply};
 
 #[cfg(test)]

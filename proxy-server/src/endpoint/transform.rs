@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::admit::{Admitted, Charge};
 use super::body::ResponseBody;
-use super::connection::Connection;
+use super::connection::{Connection, Services};
 use super::deadline::Timed;
 use super::documents::{Document, Key};
 use super::head;
 use super::peer::ClientIdentity;
-use super::prefetch::{Forward, Prefetched, Prefetching, Reply};
+use super::prefetch::{Decision, Forward, Prefetched, Prefetching, Reply, Stores};
 use super::received::Received;
 use super::record::{Record, Recorded, Refused, Responded};
 use super::refusal::Refusal;
@@ -88,15 +88,15 @@ pub(super) fn request(admitted: Admitted) -> Result<Sendable, Box<Refused>> {
         // A span or an audit event requires a request to the agent. A long head would stay in memory with the connection.
         let is_observed = record.span.is_some() || record.audited.is_some();
         if unwanted.is_some() && charge.is_proven() && !is_observed && charged_head(&head) == 0 {
-            let stores = (&*connection.services.documents, &*connection.services.expectations);
-            match connection.last_check.request(stores, &cluster, &mut head) {
-                Ok(decided) => prefetching = decided,
-                Err(response) => prefetched = Some(response),
+            let Services { documents, expectations, .. } = &*connection.services;
+            match connection.last_check.request(Stores { documents, expectations }, &cluster, &mut head) {
+                Decision::Ask(role) => prefetching = role,
+                Decision::Answer(response) => prefetched = Some(response),
             }
         } else {
             connection.last_check.end();
         }
-        document = Key::of(&head).map(|key| {
+        document = Key::of(&head).filter(|_| prefetched.is_none()).map(|key| {
             let last = connection.services.documents.get(&cluster, &key);
             (key, last)
         });
@@ -155,7 +155,7 @@ pub(super) fn response(sent: Sent, result: Result<Reply<AgentResponse>, Refusal>
         Err(unknown) => return Err(Box::new(Refused { refusal: unknown.into(), record })),
     };
     if encoding != Encoding::Identity {
-        lease.compressed();
+        lease.mark_compressed();
     }
     let (key, last) = document.unzip();
     let stored = match (encoding, last.flatten()) {

@@ -156,7 +156,7 @@ async fn respond_with(
         // The agent cannot encode bodies, so only the host can have set these headers.
         Encoding::Identity.write(&mut parts.headers);
     } else if parts.headers.contains_key(ENCODING) {
-        lease.compressed();
+        lease.mark_compressed();
     }
     let is_bodiless = body.is_end_stream();
     let stream = respond.send_response(Response::from_parts(parts, ()), is_bodiless)?;

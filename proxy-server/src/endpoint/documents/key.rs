@@ -1,8 +1,8 @@
 //! What a client requests of a cluster.
 
 use http::{HeaderValue, Method, Request, header};
+use protocol::detached;
 use protocol::digest::Digest;
-use protocol::field_table::detached;
 use protocol::prefetch::Prefetch;
 
 /// The maximum length of a target, and of a media type.
@@ -27,7 +27,7 @@ impl Key {
         let accept = accepts.next();
         let is_short = target.len() <= MAX_KEY && accept.is_none_or(|accept| accept.len() <= MAX_KEY);
         (is_document && !is_conditional && accepts.next().is_none() && is_short)
-            .then(|| Self { target: target.into(), accept: accept.map(detached) })
+            .then(|| Self { target: target.into(), accept: accept.map(detached::value) })
     }
 
     /// The document for an agent, if its response has this digest ([`protocol::prefetch`]). `None` if it cannot be prefetched.

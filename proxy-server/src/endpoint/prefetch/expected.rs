@@ -4,10 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
-use protocol::ClusterName;
-use protocol::field_table::detached;
+use http::{HeaderMap, header};
 use protocol::prefetch::MAX_DOCUMENTS;
+use protocol::{ClusterName, detached};
 
 use super::super::documents::Key;
 
@@ -100,7 +99,7 @@ impl Expectations {
         if expected.followed.len() >= MAX_DOCUMENTS {
             expected.followed.remove(0);
         }
-        expected.followed.push((Followed { key, head: copy(head) }, 0));
+        expected.followed.push((Followed { key, head: detached::head(head) }, 0));
         if clients.len() >= MAX_CLIENTS {
             clients.pop_front();
         }
@@ -115,18 +114,4 @@ impl Expectations {
 /// Removes the entry of a client.
 fn take(clients: &mut VecDeque<Expected>, client: Client) -> Option<Expected> {
     clients.iter().position(|expected| expected.client == client).and_then(|at| clients.remove(at))
-}
-
-/// A copy of a head. A clone would keep the whole buffer from which it was read. Credentials are not printed.
-pub(super) fn copy(head: &HeaderMap) -> HeaderMap {
-    let copy = |(name, value): (&HeaderName, &HeaderValue)| {
-        let mut value = detached(value);
-        value.set_sensitive(value.is_sensitive() || *name == header::AUTHORIZATION);
-        (name.clone(), value)
-    };
-    let mut copied = HeaderMap::with_capacity(head.len());
-    for (name, value) in head.iter().map(copy) {
-        copied.append(name, value);
-    }
-    copied
 }

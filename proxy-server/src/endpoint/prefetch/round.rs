@@ -3,14 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
-use protocol::ClusterName;
 use protocol::audit_id::AUDIT_ID;
 use protocol::digest::Digest;
 use protocol::prefetch::{self, LIFETIME};
+use protocol::{ClusterName, detached};
 use tokio::time::Instant;
 
 use super::super::documents::{Document, Documents, Key};
-use super::expected::{Client, Expectations, Followed, copy};
+use super::expected::{Client, Expectations, Followed};
 use crate::config::Cluster;
 
 /// The last health check of a connection, until another request ends it.
@@ -52,6 +52,22 @@ pub(crate) struct Prefetched {
     pub(crate) document: Document,
 }
 
+/// What the process knows about documents and clients.
+#[derive(Clone, Copy)]
+pub(crate) struct Stores<'a> {
+    pub(crate) documents: &'a Documents,
+    pub(crate) expectations: &'a Expectations,
+}
+
+/// What to do with a request.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// Send it to the agent.
+    Ask(Prefetching),
+    /// Send this response to the client.
+    Answer(Prefetched),
+}
+
 /// The role of a request in prefetching.
 #[derive(Debug)]
 pub(crate) enum Prefetching {
@@ -73,16 +89,11 @@ pub(crate) struct Sent {
 // === impl LastCheck ===
 
 impl LastCheck {
-    /// Prepares a request for the agent. Returns the response instead, if the agent has already decided about it.
-    pub(crate) fn request(
-        &self,
-        stores: (&Documents, &Expectations),
-        cluster: &Cluster,
-        request: &mut Request<()>,
-    ) -> Result<Prefetching, Prefetched> {
+    /// Decides whether a request needs the agent, and prepares it.
+    pub(crate) fn request(&self, stores: Stores<'_>, cluster: &Cluster, request: &mut Request<()>) -> Decision {
         if prefetch::is_health_check(request.method(), request.uri().path()) {
             let sent = Sent { at: Instant::now(), request: self.end() };
-            return Ok(check(stores, cluster, request, sent));
+            return Decision::Ask(check(stores, cluster, request, sent));
         }
         let key = Key::of(request).filter(Key::is_prefetchable);
         let mut state = self.lock();
@@ -90,22 +101,24 @@ impl LastCheck {
         let (Some(round), Some(key)) = (round, key) else {
             drop(state);
             self.end();
-            return Ok(Prefetching::Not);
+            return Decision::Ask(Prefetching::Not);
         };
         let client = round.client;
         let decided = round.documents.iter().position(|decided| decided.key == key);
         let decided = decided.map(|at| round.documents.swap_remove(at));
-        let stored = decided
-            .as_ref()
-            .and_then(|decided| stores.0.get(cluster, &key).filter(|document| *document.digest() == decided.digest));
+        let stored = decided.as_ref().and_then(|decided| {
+            stores.documents.get(cluster, &key).filter(|document| *document.digest() == decided.digest)
+        });
         match (decided, stored) {
             (Some(Decided { mut head, .. }), Some(document)) => {
-                head.remove(AUDIT_ID);
-                head.extend(round.audit_id.clone().map(|id| (AUDIT_ID, id)));
-                stores.1.used(&cluster.name, client, &key);
-                Err(Prefetched { head, document })
+                match &round.audit_id {
+                    Some(id) => head.insert(AUDIT_ID, id.clone()),
+                    None => head.remove(AUDIT_ID),
+                };
+                stores.expectations.used(&cluster.name, client, &key);
+                Decision::Answer(Prefetched { head, document })
             }
-            _ => Ok(Prefetching::Follows { client, key }),
+            _ => Decision::Ask(Prefetching::Follows { client, key }),
         }
     }
 
@@ -160,17 +173,16 @@ impl LastCheck {
 }
 
 /// Names the documents that the client is expected to request next.
-fn check(
-    (stored, expectations): (&Documents, &Expectations),
-    cluster: &Cluster,
-    request: &mut Request<()>,
-    sent: Sent,
-) -> Prefetching {
-    let headers = copy(request.headers());
-    let client = expectations.client(&headers);
+fn check(stores: Stores<'_>, cluster: &Cluster, request: &mut Request<()>, sent: Sent) -> Prefetching {
+    let mut headers = detached::head(request.headers());
+    // So that it is not printed.
+    if let Some(token) = headers.get_mut(header::AUTHORIZATION) {
+        token.set_sensitive(true);
+    }
+    let client = stores.expectations.client(&headers);
     let (mut named, mut documents) = (Vec::new(), Vec::new());
-    for Followed { key, head } in expectations.of(&cluster.name, client) {
-        let Some(document) = stored.get(cluster, &key) else { continue };
+    for Followed { key, head } in stores.expectations.of(&cluster.name, client) {
+        let Some(document) = stores.documents.get(cluster, &key) else { continue };
         let digest = *document.digest();
         let Some(prefetch) = key.prefetch(prefetch::digest(&head, &digest)) else { continue };
         named.push(prefetch);
