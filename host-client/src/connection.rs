@@ -175,7 +175,7 @@ impl Driver {
                 Err(error) if error.reason() == Some(h2::Reason::NO_ERROR) => End::Closed,
                 Err(error) => End::Broken(error),
             },
-            // Without a count of bytes, it pings every 10 s. The network to the host is not paid by the byte.
+            // Without a count of bytes, it pings every 10.5 s. The network to the host is not paid by the byte.
             lost = keepalive(pings, Intervals::DIALLED, |_| (), || 0) => match lost {
                 PeerLost::Ended(error) => End::Broken(error),
                 lost @ PeerLost::Silent => End::Silent(lost),

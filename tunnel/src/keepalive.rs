@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// tunnel is soon known.
 const FIRST_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which [`keepalive`] checks whether bytes have arrived.
-const CHECK: Duration = Duration::from_millis(2500);
+const CHECK: Duration = Duration::from_millis(1500);
 /// The time limit for the acknowledgement of a ping.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -37,18 +37,21 @@ pub enum PeerLost {
 // === impl Intervals ===
 
 impl Intervals {
-    /// The end that has dialled pings after 10 s of silence. Once a minute, it measures whether the network is slow.
-    pub const DIALLED: Self = Self { silent: 4, busy: 24 };
-    /// The other end pings after 12.5 s of silence. It rarely does so, because the pings of the end that has dialled arrive
-    /// earlier. Once a minute, it measures the round trip for `atoll status`.
-    pub const ACCEPTED: Self = Self { silent: 5, busy: 24 };
+    /// The end that has dialled pings after 10.5 s of silence. Once a minute, it measures whether the network is slow.
+    pub const DIALLED: Self = Self { silent: 7, busy: 40 };
+    /// The other end pings after 13.5 s of silence. A living peer that has dialled is silent for at most 12 s: its own silence, and
+    /// the check in which it began. Once a minute, this end measures the round trip for `atoll status`.
+    pub const ACCEPTED: Self = Self { silent: 9, busy: 40 };
 
     const fn detects_in_time(self) -> bool {
         (self.silent as u128 + 1) * CHECK.as_millis() + PING_TIMEOUT.as_millis() <= 30_000
     }
 }
 
-const _: () = assert!(Intervals::DIALLED.detects_in_time() && Intervals::ACCEPTED.detects_in_time());
+const _: () = {
+    assert!(Intervals::DIALLED.detects_in_time() && Intervals::ACCEPTED.detects_in_time());
+    assert!(Intervals::ACCEPTED.silent > Intervals::DIALLED.silent + 1, "both ends would ping an idle tunnel");
+};
 
 /// Pings until the peer is lost. Sends the first ping immediately. Calls `report` with every round-trip time. Another
 /// future must drive the connection. `received` returns the number of bytes so far.
