@@ -3,8 +3,11 @@
 //! The registration opens the connection and cannot be repeated. So if the agent has the [`CAPABILITY`], the proxy-server
 //! opens a stream for changes right after the registration ([`crate::stream::OFFERS`]). The agent writes an [`Offers`] to it at
 //! once, and another one after each change of its configuration. The proxy-server responds to each with a [`Verdict`], and
-//! sends another one when the verdict changes. Each of them is a line of JSON. The stream lasts as long as the tunnel. If
-//! it does not exist or ends, the offers of the registration, or the last ones, stay in force.
+//! sends another one when the verdict changes. Each of them is a line of JSON. If the stream does not exist or fails, the offers of
+//! the registration, or the last ones, stay in force.
+//!
+//! The agent ends the stream shortly before its tunnel accepts no more requests. The proxy-server then sends requests through other
+//! tunnels, and the open streams continue.
 //!
 //! The proxy-server decides about each cluster separately: a cluster that it refuses does not affect the others. It
 //! refuses a whole registration only if it refuses all of its clusters. A proxy-server of protocol 1.0 accepted either all

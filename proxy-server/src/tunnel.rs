@@ -370,6 +370,11 @@ impl PendingResponse {
         let response = response.await.map_err(|source| match reason(&source) {
             // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
             Some(h2::Reason::REFUSED_STREAM) => TunnelError::Unsent { remote: lease.tunnel.remote_end(), source },
+            // RFC 9113 section 6.8: a stream after the last one that a GOAWAY names was not processed. `h2` gives the error of a GOAWAY
+            // of the other end to no other streams.
+            _ if source.is_go_away() && source.is_remote() => {
+                TunnelError::Unsent { remote: lease.tunnel.remote_end(), source }
+            }
             Some(NO_ROOM) if lease.tunnel.is_peer => TunnelError::Full(lease.tunnel.remote_end()),
             _ => TunnelError::Broken { remote: lease.tunnel.remote_end(), source },
         })?;

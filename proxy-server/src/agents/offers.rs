@@ -141,7 +141,7 @@ impl<'a> Offered<'a> {
                     Received::End => {
                         debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
                         stream = None;
-                        self.leave_if_peer();
+                        self.leave();
                     }
                     Received::Failure => {
                         stream = None;
@@ -235,10 +235,11 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// Another proxy-server ends the stream when it begins to stop. Open streams continue, and watches end soon.
-    fn leave_if_peer(&self) {
+    /// The other end ends the stream shortly before it accepts no more requests. Open streams continue. The other end is an agent that
+    /// stops or has another certificate, or a proxy-server that stops. Then watches end soon.
+    fn leave(&self) {
+        self.registry.remove(self.tunnel);
         if self.tunnel.is_peer {
-            self.registry.remove(self.tunnel);
             self.tunnel.leaving.cancel();
         }
     }

@@ -289,6 +289,27 @@ async fn a_closing_tunnel_gets_no_new_streams() {
     assert_eq!(watch.wait().await.unwrap().0.status(), http::StatusCode::OK);
 }
 
+/// A request that has met the GOAWAY of the agent on the way. `h2` sends the PONG that ends the first phase of a graceful shutdown
+/// before the queued request.
+#[tokio::test]
+async fn a_request_that_a_closing_agent_ignores_is_unsent() {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (client, server) =
+        tokio::join!(::tunnel::settings::client().handshake(near), ::tunnel::settings::server().handshake(far));
+    let ((requests, connection), mut agent) = (client.unwrap(), server.unwrap());
+    let agent: &mut h2::server::Connection<_, bytes::Bytes> = &mut agent;
+    let tunnel = Tunnel::new(Origin::agent("site-a"), requests);
+    agent.graceful_shutdown();
+    let accepted = std::future::poll_fn(|cx| std::task::Poll::Ready(agent.poll_accept(cx).is_ready())).await;
+    assert!(!accepted, "no request was sent");
+    let reservation = tunnel.reserve(None).await.unwrap();
+    let (_body, answer) = reservation.open(http::Request::new(()), true).unwrap().split();
+    let (answer, _ended, none) = tokio::join!(answer.wait(), connection, agent.accept());
+    assert!(none.is_none(), "the agent ignores the request");
+    let error = answer.map(drop).unwrap_err();
+    assert!(matches!(error, TunnelError::Unsent { .. }), "{error:?}");
+}
+
 #[tokio::test]
 async fn a_cluster_whose_last_tunnel_is_closing_has_no_agent() {
     let (registry, beijing) = (registry(), offer("ke-beijing", Mode::Virtual));

@@ -194,3 +194,24 @@ async fn a_closing_tunnel_is_not_checked() {
     let checked = timeout(Duration::from_secs(3600), other.verdict()).await;
     assert!(checked.is_err(), "{checked:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tunnel_whose_agent_ends_the_stream_gets_no_more_requests() {
+    let registry = Arc::new(Registry::new(clusters(&[("one", &["site-a"])])));
+    let mut previous = Agent::register(&registry, "site-a", &["one"]).await;
+    previous.offer(&["one"]).await;
+    assert_eq!(previous.verdict().await, Verdict::default());
+    let next = Agent::register(&registry, "site-a", &["one"]).await;
+    assert!(serves(&registry, "one", &previous) && serves(&registry, "one", &next));
+    previous.outbound.send_data(Bytes::new(), true).unwrap();
+    timeout(Duration::from_secs(5), async {
+        while serves(&registry, "one", &previous) {
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(serves(&registry, "one", &next));
+    // Its streams continue.
+    assert!(!previous.tunnel.end.is_cancelled() && !previous.tunnel.leaving.is_cancelled());
+}
