@@ -1,12 +1,15 @@
 //! Writes many frames at once.
 
+use std::future::Future as _;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 /// A connection above TLS on which the frames of many streams leave together.
 ///
@@ -14,6 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// ([`Turns`]), flushes are delayed to its end: thirty small responses that are ready together are one record and one
 /// system call. Large writes are not copied, and an idle connection has no buffer. Outside of turns, flushes are not
 /// delayed.
+///
+/// Cancellations ([`are_cancellations`]) wait a little longer for other frames. A client that ends a watch often begins the next one
+/// at once, and a record of its own would cost more than the frame: 22 bytes more than its 13.
 #[derive(Debug)]
 pub struct Batched<S>(Arc<Mutex<State<S>>>);
 
@@ -30,7 +36,21 @@ struct State<S> {
     in_turn: bool,
     /// The error of the flush at the end of a turn. The next turn reports it.
     failed: Option<io::ErrorKind>,
+    /// If cancellations wait: until when.
+    cancellations_until: Option<Pin<Box<Sleep>>>,
 }
+
+/// How long cancellations wait for other frames.
+const CANCELLATION_DELAY: Duration = Duration::from_millis(20);
+
+/// RST_STREAM with the code CANCEL has a constant length (RFC 9113, section 6.4). Its frame begins with the length and the type, and
+/// ends with the code.
+const RST_STREAM: [u8; 4] = [0, 0, 4, 3];
+const CANCEL: [u8; 4] = [0, 0, 0, 8];
+const RST_STREAM_FRAME: usize = 13;
+
+/// The maximum number of cancellations that wait.
+const MAX_CANCELLATIONS: usize = 16;
 
 /// The maximum number of bytes that wait: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes
 /// of one write and sends in one system call. `h2` writes the heads of all responses that are ready before their bodies. With
@@ -46,7 +66,13 @@ const LARGE: usize = 16 * 1024;
 impl<S> Batched<S> {
     /// Wraps a connection. The first value is for the writer of frames, and the second one for the task that polls the writer.
     pub fn new(io: S) -> (Self, Turns<S>) {
-        let state = Arc::new(Mutex::new(State { io, waiting: BytesMut::new(), in_turn: false, failed: None }));
+        let state = Arc::new(Mutex::new(State {
+            io,
+            waiting: BytesMut::new(),
+            in_turn: false,
+            failed: None,
+            cancellations_until: None,
+        }));
         (Self(Arc::clone(&state)), Turns(state))
     }
 
@@ -117,6 +143,7 @@ impl<S: AsyncWrite + Unpin> Turns<S> {
         let mut state = lock(&self.0);
         state.in_turn = false;
         if state.failed.is_none()
+            && !state.delays_cancellations(cx)
             && let Poll::Ready(Err(error)) = state.poll_flush(cx)
         {
             state.failed = Some(error.kind());
@@ -148,6 +175,20 @@ impl<S: AsyncWrite + Unpin> State<S> {
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
+    /// Whether the bytes wait for more. If so, the task of `cx` wakes up when they must be written.
+    fn delays_cancellations(&mut self, cx: &mut Context<'_>) -> bool {
+        if !are_cancellations(&self.waiting) {
+            self.cancellations_until = None;
+            return false;
+        }
+        let until = self.cancellations_until.get_or_insert_with(|| Box::pin(sleep(CANCELLATION_DELAY)));
+        let is_over = until.as_mut().poll(cx).is_ready();
+        if is_over {
+            self.cancellations_until = None;
+        }
+        !is_over
+    }
+
     /// Makes room for this many bytes. Returns `false` if they are written without a copy.
     fn poll_room(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<io::Result<bool>> {
         if let Some(kind) = self.failed {
@@ -166,15 +207,27 @@ impl<S: AsyncWrite + Unpin> State<S> {
     }
 }
 
+/// Whether these bytes are a few RST_STREAM frames with the code CANCEL, and nothing else. If they begin within another frame, they
+/// only look like it, and are written a little later.
+fn are_cancellations(bytes: &[u8]) -> bool {
+    let frames = bytes.chunks(RST_STREAM_FRAME);
+    (1..=MAX_CANCELLATIONS).contains(&frames.len())
+        && frames
+            .into_iter()
+            .all(|frame| frame.len() == RST_STREAM_FRAME && frame.starts_with(&RST_STREAM) && frame.ends_with(&CANCEL))
+}
+
 fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::task::Waker;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -217,6 +270,65 @@ mod tests {
         assert_eq!(polled, Poll::Ready(7));
         assert_eq!(batched.lock().io.writes, [b"headers data headers data"]);
         assert_eq!(batched.lock().waiting.capacity(), 0, "an idle connection holds nothing");
+    }
+
+    const CANCELLATION: [u8; 13] = [0, 0, 4, 3, 0, 0, 0, 0, 9, 0, 0, 0, 8];
+
+    /// One turn that writes this.
+    fn turn(batched: &mut Batched<Written>, turns: &Turns<Written>, cx: &mut Context<'_>, bytes: &[u8]) {
+        let written = turns.poll(cx, |cx| match bytes {
+            [] => Poll::Ready(Ok(0)),
+            bytes => Pin::new(batched).poll_write(cx, bytes),
+        });
+        assert!(matches!(written, Poll::Ready(Ok(written)) if written == bytes.len()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cancellations_wait_for_the_next_frame() {
+        let (mut batched, turns) = Batched::new(Written::default());
+        poll_fn(|cx| {
+            turn(&mut batched, &turns, cx, &CANCELLATION);
+            turn(&mut batched, &turns, cx, &CANCELLATION);
+            assert!(batched.lock().io.writes.is_empty());
+            turn(&mut batched, &turns, cx, b"headers");
+            Poll::Ready(())
+        })
+        .await;
+        let together = [&CANCELLATION[..], &CANCELLATION, b"headers"].concat();
+        assert_eq!(batched.lock().io.writes, [together]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lone_cancellation_is_written_soon() {
+        let (mut batched, turns) = Batched::new(Written::default());
+        let begun = Instant::now();
+        for _ in 0..2 {
+            poll_fn(|cx| {
+                turn(&mut batched, &turns, cx, &CANCELLATION);
+                Poll::Ready(())
+            })
+            .await;
+            // Only the timer wakes this task.
+            poll_fn(|cx| {
+                turn(&mut batched, &turns, cx, &[]);
+                let is_written = !std::mem::take(&mut batched.lock().io.writes).is_empty();
+                if is_written { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+        let elapsed = begun.elapsed();
+        assert!((2 * CANCELLATION_DELAY..3 * CANCELLATION_DELAY).contains(&elapsed), "{elapsed:?}");
+    }
+
+    #[test]
+    fn only_a_few_cancellations_wait() {
+        let refusal = [0, 0, 4, 3, 0, 0, 0, 0, 9, 0, 0, 0, 7];
+        assert!(are_cancellations(&CANCELLATION) && are_cancellations(&CANCELLATION.repeat(MAX_CANCELLATIONS)));
+        for other in [&[][..], &refusal, &CANCELLATION[1..], b"a body of any sort", &[0, 0, 4, 3, 0, 0, 0, 8]] {
+            assert!(!are_cancellations(other), "{other:?}");
+            assert!(!are_cancellations(&[&CANCELLATION, other].concat()) || other.is_empty(), "{other:?}");
+        }
+        assert!(!are_cancellations(&CANCELLATION.repeat(MAX_CANCELLATIONS + 1)));
     }
 
     #[tokio::test]
