@@ -53,7 +53,8 @@ pub async fn tell(
                 },
                 Some(Err(_)) | None => return Ok(()),
             },
-            // The tunnel waits for its streams, and this one does not end by itself.
+            // The tunnel waits for its streams, and this one does not end by itself. Its end also tells the proxy-server to use
+            // other tunnels.
             () = stop.cancelled() => return outbound.send_data(Bytes::new(), true),
         }
     }

@@ -18,20 +18,21 @@ use tokio::time::sleep;
 
 /// The time from the end of the stream of offers to GOAWAY.
 ///
-/// The proxy-server stops choosing the tunnel when it reads the end of that stream. The requests that it was sending at that moment
-/// must arrive before GOAWAY, because some of those that meet it are lost: `h2` acknowledges the PING of a graceful shutdown before
-/// it sends the requests in its queue.
-const LAST_REQUESTS: Duration = Duration::from_millis(250);
+/// The proxy-server stops choosing the tunnel when it reads the end of that stream. The requests that it has queued by then must be
+/// written before it answers the PING of the graceful shutdown: `h2` writes the PONG before queued requests, and this end ignores
+/// requests that arrive after the PONG. The round trip does not matter, because both signals travel in order. This must be longer
+/// than the pause of the proxy-server between two reads of the stream, which is 200 ms.
+const GOAWAY_DELAY: Duration = Duration::from_millis(500);
 
 /// Passes each stream of a tunnel to `serve` until the tunnel ends. Returns the reason. `serve` must return at once, because this
 /// drives the connection for all streams. `measured` gets each round trip.
 ///
-/// When `stop` completes, `drain` is called, which must end the stream of offers. After [`LAST_REQUESTS`], the tunnel accepts no more
+/// When `stop` completes, `leave` is called, which must end the stream of offers. After half a second, the tunnel accepts no more
 /// streams (GOAWAY, RFC 9113, section 6.8), and it ends with its last one.
 pub async fn accept<S>(
     io: S,
     stop: impl Future<Output = ()>,
-    drain: impl FnOnce(),
+    leave: impl FnOnce(),
     measured: impl FnMut(Duration),
     mut serve: impl FnMut(Request<RecvStream>, SendResponse<Bytes>),
 ) -> Result<String, h2::Error>
@@ -43,12 +44,12 @@ where
     let mut connection = tunnel::settings::server().handshake(io).await?;
     let pings = connection.ping_pong().expect("it is taken once");
     let mut lost = pin!(keepalive(pings, Intervals::DIALLED, measured, || received.bytes()));
-    let mut closing = pin!(async {
+    let mut left = pin!(async {
         stop.await;
-        drain();
-        sleep(LAST_REQUESTS).await;
+        leave();
+        sleep(GOAWAY_DELAY).await;
     });
-    let (mut is_closing, mut fields) = (false, Decoder::default());
+    let (mut goaway_sent, mut fields) = (false, Decoder::default());
     loop {
         tokio::select! {
             accepted = poll_fn(|cx| turns.poll(cx, |cx| connection.poll_accept(cx))) => match accepted {
@@ -58,12 +59,12 @@ where
                     Err(error) => return Ok(error.to_string()),
                 },
                 Some(Err(error)) => return Ok(error.to_string()),
-                None if is_closing => return Ok("drained".into()),
+                None if goaway_sent => return Ok("drained".into()),
                 None => return Ok("the proxy-server closed it".into()),
             },
             lost = &mut lost => return Ok(lost.to_string()),
-            () = &mut closing, if !is_closing => {
-                is_closing = true;
+            () = &mut left, if !goaway_sent => {
+                goaway_sent = true;
                 connection.graceful_shutdown();
             }
         }

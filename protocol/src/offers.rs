@@ -6,8 +6,9 @@
 //! sends another one when the verdict changes. Each of them is a line of JSON. If the stream does not exist or fails, the offers of
 //! the registration, or the last ones, stay in force.
 //!
-//! The agent ends the stream shortly before its tunnel accepts no more requests. The proxy-server then sends requests through other
-//! tunnels, and the open streams continue.
+//! The agent ends the stream shortly before the tunnel stops accepting requests. The proxy-server then sends new requests through
+//! other tunnels. Open streams continue. Earlier agents send GOAWAY at the same time, and earlier proxy-servers ignore the end of an
+//! agent's stream.
 //!
 //! The proxy-server decides about each cluster separately: a cluster that it refuses does not affect the others. It
 //! refuses a whole registration only if it refuses all of its clusters. A proxy-server of protocol 1.0 accepted either all

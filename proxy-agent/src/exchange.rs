@@ -125,7 +125,7 @@ pub struct Exchange {
 pub(crate) struct ServedTunnel {
     /// The network to the proxy-server.
     pub(crate) link: Arc<Link>,
-    /// Cancelled when the tunnel accepts no more streams.
+    /// Cancelled shortly before the tunnel stops accepting streams. It ends the stream of offers.
     pub(crate) closing: CancellationToken,
     /// Cancelled when streams that do not end by themselves must end.
     pub(crate) draining: CancellationToken,

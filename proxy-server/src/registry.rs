@@ -322,7 +322,7 @@ impl Registry {
         &self.connected
     }
 
-    /// Removes a tunnel that accepts no more streams. Its open streams may continue.
+    /// Removes a tunnel that must get no more streams. Its open streams may continue.
     pub fn remove(&self, tunnel: &Arc<Tunnel>) {
         let mut served = self.served();
         // Under the lock, so that no offers enter it again.
@@ -535,6 +535,11 @@ impl Clusters {
     /// Whether the configuration allows an agent to serve a cluster.
     fn may_serve(&self, cluster: &ClusterName, agent: &AgentId) -> bool {
         self.by_name.get(cluster).is_some_and(|cluster| cluster.agents.contains(agent))
+    }
+
+    /// Whether the configuration allows an agent to serve each of these clusters.
+    pub fn may_serve_all<'a>(&self, agent: &AgentId, clusters: impl IntoIterator<Item = &'a ClusterName>) -> bool {
+        clusters.into_iter().all(|cluster| self.may_serve(cluster, agent))
     }
 
     fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Why> {

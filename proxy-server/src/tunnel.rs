@@ -70,7 +70,7 @@ pub struct Tunnel {
     requests: SendRequest<Bytes>,
     capacity: Capacity,
     streams: AtomicUsize,
-    /// Whether no more streams can be opened.
+    /// Whether no more streams must be opened.
     is_closing: AtomicBool,
     /// The last measured round trip, in microseconds.
     round_trip: AtomicU64,
@@ -165,8 +165,8 @@ pub enum TunnelError {
     /// Another proxy-server has no room for the stream.
     #[error("{0} has no room for another stream")]
     Full(RemoteEnd),
-    /// The tunnel broke, but nobody has processed the request, so it may be sent through another tunnel.
-    #[error("the tunnel of {remote} broke")]
+    /// Nobody has processed the request, so it may be sent through another tunnel.
+    #[error("{remote} did not process the request")]
     Unsent {
         /// The other end.
         remote: RemoteEnd,
@@ -296,12 +296,12 @@ impl Tunnel {
         self.round_trip.store(micros, Ordering::Relaxed);
     }
 
-    /// Whether no more streams can be opened.
+    /// Whether no more streams must be opened.
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Records that no more streams can be opened. Open ones continue.
+    /// Records that no more streams must be opened. Open ones continue.
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
@@ -364,14 +364,14 @@ impl PendingResponse {
     /// Waits for the response. The budget of the tunnel limits its body.
     pub async fn wait(self) -> Result<(Response<Inbound>, Lease), TunnelError> {
         let Self { response, definition, lease } = self;
-        // The reason that the other end gave for this stream alone. `h2` also gives streams the reason for which their connection
-        // has ended, and then the request may have been executed.
+        // The reason that the other end gave for this stream alone. If this end has closed the connection, `h2` gives streams the
+        // reason for that, and then the request may have been executed.
         let reason = |error: &h2::Error| error.reason().filter(|_| error.is_reset() && error.is_remote());
         let response = response.await.map_err(|source| match reason(&source) {
             // RFC 9113 section 8.7: REFUSED_STREAM means that nothing was done.
             Some(h2::Reason::REFUSED_STREAM) => TunnelError::Unsent { remote: lease.tunnel.remote_end(), source },
-            // RFC 9113 section 6.8: a stream after the last one that a GOAWAY names was not processed. `h2` gives the error of a GOAWAY
-            // of the other end to no other streams.
+            // `h2` returns a remote GOAWAY only for streams above its last stream ID (RFC 9113 section 6.8). For other streams, the end
+            // of the connection is an I/O error.
             _ if source.is_go_away() && source.is_remote() => {
                 TunnelError::Unsent { remote: lease.tunnel.remote_end(), source }
             }

@@ -18,8 +18,8 @@ use tokio::time::{Sleep, sleep};
 /// system call. Large writes are not copied, and an idle connection has no buffer. Outside of turns, flushes are not
 /// delayed.
 ///
-/// Cancellations ([`are_cancellations`]) wait a little longer for other frames. A client that ends a watch often begins the next one
-/// at once, and a record of its own would cost more than the frame: 22 bytes more than its 13.
+/// Cancellations (RST_STREAM with the code CANCEL) wait a little longer for other frames. A client that ends a watch often begins the
+/// next one at once, and a TLS record of its own adds 22 bytes to the 13 of the frame.
 #[derive(Debug)]
 pub struct Batched<S>(Arc<Mutex<State<S>>>);
 
@@ -36,20 +36,25 @@ struct State<S> {
     in_turn: bool,
     /// The error of the flush at the end of a turn. The next turn reports it.
     failed: Option<io::ErrorKind>,
-    /// If cancellations wait: until when.
+    /// Whether `io` may hold bytes that it has not sent.
+    unflushed: bool,
+    /// The timer of the waiting cancellations. It can be left over after another write has sent them, until the next turn.
     cancellations_until: Option<Pin<Box<Sleep>>>,
 }
 
 /// How long cancellations wait for other frames.
 const CANCELLATION_DELAY: Duration = Duration::from_millis(20);
 
-/// RST_STREAM with the code CANCEL has a constant length (RFC 9113, section 6.4). Its frame begins with the length and the type, and
-/// ends with the code.
-const RST_STREAM: [u8; 4] = [0, 0, 4, 3];
-const CANCEL: [u8; 4] = [0, 0, 0, 8];
-const RST_STREAM_FRAME: usize = 13;
+/// The first bytes of an RST_STREAM frame (RFC 9113, section 6.4): the length of its payload, and its type.
+const RESET_BEGINS: [u8; 4] = [0, 0, 4, 3];
 
-/// The maximum number of cancellations that wait.
+/// The last bytes of an RST_STREAM frame that cancels a stream: the code CANCEL.
+const RESET_ENDS: [u8; 4] = [0, 0, 0, 8];
+
+/// The length of an RST_STREAM frame.
+const RESET_LENGTH: usize = 13;
+
+/// The maximum number of cancellations that wait. With more, all are written at once.
 const MAX_CANCELLATIONS: usize = 16;
 
 /// The maximum number of bytes that wait: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes
@@ -71,6 +76,7 @@ impl<S> Batched<S> {
             waiting: BytesMut::new(),
             in_turn: false,
             failed: None,
+            unflushed: false,
             cancellations_until: None,
         }));
         (Self(Arc::clone(&state)), Turns(state))
@@ -85,6 +91,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Batched<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let state = &mut *self.lock();
         if !ready!(state.poll_room(cx, bytes.len()))? {
+            state.unflushed = true;
             return Pin::new(&mut state.io).poll_write(cx, bytes);
         }
         state.waiting.extend_from_slice(bytes);
@@ -114,6 +121,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Batched<S> {
         let state = &mut *self.lock();
         let bytes = slices.iter().map(|slice| slice.len()).sum();
         if !ready!(state.poll_room(cx, bytes))? {
+            state.unflushed = true;
             return Pin::new(&mut state.io).poll_write_vectored(cx, slices);
         }
         for slice in slices {
@@ -158,6 +166,7 @@ impl<S: AsyncWrite + Unpin> Turns<S> {
 impl<S: AsyncWrite + Unpin> State<S> {
     /// Writes all waiting bytes.
     fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.unflushed |= !self.waiting.is_empty();
         while !self.waiting.is_empty() {
             let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.waiting))?;
             if written == 0 {
@@ -172,12 +181,14 @@ impl<S: AsyncWrite + Unpin> State<S> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_empty(cx))?;
-        Pin::new(&mut self.io).poll_flush(cx)
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        self.unflushed = false;
+        Poll::Ready(Ok(()))
     }
 
     /// Whether the bytes wait for more. If so, the task of `cx` wakes up when they must be written.
     fn delays_cancellations(&mut self, cx: &mut Context<'_>) -> bool {
-        if !are_cancellations(&self.waiting) {
+        if self.unflushed || !are_cancellations(&self.waiting) {
             self.cancellations_until = None;
             return false;
         }
@@ -207,14 +218,13 @@ impl<S: AsyncWrite + Unpin> State<S> {
     }
 }
 
-/// Whether these bytes are a few RST_STREAM frames with the code CANCEL, and nothing else. If they begin within another frame, they
-/// only look like it, and are written a little later.
+/// Whether these bytes are a few RST_STREAM frames with the code CANCEL, and nothing else. Bytes from the middle of another frame can
+/// look the same. They are then written up to 20 ms later, which does no harm.
 fn are_cancellations(bytes: &[u8]) -> bool {
-    let frames = bytes.chunks(RST_STREAM_FRAME);
-    (1..=MAX_CANCELLATIONS).contains(&frames.len())
-        && frames
-            .into_iter()
-            .all(|frame| frame.len() == RST_STREAM_FRAME && frame.starts_with(&RST_STREAM) && frame.ends_with(&CANCEL))
+    let mut frames = bytes.chunks(RESET_LENGTH);
+    let is_cancellation =
+        |frame: &[u8]| frame.len() == RESET_LENGTH && frame.starts_with(&RESET_BEGINS) && frame.ends_with(&RESET_ENDS);
+    (1..=MAX_CANCELLATIONS).contains(&frames.len()) && frames.all(is_cancellation)
 }
 
 fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
@@ -236,6 +246,8 @@ mod tests {
     struct Written {
         writes: Vec<Vec<u8>>,
         broken: bool,
+        /// Whether flushes are pending.
+        congested: bool,
     }
 
     impl AsyncWrite for Written {
@@ -248,7 +260,7 @@ mod tests {
         }
 
         fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
+            if self.congested { Poll::Pending } else { Poll::Ready(Ok(())) }
         }
 
         fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -318,6 +330,22 @@ mod tests {
         }
         let elapsed = begun.elapsed();
         assert!((2 * CANCELLATION_DELAY..3 * CANCELLATION_DELAY).contains(&elapsed), "{elapsed:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cancellations_do_not_delay_what_is_not_flushed() {
+        let (mut batched, turns) = Batched::new(Written { congested: true, ..Written::default() });
+        poll_fn(|cx| {
+            turn(&mut batched, &turns, cx, b"data");
+            turn(&mut batched, &turns, cx, &CANCELLATION);
+            assert_eq!(batched.lock().io.writes, [&b"data"[..], &CANCELLATION]);
+            batched.lock().io.congested = false;
+            turn(&mut batched, &turns, cx, &[]);
+            turn(&mut batched, &turns, cx, &CANCELLATION);
+            assert_eq!(batched.lock().io.writes.len(), 2);
+            Poll::Ready(())
+        })
+        .await;
     }
 
     #[test]

@@ -2,7 +2,7 @@ use ::tunnel::settings;
 use h2::client::SendRequest;
 use http::Response;
 use tokio::sync::oneshot;
-use tokio::time::{advance, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::*;
 
@@ -12,19 +12,19 @@ struct Served<F> {
     requests: SendRequest<Bytes>,
     connection: h2::client::Connection<tokio::io::DuplexStream, Bytes>,
     stop: oneshot::Sender<()>,
-    drained: oneshot::Receiver<()>,
+    left: oneshot::Receiver<()>,
 }
 
 async fn served() -> Served<impl Future<Output = Result<String, h2::Error>>> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (stop, stopped) = oneshot::channel();
-    let (draining, drained) = oneshot::channel();
+    let (leave, left) = oneshot::channel();
     let serve = |_, mut respond: SendResponse<Bytes>| {
         respond.send_response(Response::new(()), true).unwrap();
     };
-    let accepting = accept(far, async { stopped.await.unwrap() }, || draining.send(()).unwrap(), |_| {}, serve);
+    let accepting = accept(far, async { stopped.await.unwrap() }, || leave.send(()).unwrap(), |_| {}, serve);
     let (requests, connection) = settings::client().handshake(near).await.unwrap();
-    Served { accepting, requests, connection, stop, drained }
+    Served { accepting, requests, connection, stop, left }
 }
 
 /// `None` if the tunnel accepts no more requests, or has ignored this one.
@@ -35,16 +35,20 @@ async fn get(requests: &SendRequest<Bytes>) -> Option<http::StatusCode> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_requests_arrive_after_the_drain_has_begun() {
-    let Served { accepting, requests, connection, stop, drained } = served().await;
+async fn requests_are_accepted_until_goaway() {
+    let Served { accepting, requests, connection, stop, left } = served().await;
     let client = async {
         assert_eq!(get(&requests).await, Some(http::StatusCode::OK));
         stop.send(()).unwrap();
-        drained.await.unwrap();
-        advance(LAST_REQUESTS / 2).await;
-        assert_eq!(get(&requests).await, Some(http::StatusCode::OK));
-        advance(LAST_REQUESTS / 2).await;
-        timeout(Duration::from_secs(5), async { while get(&requests).await.is_some() {} }).await.unwrap();
+        left.await.unwrap();
+        let begun = Instant::now();
+        let last = async {
+            while get(&requests).await.is_some() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(5), last).await.unwrap();
+        assert!(begun.elapsed() >= GOAWAY_DELAY, "{:?}", begun.elapsed());
         drop(requests);
     };
     let (why, _, ()) = tokio::join!(accepting, connection, client);

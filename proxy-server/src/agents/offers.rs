@@ -10,6 +10,7 @@ use std::error::Error;
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use ::tunnel::Inbound;
@@ -30,7 +31,7 @@ use crate::registry::Registry;
 use crate::tunnel::Tunnel;
 
 /// The minimum time between two checks of offers. A check holds the lock of the registry, and an agent may send offers at
-/// any rate.
+/// any rate. An agent that leaves sends GOAWAY half a second after the end of its stream, so this must be shorter.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The time for the agent to accept the stream of offers.
@@ -139,9 +140,9 @@ impl<'a> Offered<'a> {
                         not_before = Instant::now() + MIN_INTERVAL;
                     }
                     Received::End => {
-                        debug!(agent = %self.tunnel.agent, "the agent has closed its stream of offers");
+                        info!(agent = %self.tunnel.agent, "the tunnel gets no more requests, because its other end is leaving");
                         stream = None;
-                        self.leave();
+                        self.stop_using();
                     }
                     Received::Failure => {
                         stream = None;
@@ -156,6 +157,7 @@ impl<'a> Offered<'a> {
                     if let Some(grants) = self.grants().filter(|_| !self.refused.is_empty()) {
                         grants.admit(&self.tunnel.agent, &self.last).await;
                     }
+                    self.end_if_revoked();
                     self.check_again(&mut stream).await;
                 }
                 () = &mut stopping, if !self.draining => {
@@ -227,6 +229,16 @@ impl<'a> Offered<'a> {
         }
     }
 
+    /// Ends a tunnel that gets no more requests, if its agent may no longer serve one of its clusters: the registry, which ends the
+    /// requests of such a cluster, does not have it any more.
+    fn end_if_revoked(&self) {
+        let is_known = !self.tunnel.is_peer && self.tunnel.is_closing();
+        if is_known && !self.registry.clusters().may_serve_all(&self.tunnel.agent, self.in_force()) {
+            warn!(agent = %self.tunnel.agent, "closing the tunnel: the agent may no longer serve a cluster of it");
+            self.tunnel.end.cancel();
+        }
+    }
+
     /// Another proxy-server offers its clusters only on the stream. Without one, its tunnel is useless. It will dial again.
     fn end_if_peer(&self) {
         if self.tunnel.is_peer {
@@ -235,9 +247,9 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// The other end ends the stream shortly before it accepts no more requests. Open streams continue. The other end is an agent that
-    /// stops or has another certificate, or a proxy-server that stops. Then watches end soon.
-    fn leave(&self) {
+    /// The other end is about to stop accepting requests on this tunnel. Open streams continue. If the other end is a proxy-server, it
+    /// is stopping, and watches through it must end soon. An agent ends its watches itself.
+    fn stop_using(&self) {
         self.registry.remove(self.tunnel);
         if self.tunnel.is_peer {
             self.tunnel.leaving.cancel();
@@ -310,19 +322,24 @@ async fn send(stream: &mut Option<OffersStream>, verdict: Verdict) {
 /// The next offers of the agent.
 async fn next(stream: &mut Option<OffersStream>) -> Received {
     let Some(stream) = stream else { return pending().await };
+    // Only the latest offers count. Read all that has arrived, because the end of the stream must be noticed soon.
+    let mut latest = None;
     loop {
-        let chunk = match poll_fn(|cx| stream.inbound.poll_chunk(cx)).await {
-            Some(Ok(chunk)) => chunk,
-            Some(Err(_)) => return Received::Failure,
-            None => return Received::End,
+        let chunk = poll_fn(|cx| match stream.inbound.poll_chunk(cx) {
+            Poll::Pending if latest.is_some() => Poll::Ready(None),
+            polled => polled.map(Some),
+        });
+        let chunk = match chunk.await {
+            Some(Some(Ok(chunk))) => chunk,
+            Some(Some(Err(_))) => return Received::Failure,
+            Some(None) => return Received::End,
+            None => match latest {
+                Some(offers) => return Received::Offers(offers),
+                None => continue,
+            },
         };
         match stream.lines.take::<Offers>(&chunk) {
-            // Only the latest offers count.
-            Ok(mut offers) => {
-                if let Some(offers) = offers.pop() {
-                    return Received::Offers(offers);
-                }
-            }
+            Ok(mut offers) => latest = offers.pop().or(latest),
             Err(error) => {
                 warn!(%error, "cannot parse the agent's offers");
                 return Received::Failure;

@@ -203,8 +203,12 @@ async fn a_tunnel_whose_agent_ends_the_stream_gets_no_more_requests() {
     assert_eq!(previous.verdict().await, Verdict::default());
     let next = Agent::register(&registry, "site-a", &["one"]).await;
     assert!(serves(&registry, "one", &previous) && serves(&registry, "one", &next));
+    for _ in 0..4 {
+        previous.offer(&["one"]).await;
+    }
     previous.outbound.send_data(Bytes::new(), true).unwrap();
-    timeout(Duration::from_secs(5), async {
+    // The agent sends GOAWAY later.
+    timeout(2 * MIN_INTERVAL, async {
         while serves(&registry, "one", &previous) {
             sleep(Duration::from_millis(1)).await;
         }
@@ -214,4 +218,7 @@ async fn a_tunnel_whose_agent_ends_the_stream_gets_no_more_requests() {
     assert!(serves(&registry, "one", &next));
     // Its streams continue.
     assert!(!previous.tunnel.end.is_cancelled() && !previous.tunnel.leaving.is_cancelled());
+    // A grant that is withdrawn ends them, although the registry does not know the tunnel any more.
+    registry.reload(clusters(&[("one", &["site-b"])]));
+    timeout(Duration::from_secs(5), previous.tunnel.end.cancelled()).await.unwrap();
 }
