@@ -19,10 +19,10 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// A real component, built by `tests/kube/build`.
+/// A real component, built by `tests/kube/build`, or a client, built by `tests/conformance/build`.
 pub fn component(name: &str) -> PathBuf {
     let path = workspace().join("target/kube/bin").join(name);
-    assert!(path.exists(), "{} is missing: run tests/kube/build", path.display());
+    assert!(path.exists(), "{} is missing: run tests/kube/build and tests/conformance/build", path.display());
     path
 }
 
