@@ -13,22 +13,15 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::Request;
 use protocol::field_table::Decoder;
+use protocol::offers::GOAWAY_DELAY;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
-
-/// The time from the end of the stream of offers to GOAWAY.
-///
-/// The proxy-server stops choosing the tunnel when it reads the end of that stream. The requests that it has queued by then must be
-/// written before it answers the PING of the graceful shutdown: `h2` writes the PONG before queued requests, and this end ignores
-/// requests that arrive after the PONG. The round trip does not matter, because both signals travel in order. This must be longer
-/// than the pause of the proxy-server between two reads of the stream, which is 200 ms.
-const GOAWAY_DELAY: Duration = Duration::from_millis(500);
 
 /// Passes each stream of a tunnel to `serve` until the tunnel ends. Returns the reason. `serve` must return at once, because this
 /// drives the connection for all streams. `measured` gets each round trip.
 ///
-/// When `stop` completes, `leave` is called, which must end the stream of offers. After half a second, the tunnel accepts no more
-/// streams (GOAWAY, RFC 9113, section 6.8), and it ends with its last one.
+/// When `stop` completes, `leave` is called, which must end the stream of offers. After [`GOAWAY_DELAY`], the tunnel accepts no
+/// more streams (GOAWAY, RFC 9113, section 6.8), and it ends with its last one.
 pub async fn accept<S>(
     io: S,
     stop: impl Future<Output = ()>,

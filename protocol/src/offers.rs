@@ -15,6 +15,7 @@
 //! clusters or none, and [`Verdict::refused`] is empty in its verdicts.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,19 @@ const MAX_LINE: usize = 1024 * 1024;
 
 /// The size limit of the offers of another proxy-server, in bytes: more than a hundred thousand clusters.
 const MAX_LINE_OF_PEER: usize = 16 * 1024 * 1024;
+
+/// The time from an [`Offers`] to the next read of the stream by the proxy-server. A check of offers holds a lock, and an agent may
+/// send offers at any rate.
+pub const MIN_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The time from the end of the stream to GOAWAY.
+///
+/// The proxy-server stops choosing the tunnel when it reads the end. The requests that it has queued by then must be written before it
+/// answers the PING of the graceful shutdown: `h2` writes the PONG before queued requests, and the agent ignores requests that arrive
+/// after the PONG. The round trip does not matter, because both signals travel in order.
+pub const GOAWAY_DELAY: Duration = Duration::from_millis(500);
+
+const _: () = assert!(GOAWAY_DELAY.as_millis() > MIN_INTERVAL.as_millis(), "the end is read before GOAWAY");
 
 /// The maximum number of names in the text of [`RefusedClusters`].
 const MAX_NAMES: usize = 3;

@@ -537,9 +537,9 @@ impl Clusters {
         self.by_name.get(cluster).is_some_and(|cluster| cluster.agents.contains(agent))
     }
 
-    /// Whether the configuration allows an agent to serve each of these clusters.
-    pub fn may_serve_all<'a>(&self, agent: &AgentId, clusters: impl IntoIterator<Item = &'a ClusterName>) -> bool {
-        clusters.into_iter().all(|cluster| self.may_serve(cluster, agent))
+    /// Whether the configuration grants an agent all of these offers.
+    pub fn grants_all<'a>(&self, agent: &AgentId, offers: impl IntoIterator<Item = &'a Offer>) -> bool {
+        offers.into_iter().all(|offer| self.grant(agent, offer).is_ok())
     }
 
     fn grant(&self, agent: &AgentId, offer: &Offer) -> Result<(), Why> {

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use h2::SendStream;
 use http::{HeaderValue, Request};
 use ops::backoff::Backoff;
-use protocol::offers::{Lines, Offers, Verdict, line};
+use protocol::offers::{Lines, MIN_INTERVAL, Offers, Verdict, line};
 use protocol::stream::OFFERS;
 use protocol::{ClusterName, Offer, RefusalReason, RefusedClusters};
 use tokio::sync::watch;
@@ -29,10 +29,6 @@ use tracing::{debug, info, warn};
 use crate::grants::Grants;
 use crate::registry::Registry;
 use crate::tunnel::Tunnel;
-
-/// The minimum time between two checks of offers. A check holds the lock of the registry, and an agent may send offers at
-/// any rate. An agent that leaves sends GOAWAY half a second after the end of its stream, so this must be shorter.
-const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The time for the agent to accept the stream of offers.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -98,8 +94,12 @@ impl<'a> Offered<'a> {
 
     /// The clusters that are in force.
     pub(super) fn in_force(&self) -> Vec<&ClusterName> {
+        self.offers_in_force().map(|offer| &offer.name).collect()
+    }
+
+    fn offers_in_force(&self) -> impl Iterator<Item = &Offer> {
         let refused: HashSet<_> = self.refused.iter().flat_map(|refused| &refused.clusters).collect();
-        self.last.iter().map(|offer| &offer.name).filter(|name| !refused.contains(name)).collect()
+        self.last.iter().filter(move |offer| !refused.contains(&offer.name))
     }
 
     /// Keeps the registry up to date, for ever. `has_stream` says whether the agent supports the stream of offers. When
@@ -157,7 +157,7 @@ impl<'a> Offered<'a> {
                     if let Some(grants) = self.grants().filter(|_| !self.refused.is_empty()) {
                         grants.admit(&self.tunnel.agent, &self.last).await;
                     }
-                    self.end_if_revoked();
+                    self.end_if_not_granted();
                     self.check_again(&mut stream).await;
                 }
                 () = &mut stopping, if !self.draining => {
@@ -229,11 +229,11 @@ impl<'a> Offered<'a> {
         }
     }
 
-    /// Ends a tunnel that gets no more requests, if its agent may no longer serve one of its clusters: the registry, which ends the
-    /// requests of such a cluster, does not have it any more.
-    fn end_if_revoked(&self) {
-        let is_known = !self.tunnel.is_peer && self.tunnel.is_closing();
-        if is_known && !self.registry.clusters().may_serve_all(&self.tunnel.agent, self.in_force()) {
+    /// Ends a tunnel that gets no more requests, if the configuration no longer grants one of its clusters. The registry would only end
+    /// the requests of that cluster, but it does not know the tunnel any more.
+    fn end_if_not_granted(&self) {
+        let has_left = !self.tunnel.is_peer && self.tunnel.is_closing();
+        if has_left && !self.registry.clusters().grants_all(&self.tunnel.agent, self.offers_in_force()) {
             warn!(agent = %self.tunnel.agent, "closing the tunnel: the agent may no longer serve a cluster of it");
             self.tunnel.end.cancel();
         }
