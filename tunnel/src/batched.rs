@@ -1,15 +1,16 @@
 //! Writes many frames at once.
 
-use std::future::Future as _;
+mod cancellations;
+
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+
+use cancellations::CancellationDelay;
 
 /// A connection above TLS on which the frames of many streams leave together.
 ///
@@ -38,24 +39,8 @@ struct State<S> {
     failed: Option<io::ErrorKind>,
     /// Whether `io` may hold bytes that it has not sent.
     unflushed: bool,
-    /// The timer of the waiting cancellations. It can be left over after another write has sent them, until the next turn.
-    cancellations_until: Option<Pin<Box<Sleep>>>,
+    cancellations: CancellationDelay,
 }
-
-/// How long cancellations wait for other frames.
-const CANCELLATION_DELAY: Duration = Duration::from_millis(20);
-
-/// The first bytes of an RST_STREAM frame (RFC 9113, section 6.4): the length of its payload, and its type.
-const RESET_BEGINS: [u8; 4] = [0, 0, 4, 3];
-
-/// The last bytes of an RST_STREAM frame that cancels a stream: the code CANCEL.
-const RESET_ENDS: [u8; 4] = [0, 0, 0, 8];
-
-/// The length of an RST_STREAM frame.
-const RESET_LENGTH: usize = 13;
-
-/// The maximum number of cancellations that wait. With more, all are written at once.
-const MAX_CANCELLATIONS: usize = 16;
 
 /// The maximum number of bytes that wait: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes
 /// of one write and sends in one system call. `h2` writes the heads of all responses that are ready before their bodies. With
@@ -77,7 +62,7 @@ impl<S> Batched<S> {
             in_turn: false,
             failed: None,
             unflushed: false,
-            cancellations_until: None,
+            cancellations: CancellationDelay::default(),
         }));
         (Self(Arc::clone(&state)), Turns(state))
     }
@@ -186,18 +171,11 @@ impl<S: AsyncWrite + Unpin> State<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the bytes wait for more. If so, the task of `cx` wakes up when they must be written.
+    /// Whether the bytes wait for more. If so, the task of `cx` wakes up when they must be written. Bytes that `io` has not sent must
+    /// not wait for cancellations behind them.
     fn delays_cancellations(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.unflushed || !are_cancellations(&self.waiting) {
-            self.cancellations_until = None;
-            return false;
-        }
-        let until = self.cancellations_until.get_or_insert_with(|| Box::pin(sleep(CANCELLATION_DELAY)));
-        let is_over = until.as_mut().poll(cx).is_ready();
-        if is_over {
-            self.cancellations_until = None;
-        }
-        !is_over
+        let Self { unflushed, waiting, cancellations, .. } = self;
+        cancellations.delays(if *unflushed { &[] } else { waiting }, cx)
     }
 
     /// Makes room for this many bytes. Returns `false` if they are written without a copy.
@@ -218,15 +196,6 @@ impl<S: AsyncWrite + Unpin> State<S> {
     }
 }
 
-/// Whether these bytes are a few RST_STREAM frames with the code CANCEL, and nothing else. Bytes from the middle of another frame can
-/// look the same. They are then written up to 20 ms later, which does no harm.
-fn are_cancellations(bytes: &[u8]) -> bool {
-    let mut frames = bytes.chunks(RESET_LENGTH);
-    let is_cancellation =
-        |frame: &[u8]| frame.len() == RESET_LENGTH && frame.starts_with(&RESET_BEGINS) && frame.ends_with(&RESET_ENDS);
-    (1..=MAX_CANCELLATIONS).contains(&frames.len()) && frames.all(is_cancellation)
-}
-
 fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -239,6 +208,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
     use tokio::time::Instant;
 
+    use super::cancellations::{CANCELLATION, CANCELLATION_DELAY};
     use super::*;
 
     /// Records writes, or fails. Nothing can be read.
@@ -283,8 +253,6 @@ mod tests {
         assert_eq!(batched.lock().io.writes, [b"headers data headers data"]);
         assert_eq!(batched.lock().waiting.capacity(), 0, "an idle connection holds nothing");
     }
-
-    const CANCELLATION: [u8; 13] = [0, 0, 4, 3, 0, 0, 0, 0, 9, 0, 0, 0, 8];
 
     /// One turn that writes this.
     fn turn(batched: &mut Batched<Written>, turns: &Turns<Written>, cx: &mut Context<'_>, bytes: &[u8]) {
@@ -346,17 +314,6 @@ mod tests {
             Poll::Ready(())
         })
         .await;
-    }
-
-    #[test]
-    fn only_a_few_cancellations_wait() {
-        let refusal = [0, 0, 4, 3, 0, 0, 0, 0, 9, 0, 0, 0, 7];
-        assert!(are_cancellations(&CANCELLATION) && are_cancellations(&CANCELLATION.repeat(MAX_CANCELLATIONS)));
-        for other in [&[][..], &refusal, &CANCELLATION[1..], b"a body of any sort", &[0, 0, 4, 3, 0, 0, 0, 8]] {
-            assert!(!are_cancellations(other), "{other:?}");
-            assert!(!are_cancellations(&[&CANCELLATION, other].concat()) || other.is_empty(), "{other:?}");
-        }
-        assert!(!are_cancellations(&CANCELLATION.repeat(MAX_CANCELLATIONS + 1)));
     }
 
     #[tokio::test]
