@@ -272,7 +272,7 @@ impl Agents {
         let budget = Budget::metered(protocol::settings::BUFFER_BUDGET);
         let received = AtomicU64::new(0);
         let meter = Arc::new(TunnelMeter { link: Arc::clone(&link), budget: Arc::clone(&budget), received });
-        let (io, turns) = Batched::new(Metered::new(io, Arc::clone(&meter)));
+        let (io, turns) = Batched::delaying_cancellations(Metered::new(io, Arc::clone(&meter)));
         let (requests, mut connection) = tunnel::settings::client().handshake(io).await.map_err(AgentError::Tunnel)?;
         let pings = connection.ping_pong().expect("it is taken once");
         let protocol::Registration { protocol, instance, version, clusters, capabilities, .. } = registration;

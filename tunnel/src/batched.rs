@@ -19,8 +19,9 @@ use cancellations::CancellationDelay;
 /// system call. Large writes are not copied, and an idle connection has no buffer. Outside of turns, flushes are not
 /// delayed.
 ///
-/// Cancellations (RST_STREAM with the code CANCEL) wait a little longer for other frames. A client that ends a watch often begins the
-/// next one at once, and a TLS record of its own adds 22 bytes to the 13 of the frame.
+/// If the link is thin ([`Batched::delaying_cancellations`]), cancellations (RST_STREAM with the code CANCEL) wait a little
+/// longer for other frames. A client that ends a watch often begins the next one at once, and a TLS record of its own adds
+/// 22 bytes to the 13 of the frame.
 #[derive(Debug)]
 pub struct Batched<S>(Arc<Mutex<State<S>>>);
 
@@ -39,7 +40,8 @@ struct State<S> {
     failed: Option<io::ErrorKind>,
     /// Whether `io` may hold bytes that it has not sent.
     unflushed: bool,
-    cancellations: CancellationDelay,
+    /// `None` if cancellations are not delayed.
+    cancellations: Option<CancellationDelay>,
 }
 
 /// The maximum number of bytes that wait: the payload of four full TLS records (RFC 8446 section 5.1), which `rustls` makes
@@ -56,13 +58,22 @@ const LARGE: usize = 16 * 1024;
 impl<S> Batched<S> {
     /// Wraps a connection. The first value is for the writer of frames, and the second one for the task that polls the writer.
     pub fn new(io: S) -> (Self, Turns<S>) {
+        Self::with(io, None)
+    }
+
+    /// As [`Batched::new`], for a connection whose bytes are worth more than the 20 ms by which cancellations are late.
+    pub fn delaying_cancellations(io: S) -> (Self, Turns<S>) {
+        Self::with(io, Some(CancellationDelay::default()))
+    }
+
+    fn with(io: S, cancellations: Option<CancellationDelay>) -> (Self, Turns<S>) {
         let state = Arc::new(Mutex::new(State {
             io,
             waiting: BytesMut::new(),
             in_turn: false,
             failed: None,
             unflushed: false,
-            cancellations: CancellationDelay::default(),
+            cancellations,
         }));
         (Self(Arc::clone(&state)), Turns(state))
     }
@@ -175,7 +186,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
     /// not wait for cancellations behind them.
     fn delays_cancellations(&mut self, cx: &mut Context<'_>) -> bool {
         let Self { unflushed, waiting, cancellations, .. } = self;
-        cancellations.delays(if *unflushed { &[] } else { waiting }, cx)
+        cancellations.as_mut().is_some_and(|delay| delay.delays(if *unflushed { &[] } else { waiting }, cx))
     }
 
     /// Makes room for this many bytes. Returns `false` if they are written without a copy.
@@ -265,7 +276,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn cancellations_wait_for_the_next_frame() {
-        let (mut batched, turns) = Batched::new(Written::default());
+        let (mut batched, turns) = Batched::delaying_cancellations(Written::default());
         poll_fn(|cx| {
             turn(&mut batched, &turns, cx, &CANCELLATION);
             turn(&mut batched, &turns, cx, &CANCELLATION);
@@ -280,7 +291,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lone_cancellation_is_written_soon() {
-        let (mut batched, turns) = Batched::new(Written::default());
+        let (mut batched, turns) = Batched::delaying_cancellations(Written::default());
         let begun = Instant::now();
         for _ in 0..2 {
             poll_fn(|cx| {
@@ -302,7 +313,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn cancellations_do_not_delay_what_is_not_flushed() {
-        let (mut batched, turns) = Batched::new(Written { congested: true, ..Written::default() });
+        let (mut batched, turns) = Batched::delaying_cancellations(Written { congested: true, ..Written::default() });
         poll_fn(|cx| {
             turn(&mut batched, &turns, cx, b"data");
             turn(&mut batched, &turns, cx, &CANCELLATION);
