@@ -92,7 +92,7 @@ fn run(options: &Options) -> anyhow::Result<bool> {
         }
         return Ok(true);
     }
-    let host = Arc::new(HostCluster::up(1)?);
+    let host = Arc::new(HostCluster::up_alone()?);
     let kubelets = (options.leases > 0).then(|| Kubelets::begin(&host, options.leases)).transpose()?;
     say(&format!("{}", report::Header { is_control: options.control }));
     let mut kept = true;

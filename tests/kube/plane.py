@@ -166,12 +166,11 @@ class Plane:
         quoted = " \\\n    ".join("'" + flag.replace("'", "'\\''") + "'" for flag in flags)
         script.write_text(f"#!/bin/sh -e\ncd '{self.dir}'\necho $$ >pids/{name}\nexec '{BIN / program}' \\\n    {quoted}\n")
         script.chmod(0o755)
-        env = {k: v for k, v in os.environ.items() if k in ("PATH", "TZ", "LANG", "TMPDIR")}
+        # The suites set GOMAXPROCS, because they run several hosts at the same time.
+        env = {k: v for k, v in os.environ.items() if k in ("PATH", "TZ", "LANG", "TMPDIR", "GOMAXPROCS")}
         env["HOME"] = str(self.dir)
         # Less garbage collection: the hosts of a suite need most of its CPU time, and there is enough memory.
         env["GOGC"] = "400"
-        # Fewer threads that look for work: several hosts run at the same time, and each has six of these processes.
-        env["GOMAXPROCS"] = str(max(1, (os.cpu_count() or 1) // 2))
         with open(self.dir / "logs" / f"{name}.log", "ab") as log:
             proc = subprocess.Popen([script], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     start_new_session=True, env=env)

@@ -44,6 +44,10 @@ pub fn everywhere_kubeedge() -> bool {
     }
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 // === impl Nodes ===
 
 impl Nodes {
@@ -74,6 +78,11 @@ impl Nodes {
 // === impl HostCluster ===
 
 impl HostCluster {
+    /// Starts a host that may use all processors, for a measurement beside which nothing else runs.
+    pub fn up_alone() -> anyhow::Result<Self> {
+        Self::start_on(cores(), &[])
+    }
+
     /// Starts a host with this number of API servers.
     pub fn up(api_servers: u32) -> anyhow::Result<Self> {
         Self::start(&["--apiservers", &api_servers.to_string()])
@@ -113,7 +122,14 @@ impl HostCluster {
         Self::start(&["--edge-nodes"])
     }
 
+    /// Starts a host with half of the processors. Several hosts run at the same time, and each has six Go programs, whose
+    /// threads look for work.
     fn start(options: &[&str]) -> anyhow::Result<Self> {
+        Self::start_on(cores().div_ceil(2), options)
+    }
+
+    /// Starts a host whose programs use this number of processors each.
+    fn start_on(processors: usize, options: &[&str]) -> anyhow::Result<Self> {
         let parent = tempfile::Builder::new().prefix("atoll-host-").tempdir()?;
         let dir = parent.path().join("host");
         let owner = std::process::id().to_string();
@@ -122,6 +138,7 @@ impl HostCluster {
             .args(["--owner", &owner])
             .args(options)
             .args(everywhere_kubeedge().then_some("--kubeedge"))
+            .env("GOMAXPROCS", processors.to_string())
             .output()
             .context("cannot run tests/kube/up")?;
         if !output.status.success() {
