@@ -49,6 +49,7 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("objects_that_fill_the_memory_are_refused", objects::that_fill_the_memory_are_refused),
         case("stored_objects_are_limited", storage::objects_are_limited),
         case("stored_bytes_are_limited", storage::bytes_are_limited),
+        case("written_bytes_are_limited", storage::versions_are_limited),
     ]
 }
 

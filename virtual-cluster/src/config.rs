@@ -65,6 +65,9 @@ pub struct Shares {
     /// The size of all its objects in namespaces, in MiB of JSON.
     #[serde(rename = "storageMiB")]
     pub storage_mib: u64,
+    /// The size of all versions of these objects that were written within ten minutes, in MiB of JSON.
+    #[serde(rename = "writtenMiB")]
+    pub written_mib: u64,
 }
 
 /// The minimum that Pod Security enforces in a virtual cluster.
@@ -185,11 +188,16 @@ impl Shares {
     pub fn bytes(&self) -> u64 {
         self.storage_mib.saturating_mul(1024 * 1024)
     }
+
+    /// The size of all versions of objects that were written within ten minutes, in bytes.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_mib.saturating_mul(1024 * 1024)
+    }
 }
 
 impl Default for Shares {
     fn default() -> Self {
-        Self { namespaces: 5000, objects: 50_000, exceptions: BTreeMap::new(), storage_mib: 1024 }
+        Self { namespaces: 5000, objects: 50_000, exceptions: BTreeMap::new(), storage_mib: 1024, written_mib: 512 }
     }
 }
 

@@ -4,11 +4,13 @@
 //! counts what exists, regardless of who has written it: clients, tokens that are used directly at the host, or
 //! controllers. It keeps no objects: for each one, it keeps a digest of its name, and its size.
 //!
+//! It also counts the bytes of the versions that were written recently, because etcd still stores them.
+//!
 //! A ResourceQuota would cost the host a second write for each creation. It cannot count bytes, and it limits one
 //! namespace, not a virtual cluster.
 //!
-//! Reading order: [`Usage`], [`NoRoom`], [`Resource`] (what is counted), `accounts` (the sums), `meter` (one resource),
-//! [`keep`] (all resources), [`declare`] (for the admission policies).
+//! Reading order: [`Usage`], [`NoRoom`], [`Resource`] (what is counted), `accounts` (the sums), `written` (recent
+//! versions), `meter` (one resource), [`keep`] (all resources), [`declare`] (for the admission policies).
 
 mod accounts;
 mod declare;
@@ -17,6 +19,7 @@ mod meter;
 mod no_room;
 mod resource;
 mod stored;
+mod written;
 
 pub use accounts::Held;
 pub use declare::declare;

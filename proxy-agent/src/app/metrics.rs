@@ -147,8 +147,10 @@ fn counts(shares: &SharesStatus) -> Shares<5> {
     [("requests", requests), ("watches", watches), ("sessions", sessions), ("seats", seats), ("namespaces", namespaces)]
 }
 
-fn bytes(shares: &SharesStatus) -> Shares<6> {
-    let SharesStatus { body_bytes, list_bytes, event_bytes, head_bytes, queued_bytes, stored_bytes, .. } = *shares;
+fn bytes(shares: &SharesStatus) -> Shares<7> {
+    let SharesStatus {
+        body_bytes, list_bytes, event_bytes, head_bytes, queued_bytes, stored_bytes, written_bytes, ..
+    } = *shares;
     [
         ("bodies", body_bytes),
         ("lists", list_bytes),
@@ -156,6 +158,7 @@ fn bytes(shares: &SharesStatus) -> Shares<6> {
         ("heads", head_bytes),
         ("queue", queued_bytes),
         ("stored", stored_bytes),
+        ("written", written_bytes),
     ]
 }
 

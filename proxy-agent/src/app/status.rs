@@ -216,6 +216,7 @@ pub(super) fn shares(services: &ClusterServices, cluster: &VirtualCluster) -> Sh
         queued_bytes: used(send_queue),
         namespaces: Used::new(services.namespaces.members(&cluster.name).len(), cluster.shares.namespaces),
         stored_bytes: Used { used: services.usage.held(&cluster.name).bytes, limit: cluster.shares.bytes() },
+        written_bytes: Used { used: services.usage.written(&cluster.name), limit: cluster.shares.written_bytes() },
     }
 }
 

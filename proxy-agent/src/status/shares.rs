@@ -29,11 +29,13 @@ pub struct SharesStatus {
     pub namespaces: Used,
     /// Bytes of the objects in them, as JSON.
     pub stored_bytes: Used,
+    /// Bytes of the versions of these objects that were written within the last ten minutes.
+    pub written_bytes: Used,
 }
 
 impl SharesStatus {
     /// The columns of a table of shares.
-    pub(super) const HEADING: [&'static str; 11] = [
+    pub(super) const HEADING: [&'static str; 12] = [
         "REQUESTS",
         "WATCHES",
         "SESSIONS",
@@ -45,14 +47,17 @@ impl SharesStatus {
         "QUEUE MIB",
         "NAMESPACES",
         "STORED MIB",
+        "WRITTEN MIB",
     ];
 
     /// The cells of a row below [`Self::HEADING`].
-    pub(super) fn cells(&self) -> [Used; 11] {
+    pub(super) fn cells(&self) -> [Used; 12] {
         let Self { requests, watches, sessions, seats, namespaces, .. } = *self;
-        let Self { body_bytes, list_bytes, event_bytes, head_bytes, queued_bytes, stored_bytes, .. } = *self;
-        let [bodies, lists, events, heads, queue, stored] =
-            [body_bytes, list_bytes, event_bytes, head_bytes, queued_bytes, stored_bytes].map(Used::in_mib);
-        [requests, watches, sessions, seats, bodies, lists, events, heads, queue, namespaces, stored]
+        let Self { body_bytes, list_bytes, event_bytes, head_bytes, queued_bytes, stored_bytes, written_bytes, .. } =
+            *self;
+        let [bodies, lists, events, heads, queue, stored, written] =
+            [body_bytes, list_bytes, event_bytes, head_bytes, queued_bytes, stored_bytes, written_bytes]
+                .map(Used::in_mib);
+        [requests, watches, sessions, seats, bodies, lists, events, heads, queue, namespaces, stored, written]
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn objects_are_refused() -> anyhow::Result<()> {
                podSecurity: {enforce: baseline}, \
                tolerations: [{operator: Exists}, {key: a, value: b, effect: NoExecute, tolerationSeconds: 3}], \
                hostTokens: {prefix: ''}, externalIPs: [203.0.113.0/24, '2001:db8::/64'], deletionPolicy: Delete, \
-               shares: {namespaces: 1, objects: 2, objectsOf: {secrets: 1, deployments.apps: 1}, storageMiB: 3}}";
+               shares: {namespaces: 1, objects: 2, objectsOf: {secrets: 1, deployments.apps: 1}, storageMiB: 3, writtenMiB: 4}}";
     kubectl.ok_with(&["create", "-f", "-"], &object(&"a".repeat(63), all))?;
     Ok(())
 }

@@ -31,12 +31,12 @@ struct Limited {
 // === impl Limited ===
 
 impl Limited {
-    /// The virtual cluster has the namespaces `default` and `second`. The service account may do everything.
-    fn start(host: Arc<HostCluster>, name: &str) -> anyhow::Result<Self> {
+    /// The virtual cluster has these `shares`, and the namespaces `default` and `second`. The service account may do everything.
+    fn start(host: Arc<HostCluster>, name: &str, shares: &str) -> anyhow::Result<Self> {
         let (cluster, other) = (format!("{name}-a"), format!("{name}-b"));
         let entry = Nodes::Location("beijing").entry(&cluster);
         let entry = entry.strip_suffix('}').context("no entry")?;
-        let limited = format!("{entry}, shares: {{objectsOf: {{secrets: {SECRETS}}}, storageMiB: {MIB}}}}}");
+        let limited = format!("{entry}, shares: {{{shares}}}}}");
         let entries = [(cluster.as_str(), limited), (other.as_str(), Nodes::Location("hangzhou").entry(&other))];
         let site = VirtualSite::configured(host, &entries, "")?;
         let admin = site.administrator(&cluster, Route::Path)?;
@@ -73,7 +73,7 @@ fn texts(args: &[&str]) -> Vec<String> {
 }
 
 pub(super) fn objects_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
-    let limited = Limited::start(host, "stored")?;
+    let limited = Limited::start(host, "stored", &format!("objectsOf: {{secrets: {SECRETS}}}"))?;
     let admin = &limited.admin;
     let mut made = 0;
     let refused = loop {
@@ -135,8 +135,45 @@ pub(super) fn objects_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// A client changes one object again and again. Each version stays in etcd for a while.
+pub(super) fn versions_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let limited = Limited::start(host, "often", &format!("writtenMiB: {MIB}"))?;
+    let curl = limited.site.curl_like(&limited.admin, &limited.cluster, Route::Path)?;
+    limited.admin.ok(&["create", "configmap", "changing", "-n", "default"])?;
+    let path = "/api/v1/namespaces/default/configmaps/changing";
+    let change = |number: usize| {
+        let text = format!("{number}").repeat(LARGE);
+        curl.send_as("PATCH", path, "application/merge-patch+json", &json!({"data": {"text": text}}).to_string())
+    };
+    let words = format!("exceeded quota: atoll, limited: written={}", MIB << 20);
+    let (mut number, mut bytes) = (0, 0);
+    let refused = loop {
+        let response = change(number % 10)?;
+        if response.code != 200 {
+            break response;
+        }
+        (number, bytes) = (number + 1, bytes + LARGE);
+        ensure!(number < 10 * MOST, "versions are not limited");
+    };
+    refused.refused(403, "Forbidden", &words)?;
+    ensure!(bytes > (MIB << 20) / 2, "{bytes} bytes");
+
+    // Also for tokens that are used directly at the host, and although nothing is stored.
+    limited.admin.ok(&["delete", "configmap", "changing", "-n", "default"])?;
+    let default = limited.on_host("default");
+    limited
+        .is_refused(&words, |attempt| texts(&["create", "configmap", &format!("direct-{attempt}"), "-n", &default]))?;
+    let refused = limited.admin.fails(&["create", "configmap", "another", "-n", "default"])?;
+    ensure!(refused.contains("exceeded quota: atoll, requested: written="), "{refused}");
+    let other = limited.site.administrator(&limited.other, Route::Path)?;
+    other.ok(&["create", "configmap", "small", "-n", "default"])?;
+    let status = site::atoll(&["status", "--admin", &limited.site.site().admin("site-a")?])?;
+    ensure!(status.contains(&format!("has reached its limits: written={}", MIB << 20)), "{status}");
+    Ok(())
+}
+
 pub(super) fn bytes_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()> {
-    let limited = Limited::start(host, "large")?;
+    let limited = Limited::start(host, "large", &format!("storageMiB: {MIB}"))?;
     let curl = limited.site.curl_like(&limited.admin, &limited.cluster, Route::Path)?;
     let large = |name: &str| {
         let data = json!({"text": "x".repeat(LARGE)});

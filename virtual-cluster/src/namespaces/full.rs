@@ -21,8 +21,12 @@ pub struct Full(BTreeMap<Arc<str>, u64>);
 // === impl Full ===
 
 impl Full {
-    /// The name of the limit for bytes. All other names are resources, such as `secrets` or `deployments.apps`.
+    /// The name of the limit for bytes. All names but this and [`Self::WRITTEN`] are resources, such as `secrets` or
+    /// `deployments.apps`.
     pub const STORAGE: &'static str = "storage";
+
+    /// The name of the limit for the bytes of recent versions.
+    pub const WRITTEN: &'static str = "written";
 
     /// Reads the value of the annotation. What has another form is ignored.
     fn parse(text: &str) -> Self {

@@ -9,6 +9,9 @@ use std::ops::{AddAssign, SubAssign};
 use std::sync::Arc;
 
 use rewrite::ClusterName;
+use tokio::time::Instant;
+
+use super::written::Written;
 
 /// A number of objects, and their size in bytes of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,7 @@ pub(super) struct Accounts {
     spaces: HashMap<Box<str>, Space>,
     clusters: HashMap<ClusterName, Account>,
     none: Account,
+    written: HashMap<ClusterName, Written>,
     /// The resources whose first list is not complete; `None` if the resources are not known.
     unlisted: Option<BTreeSet<Arc<str>>>,
 }
@@ -49,6 +53,34 @@ impl Accounts {
     /// What a virtual cluster holds.
     pub(super) fn of(&self, cluster: &ClusterName) -> &Account {
         self.clusters.get(cluster).unwrap_or(&self.none)
+    }
+
+    /// The number of bytes that a virtual cluster has written within the last ten minutes.
+    pub(super) fn written(&self, cluster: &ClusterName, now: Instant) -> u64 {
+        self.written.get(cluster).map_or(0, |written| written.total(now))
+    }
+
+    /// A version of an object of this many bytes was written. `owner` returns the owner of a namespace that holds nothing.
+    pub(super) fn wrote(
+        &mut self,
+        namespace: &str,
+        bytes: u64,
+        now: Instant,
+        owner: impl FnOnce(&str) -> Option<ClusterName>,
+    ) {
+        let owner = match self.spaces.get(namespace) {
+            Some(space) => space.owner.clone(),
+            None => owner(namespace),
+        };
+        // This does not end with the objects: a deletion removes no earlier version.
+        if let Some(cluster) = owner {
+            self.written.entry(cluster).or_insert_with(|| Written::nothing(now)).add(bytes, now);
+        }
+    }
+
+    /// Forgets what these virtual clusters have written, unless `is_known`.
+    pub(super) fn retain_written(&mut self, is_known: impl Fn(&ClusterName) -> bool) {
+        self.written.retain(|cluster, _| is_known(cluster));
     }
 
     /// A namespace now holds `after` instead of `before` of the objects of a resource. `owner` returns the owner of a

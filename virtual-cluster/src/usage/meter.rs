@@ -8,6 +8,7 @@ use host_client::api::{ApiError, Read};
 use kube_wire::watch::EventType;
 use rewrite::ClusterName;
 use rewrite::facts::{Facts, Frame, frame};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::accounts::{Accounts, Held};
@@ -124,6 +125,9 @@ impl Meter {
             None => self.sizes.remove(&key),
         };
         let change = [before, size].map(|size| size.map_or_else(Held::default, |size| Held::one(size.into())));
+        if let Some(size) = size {
+            accounts.wrote(&facts.namespace, size.into(), Instant::now(), &owner);
+        }
         accounts.change(&facts.namespace, &self.resource, change, owner);
     }
 }

@@ -29,4 +29,14 @@ pub enum NoRoom {
         /// The limit.
         limit: u64,
     },
+    /// That for the bytes of recent versions.
+    #[error("exceeded quota: atoll, requested: written={requested}, used: written={used}, limited: written={limit}")]
+    Written {
+        /// The length of the object.
+        requested: u64,
+        /// The length of all versions of the last ten minutes.
+        used: u64,
+        /// The limit.
+        limit: u64,
+    },
 }

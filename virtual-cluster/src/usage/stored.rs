@@ -9,6 +9,7 @@ use kube_wire::gvr::GroupResource;
 use rewrite::ClusterName;
 use rewrite::mapping::Owner;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::accounts::{Accounts, Held};
 use super::no_room::NoRoom;
@@ -33,12 +34,18 @@ impl Usage {
 
     /// From now on, these limits apply.
     pub fn limit(&self, shares: HashMap<ClusterName, Shares>) {
+        self.accounts().retain_written(|cluster| shares.contains_key(cluster));
         self.shares.store(Arc::new(shares));
     }
 
     /// What this virtual cluster stores.
     pub fn held(&self, cluster: &ClusterName) -> Held {
         self.accounts().of(cluster).total
+    }
+
+    /// The number of bytes of all versions of objects that were written in this virtual cluster within the last ten minutes.
+    pub fn written(&self, cluster: &ClusterName) -> u64 {
+        self.accounts().written(cluster, Instant::now())
     }
 
     /// Whether this virtual cluster may create an object of this resource, whose JSON has this length. The known state may
@@ -57,6 +64,10 @@ impl Usage {
         if used.saturating_add(bytes) > limit {
             return Err(NoRoom::Bytes { requested: bytes, used, limit });
         }
+        let (used, limit) = (accounts.written(cluster, Instant::now()), shares.written_bytes());
+        if used.saturating_add(bytes) > limit {
+            return Err(NoRoom::Written { requested: bytes, used, limit });
+        }
         Ok(())
     }
 
@@ -71,7 +82,9 @@ impl Usage {
             (held.objects >= limit).then(|| (Arc::clone(resource), limit))
         });
         let storage = (account.total.bytes >= shares.bytes()).then(|| (Full::STORAGE.into(), shares.bytes()));
-        full.chain(storage).collect()
+        let written = accounts.written(cluster, Instant::now()) >= shares.written_bytes();
+        let written = written.then(|| (Full::WRITTEN.into(), shares.written_bytes()));
+        full.chain(storage).chain(written).collect()
     }
 
     /// The limits that virtual clusters have reached, as the host's admission policies know it.

@@ -1,6 +1,7 @@
 //! The limits for what a virtual cluster stores.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use rewrite::ClusterName;
 use rewrite::name::CLUSTER_LABEL;
@@ -14,18 +15,22 @@ use crate::provisioner::MIRROR_LABEL;
 /// Groups whose objects are not stored.
 const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
+/// The limits for bytes, which apply to all resources.
+const BYTES: [&str; 2] = [Full::STORAGE, Full::WRITTEN];
+
 /// Refuses creations in virtual clusters that have reached a limit, also by controllers: like a ResourceQuota, but for a
 /// whole virtual cluster, and without a write for each creation. Other virtual clusters are not selected, so their
 /// requests cost only a comparison of a label.
 ///
-/// If the limit is that for bytes, the policy also refuses updates, because an object can grow. It does not know how
-/// large an object is. Host-wide identities only write statuses, and without updates, finalizers could not be removed.
+/// If the limit is one for bytes, the policy also refuses updates: an object can grow, and each version takes space. The
+/// policy does not know how large an object is. Host-wide identities only write statuses, and without updates, finalizers
+/// could not be removed.
 ///
 /// Copies of ClusterRoleBindings have limits of their own. Only the agent can write their label.
 pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
-    let is_storage_full = full.values().any(|full| full.limits().any(|(name, _)| name == Full::STORAGE));
+    let are_bytes_full = full.values().any(|full| full.limits().any(|(name, _)| BYTES.contains(&name)));
     let mut rules = vec![rule("*", &["*"], &["CREATE"])];
-    if is_storage_full {
+    if are_bytes_full {
         rules.push(rule("*", &["*", "*/status"], &["UPDATE"]));
     }
     let mut constraints = in_members(&rules);
@@ -42,29 +47,31 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         "request.resource.resource == 'rolebindings' && object.metadata.?labels[?{}].hasValue()",
         literal(MIRROR_LABEL)
     );
-    let storage = literal(Full::STORAGE);
+    let objects = validation_saying(
+        "request.operation != 'CREATE' || !(variables.name in variables.limits) || variables.mirror",
+        "'exceeded quota: atoll, requested: count/' + variables.name + '=1, limited: count/' + variables.name \
+         + '=' + variables.limits[variables.name]",
+        "exceeded quota: atoll",
+    );
+    let bytes = BYTES.map(|name| {
+        let key = literal(name);
+        validation_saying(
+            &format!(
+                "!({key} in variables.limits) || variables.mirror || request.operation == 'UPDATE' \
+                 && (has(oldObject.metadata.deletionTimestamp) || variables.everywhere)"
+            ),
+            &format!("'exceeded quota: atoll, limited: {name}=' + variables.limits[{key}]"),
+            "exceeded quota: atoll",
+        )
+    });
+    let validations: Vec<_> = iter::once(objects).chain(bytes).collect();
     json!({
         "failurePolicy": "Fail",
         "matchConstraints": constraints,
         "variables": [
             variable("limits", &limits), variable("name", name), variable("mirror", &is_mirror), everywhere(),
         ],
-        "validations": [
-            validation_saying(
-                "request.operation != 'CREATE' || !(variables.name in variables.limits) || variables.mirror",
-                "'exceeded quota: atoll, requested: count/' + variables.name + '=1, limited: count/' + variables.name \
-                 + '=' + variables.limits[variables.name]",
-                "exceeded quota: atoll",
-            ),
-            validation_saying(
-                &format!(
-                    "!({storage} in variables.limits) || variables.mirror || request.operation == 'UPDATE' \
-                     && (has(oldObject.metadata.deletionTimestamp) || variables.everywhere)"
-                ),
-                &format!("'exceeded quota: atoll, limited: storage=' + variables.limits[{storage}]"),
-                "exceeded quota: atoll",
-            ),
-        ],
+        "validations": validations,
     })
 }
 
@@ -97,6 +104,8 @@ mod tests {
         let storage: Full = [(Full::STORAGE.into(), 7), ("things.example.com".into(), 1)].into_iter().collect();
         let two = kept(&BTreeMap::from([(cluster("a"), secrets), (cluster("b"), storage)]));
         assert_eq!((select(&two), rules(&two)), (json!(["a", "b"]), 2));
+        let written: Full = [(Full::WRITTEN.into(), 9)].into_iter().collect();
+        assert_eq!(rules(&kept(&BTreeMap::from([(cluster("a"), written)]))), 2);
         let limits = two["variables"][0]["expression"].as_str().unwrap();
         let map = r#"{"a": {"secrets": '5'}, "b": {"storage": '7', "things.example.com": '1'}}["#;
         assert!(limits.starts_with(map), "{limits}");

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use host_client::api::{HostApi as _, Read};
 use rewrite::HostNamespace;
 use serde_json::json;
@@ -120,6 +122,33 @@ async fn bytes_of_all_namespaces_count() {
 
     host.event("MODIFIED", "x-a", "one", 2 * MIB);
     assert_eq!((host.reached("a"), host.reached("b")), ("storage=2097152".to_owned(), String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_of_recent_versions_count() {
+    const MIB: usize = 1024 * 1024;
+    let mut host = Host::new(&Shares { written_mib: 2, ..Shares::default() }).await;
+    // What existed before does not count.
+    host.list(&[("x-a", "one", 3 * MIB)]);
+    host.event("MODIFIED", "x-a", "one", MIB);
+    host.event("MODIFIED", "default", "one", 9 * MIB);
+    assert_eq!((host.room("a", MIB as u64), host.reached("a")), (Ok(()), String::new()));
+    let refused = "exceeded quota: atoll, requested: written=1048577, used: written=1048576, limited: written=2097152";
+    assert_eq!(host.room("a", MIB as u64 + 1), Err(refused.to_owned()));
+
+    // A deletion removes no earlier version.
+    host.event("ADDED", "y-a", "two", MIB);
+    host.event("DELETED", "y-a", "two", MIB);
+    host.event("DELETED", "x-a", "one", MIB);
+    assert_eq!((host.held("a"), host.reached("a")), ((0, 0), "written=2097152".to_owned()));
+    assert_eq!((host.room("b", MIB as u64), host.reached("b")), (Ok(()), String::new()));
+
+    tokio::time::advance(Duration::from_secs(11 * 60)).await;
+    assert_eq!((host.room("a", 2 * MIB as u64), host.reached("a")), (Ok(()), String::new()));
+    host.event("ADDED", "x-a", "one", 2 * MIB);
+    // A virtual cluster of the same name begins with nothing.
+    host.usage.limit(HashMap::new());
+    assert_eq!(host.usage.written(&cluster("a")), 0);
 }
 
 #[tokio::test]
