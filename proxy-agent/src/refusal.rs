@@ -75,6 +75,9 @@ pub(crate) enum Exhausted {
     /// The [limits](virtual_cluster::share::large_objects) for large objects.
     #[error("too many requests: the agent or the API server is busy with other large objects")]
     LargeObjects,
+    /// The [turns](virtual_cluster::share::write_turns) of writes.
+    #[error("too many requests: earlier writes of this cluster wait for the API server")]
+    Writes,
     /// The [rate](virtual_cluster::share::write_rate) of bodies that cost the host much. The cluster may try again
     /// after this time.
     #[error("this cluster has sent too many objects with many fields and elements, or with many errors")]
@@ -96,7 +99,7 @@ impl Exhausted {
     fn retry_after(self) -> u32 {
         match self {
             Self::Weight(wait) => u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1),
-            Self::Memory | Self::Heads | Self::InFlight(_) | Self::Seats | Self::LargeObjects => 1,
+            Self::Memory | Self::Heads | Self::InFlight(_) | Self::Seats | Self::LargeObjects | Self::Writes => 1,
         }
     }
 }

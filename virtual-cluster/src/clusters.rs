@@ -33,6 +33,7 @@ use crate::share::in_flight::{InFlight, MaxInFlight};
 use crate::share::large_objects::{LargeObjectLimits, PARSED};
 use crate::share::seats::Seats;
 use crate::share::write_rate::WriteRateLimit;
+use crate::share::write_turns::WriteTurns;
 pub use address_range::{AddressRange, InvalidAddressRange};
 use caller::authn::{BadPrefix, HostTokens, KnownCallers};
 use host_client::collect::MAX_OBJECT;
@@ -130,6 +131,8 @@ pub struct LastingState {
     pub large_objects: Arc<LargeObjectLimits>,
     /// The rate limit for its bodies that cost the host much.
     pub write_rate: Arc<WriteRateLimit>,
+    /// The turns of its writes at the host.
+    pub write_turns: Arc<WriteTurns>,
     /// The seats at the host that its lists and watches may occupy.
     pub seats: Arc<Seats>,
     /// When this cluster and the others last sent requests.
@@ -284,6 +287,7 @@ impl VirtualClusters {
             send_queue: self.send_queue.share(),
             large_objects: Arc::new(LargeObjectLimits::new(Arc::clone(&self.parsed))),
             write_rate: Arc::default(),
+            write_turns: Arc::default(),
             seats: Arc::default(),
             activity: self.activity.cluster(),
             scans: Arc::new(Semaphore::new(SCANS)),

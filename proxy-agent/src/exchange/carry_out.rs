@@ -13,7 +13,8 @@ use crate::exchange::classes::shared::stored::{overlaid, settle_overlay};
 use crate::exchange::commitment::Commitment;
 use crate::exchange::complete::complete;
 use crate::exchange::cost::{
-    admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal, take_seats,
+    admit_received, admit_sent, body_cost, charge, check_field_manager, check_managed_fields, count_refusal,
+    take_seats, take_write_turn,
 };
 use crate::exchange::decide::decide;
 use crate::exchange::findings::Findings;
@@ -134,6 +135,7 @@ async fn send_plan(
         }
     }
     take_seats(call).await?;
+    let _turn = take_write_turn(call).await?;
     commitment.begin(call);
     let mut response = send_in_turn(call, plan.take_request()).await?;
     if response.status() == StatusCode::NOT_FOUND

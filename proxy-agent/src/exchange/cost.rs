@@ -25,6 +25,7 @@ use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
 use virtual_cluster::share::seats::Load;
 use virtual_cluster::share::write_rate::{self, BURST, BURST_OF_DEFINITIONS};
+use virtual_cluster::share::write_turns::{TooManyWrites, WriteTurn};
 
 /// Bodies up to this weight, in bytes, are not charged to the cluster's memory. Those of ordinary requests weigh less.
 const UNCHARGED: usize = 32 * 1024;
@@ -106,6 +107,16 @@ pub(crate) async fn take_seats(call: &mut Call<'_>) -> Result<(), Refusal> {
         call.occupied = Some(call.outside(taken).await.ok_or(Exhausted::Seats)?);
     }
     Ok(())
+}
+
+/// Waits for the turn of a write, which lasts until the host has responded. Other requests need none.
+pub(crate) async fn take_write_turn(call: &Call<'_>) -> Result<Option<WriteTurn>, Refusal> {
+    if call.api.is_read() || call.api.info.is_long_running() {
+        return Ok(None);
+    }
+    let lasting = &call.api.cluster.lasting;
+    let taken = lasting.write_turns.take(call.api.caller.virtual_name(), lasting.activity.others());
+    call.outside(taken).await.map_err(|TooManyWrites| Exhausted::Writes.into())
 }
 
 /// The same for a list that a feed answers: it is in memory until the client has read it, but the host does not make it.
