@@ -21,6 +21,7 @@ use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Plan, Replan};
+use crate::exchange::rights::{count_written, may_write};
 use crate::exchange::shared_list::{feed_list_query, shared_list};
 use crate::exchange::shared_watch::{shareable, shared_watch};
 use crate::refusal::Refusal;
@@ -39,6 +40,8 @@ pub(super) async fn carry_out(
     let _charge = charge(call, cost)?;
     admit_received(call, &received, cost)?;
     check_field_manager(call)?;
+    let _turn = take_write_turn(call).await?;
+    may_write(call, received.len())?;
     loop {
         call.take_turn(cost.size).await?;
         commitment.begin(call);
@@ -68,6 +71,7 @@ async fn attempt(
     commitment: &Commitment,
 ) -> Result<End<ShownBody>, Refusal> {
     check_sent(call, &plan.request, body.len())?;
+    let sent = plan.request.body().bytes().len();
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
     let response = send_plan(call, &mut plan, commitment).await?;
     if let Some(occupied) = &call.occupied {
@@ -80,6 +84,7 @@ async fn attempt(
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
         return Box::pin(head::complete(call, plan, findings, get, response)).await.map(ControlFlow::Break);
     }
+    count_written(call, sent, &response);
     commitment.responded(&call.api);
     let response = match complete(call, &mut plan, response).await? {
         ControlFlow::Break(response) => response,
@@ -135,7 +140,6 @@ async fn send_plan(
         }
     }
     take_seats(call).await?;
-    let _turn = take_write_turn(call).await?;
     commitment.begin(call);
     let mut response = send_in_turn(call, plan.take_request()).await?;
     if response.status() == StatusCode::NOT_FOUND

@@ -109,7 +109,8 @@ pub(crate) async fn take_seats(call: &mut Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Waits for the turn of a write, which lasts until the host has responded. Other requests need none.
+/// Waits for the turn of a write, which lasts until the host has responded. Other requests need none. While it waits, it holds no
+/// other turn, nothing is decided, and the client can still cancel it.
 pub(crate) async fn take_write_turn(call: &Call<'_>) -> Result<Option<WriteTurn>, Refusal> {
     if call.api.is_read() || call.api.info.is_long_running() {
         return Ok(None);

@@ -158,7 +158,7 @@ pub(super) fn versions_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()>
     refused.refused(403, "Forbidden", &words)?;
     ensure!(bytes > (MIB << 20) / 2, "{bytes} bytes");
 
-    // Also for tokens that are used directly at the host, and although nothing is stored.
+    // The limit also holds for tokens that are used directly at the host, although nothing is stored any more.
     limited.admin.ok(&["delete", "configmap", "changing", "-n", "default"])?;
     let default = limited.on_host("default");
     limited

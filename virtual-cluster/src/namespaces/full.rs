@@ -72,6 +72,16 @@ impl Full {
         self.0.iter().map(|(name, limit)| (&**name, *limit))
     }
 
+    /// The limit of this name, if it is reached.
+    pub fn limit(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+
+    /// Adds a reached limit.
+    pub fn add(&mut self, name: &str, limit: u64) {
+        self.0.insert(name.into(), limit);
+    }
+
     /// Whether `other` has all of these limits.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.iter().all(|(name, limit)| other.0.get(name) == Some(limit))

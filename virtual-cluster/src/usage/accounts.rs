@@ -74,8 +74,13 @@ impl Accounts {
         };
         // This does not end with the objects: a deletion removes no earlier version.
         if let Some(cluster) = owner {
-            self.written.entry(cluster).or_insert_with(|| Written::nothing(now)).add(bytes, now);
+            self.wrote_in(cluster, bytes, now);
         }
+    }
+
+    /// A version of an object of this many bytes was written in a virtual cluster.
+    pub(super) fn wrote_in(&mut self, cluster: ClusterName, bytes: u64, now: Instant) {
+        self.written.entry(cluster).or_insert_with(|| Written::nothing(now)).add(bytes, now);
     }
 
     /// Forgets what these virtual clusters have written, unless `is_known`.

@@ -49,7 +49,13 @@ impl<A: HostApi> Declaration<A> {
         self.below.retain(|cluster, _| declared.contains_key(cluster));
         for cluster in self.usage.clusters() {
             let declared = declared.remove(&cluster).unwrap_or_default();
-            let reached = self.usage.reached(&cluster);
+            let mut reached = self.usage.reached(&cluster);
+            // An agent that has just started knows nothing of what was written before. Another agent may.
+            if let Some(limit) = declared.limit(Full::WRITTEN)
+                && !self.usage.knows_recent_versions(now)
+            {
+                reached.add(Full::WRITTEN, limit);
+            }
             if reached == declared {
                 self.below.remove(&cluster);
                 continue;

@@ -125,8 +125,9 @@ impl Meter {
             None => self.sizes.remove(&key),
         };
         let change = [before, size].map(|size| size.map_or_else(Held::default, |size| Held::one(size.into())));
-        if let Some(size) = size {
-            accounts.wrote(&facts.namespace, size.into(), Instant::now(), &owner);
+        // Copies of ClusterRoleBindings, too: clients decide how often they change.
+        if event != EventType::Deleted {
+            accounts.wrote(&facts.namespace, clamped(length).into(), Instant::now(), &owner);
         }
         accounts.change(&facts.namespace, &self.resource, change, owner);
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::accounts::{Accounts, Held};
 use super::no_room::NoRoom;
-use super::resource;
+use super::{resource, written};
 use crate::config::Shares;
 use crate::namespaces::{Full, NamespaceEvent, Namespaces, Subscription};
 
@@ -22,6 +22,7 @@ pub struct Usage {
     namespaces: Arc<Namespaces>,
     accounts: Mutex<Accounts>,
     shares: ArcSwap<HashMap<ClusterName, Shares>>,
+    since: Instant,
 }
 
 // === impl Usage ===
@@ -29,7 +30,7 @@ pub struct Usage {
 impl Usage {
     /// Nothing is counted until [`keep`](super::keep) runs.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, accounts: Mutex::default(), shares: ArcSwap::default() }
+        Self { namespaces, accounts: Mutex::default(), shares: ArcSwap::default(), since: Instant::now() }
     }
 
     /// From now on, these limits apply.
@@ -64,11 +65,18 @@ impl Usage {
         if used.saturating_add(bytes) > limit {
             return Err(NoRoom::Bytes { requested: bytes, used, limit });
         }
-        let (used, limit) = (accounts.written(cluster, Instant::now()), shares.written_bytes());
-        if used.saturating_add(bytes) > limit {
-            return Err(NoRoom::Written { requested: bytes, used, limit });
-        }
-        Ok(())
+        room_for_version(&accounts, cluster, bytes, shares.written_bytes())
+    }
+
+    /// Whether this virtual cluster may write a version of an object of this length.
+    pub fn room_for_version(&self, cluster: &ClusterName, bytes: u64) -> Result<(), NoRoom> {
+        let Some(limit) = self.shares.load().get(cluster).map(Shares::written_bytes) else { return Ok(()) };
+        room_for_version(&self.accounts(), cluster, bytes, limit)
+    }
+
+    /// Counts a version of an object that is in no namespace.
+    pub fn wrote(&self, cluster: &ClusterName, bytes: u64) {
+        self.accounts().wrote_in(cluster.clone(), bytes, Instant::now());
     }
 
     /// The limits that this virtual cluster has reached.
@@ -100,6 +108,11 @@ impl Usage {
     /// Whether all resources have been listed.
     pub(super) fn is_complete(&self) -> bool {
         self.accounts().is_complete()
+    }
+
+    /// Whether this agent has counted for so long that it knows all recent versions. Another agent may know earlier ones.
+    pub(super) fn knows_recent_versions(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= written::COUNTED
     }
 
     pub(super) fn subscribe(&self) -> Subscription {
@@ -135,6 +148,11 @@ impl Usage {
     pub(super) fn accounts(&self) -> MutexGuard<'_, Accounts> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn room_for_version(accounts: &Accounts, cluster: &ClusterName, bytes: u64, limit: u64) -> Result<(), NoRoom> {
+    let used = accounts.written(cluster, Instant::now());
+    if used.saturating_add(bytes) > limit { Err(NoRoom::Written { requested: bytes, used, limit }) } else { Ok(()) }
 }
 
 impl fmt::Debug for Usage {

@@ -9,18 +9,21 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The interval at which the oldest bytes no longer count.
+/// The time for which a bucket counts bytes.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The number of intervals that count: ten minutes, and the minute that has begun.
 const INTERVALS: usize = 11;
 
-/// The number of bytes that were written within the last ten minutes.
+/// The time after which a version no longer counts, at the latest.
+pub(super) const COUNTED: Duration = INTERVAL.saturating_mul(11);
+
+/// The number of bytes that were written within the last ten to eleven minutes.
 #[derive(Debug)]
 pub(super) struct Written {
     /// The bytes of each interval, the newest one first.
     bytes: [u64; INTERVALS],
-    /// The begin of the newest interval.
+    /// The start of the newest interval.
     since: Instant,
 }
 
@@ -34,12 +37,13 @@ impl Written {
 
     /// Adds a version of an object of this many bytes.
     pub(super) fn add(&mut self, bytes: u64, now: Instant) {
-        let ended = self.ended(now);
-        self.bytes.rotate_right(ended % INTERVALS);
-        self.bytes[..ended].fill(0);
-        self.since += INTERVAL * u32::try_from(ended).unwrap_or(u32::MAX);
-        if ended == INTERVALS {
-            self.since = now;
+        match self.ended(now) {
+            INTERVALS => *self = Self::nothing(now),
+            ended => {
+                self.bytes.rotate_right(ended);
+                self.bytes[..ended].fill(0);
+                self.since += INTERVAL * u32::try_from(ended).unwrap_or(u32::MAX);
+            }
         }
         self.bytes[0] = self.bytes[0].saturating_add(bytes);
     }

@@ -23,15 +23,16 @@ const BYTES: [&str; 2] = [Full::STORAGE, Full::WRITTEN];
 /// requests cost only a comparison of a label.
 ///
 /// If the limit is one for bytes, the policy also refuses updates: an object can grow, and each version takes space. The
-/// policy does not know how large an object is. Host-wide identities only write statuses, and without updates, finalizers
-/// could not be removed.
+/// policy does not know how large an object is. Host-wide identities only write statuses. Without updates, finalizers could
+/// not be removed, so an update of an object that is being deleted is permitted if it removes one. No API server accepts new
+/// finalizers for such an object.
 ///
 /// Copies of ClusterRoleBindings have limits of their own. Only the agent can write their label.
 pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
     let are_bytes_full = full.values().any(|full| full.limits().any(|(name, _)| BYTES.contains(&name)));
     let mut rules = vec![rule("*", &["*"], &["CREATE"])];
     if are_bytes_full {
-        rules.push(rule("*", &["*", "*/status"], &["UPDATE"]));
+        rules.push(rule("*", &["*/*"], &["UPDATE"]));
     }
     let mut constraints = in_members(&rules);
     // The host would refuse an empty list. No namespace has this label with an empty value.
@@ -47,6 +48,12 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         "request.resource.resource == 'rolebindings' && object.metadata.?labels[?{}].hasValue()",
         literal(MIRROR_LABEL)
     );
+    let finalizers = |object: &str| format!("{object}.metadata.?finalizers.orValue([]).size()");
+    let removes_finalizer = format!(
+        "oldObject.metadata.?deletionTimestamp.hasValue() && {} < {}",
+        finalizers("object"),
+        finalizers("oldObject")
+    );
     let objects = validation_saying(
         "request.operation != 'CREATE' || !(variables.name in variables.limits) || variables.mirror",
         "'exceeded quota: atoll, requested: count/' + variables.name + '=1, limited: count/' + variables.name \
@@ -58,7 +65,7 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         validation_saying(
             &format!(
                 "!({key} in variables.limits) || variables.mirror || request.operation == 'UPDATE' \
-                 && (has(oldObject.metadata.deletionTimestamp) || variables.everywhere)"
+                 && (variables.unfinalized || variables.everywhere)"
             ),
             &format!("'exceeded quota: atoll, limited: {name}=' + variables.limits[{key}]"),
             "exceeded quota: atoll",
@@ -69,7 +76,8 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         "failurePolicy": "Fail",
         "matchConstraints": constraints,
         "variables": [
-            variable("limits", &limits), variable("name", name), variable("mirror", &is_mirror), everywhere(),
+            variable("limits", &limits), variable("name", name), variable("mirror", &is_mirror),
+            variable("unfinalized", &removes_finalizer), everywhere(),
         ],
         "validations": validations,
     })

@@ -81,3 +81,17 @@ async fn a_restart_writes_nothing() {
     sleep(2 * SETTLED).await;
     assert_eq!(host.lock().objects, before);
 }
+
+/// The other agents of the host know what was written before.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_has_just_started_keeps_the_limit_for_recent_versions() {
+    let (host, mut running) = (host(), JoinSet::new());
+    host.edit(ROOT, |root| root["metadata"]["annotations"] = json!({FULL: "written=7"}));
+    let usage = usage(&host, &mut running);
+    usage.accounts().listed("pods");
+    sleep(Duration::from_secs(10 * 60)).await;
+    assert_eq!(declared(&host.lock()), "written=7");
+    let begun = Instant::now();
+    until(&host, |state| declared(state).is_null()).await;
+    assert!(begun.elapsed() < Duration::from_secs(2 * 60), "{:?}", begun.elapsed());
+}
