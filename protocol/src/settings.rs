@@ -10,8 +10,8 @@ pub const STREAM_WINDOW: u32 = 1024 * 1024;
 pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 /// The unread bytes that all streams of one tunnel may hold together before the worst one is reset; in an agent, those of all its
-/// tunnels. It is enough for eighty stalled readers with a full window each.
-pub const BUFFER_BUDGET: usize = 80 * 1024 * 1024;
+/// tunnels. It is enough for a hundred stalled readers with a full window each.
+pub const BUFFER_BUDGET: usize = 128 * 1024 * 1024;
 
 /// The cost of an unread frame in the budget, in addition to its bytes.
 pub const FRAME_OVERHEAD: usize = 64;
