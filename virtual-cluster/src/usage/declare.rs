@@ -20,6 +20,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which a virtual cluster must have been below a limit. Otherwise, one that creates and deletes an object at
 /// its limit would change the policy each time.
 const SETTLED: Duration = Duration::from_secs(10);
+/// The same for the limit for recent versions. Each agent of the host counts minutes of its own, so another one may reach the limit
+/// for up to a minute longer.
+const VERSIONS_SETTLED: Duration = Duration::from_secs(70);
 
 /// What an agent writes.
 struct Declaration<A> {
@@ -62,7 +65,9 @@ impl<A: HostApi> Declaration<A> {
             }
             if reached.is_within(&declared) {
                 let since = *self.below.entry(cluster.clone()).or_insert(now);
-                if now < since + SETTLED || !self.usage.is_complete() {
+                let is_written = declared.limit(Full::WRITTEN).is_some() && reached.limit(Full::WRITTEN).is_none();
+                let settled = if is_written { VERSIONS_SETTLED } else { SETTLED };
+                if now < since + settled || !self.usage.is_complete() {
                     continue;
                 }
             }
