@@ -69,6 +69,7 @@ mod upgrade;
 mod upstream;
 mod watch_end;
 mod write;
+mod written;
 
 use std::future::poll_fn;
 use std::sync::Arc;

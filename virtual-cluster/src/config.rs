@@ -65,7 +65,7 @@ pub struct Shares {
     /// The size of all its objects in namespaces, in MiB of JSON.
     #[serde(rename = "storageMiB")]
     pub storage_mib: u64,
-    /// The size of all versions of these objects that were written within ten minutes, in MiB of JSON.
+    /// The size of all versions of objects that are written within ten minutes, in MiB of JSON.
     #[serde(rename = "writtenMiB")]
     pub written_mib: u64,
 }

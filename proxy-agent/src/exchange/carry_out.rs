@@ -21,9 +21,9 @@ use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Plan, Replan};
-use crate::exchange::rights::{count_written, may_write};
 use crate::exchange::shared_list::{feed_list_query, shared_list};
 use crate::exchange::shared_watch::{shareable, shared_watch};
+use crate::exchange::written;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody};
@@ -41,7 +41,7 @@ pub(super) async fn carry_out(
     admit_received(call, &received, cost)?;
     check_field_manager(call)?;
     let _turn = take_write_turn(call).await?;
-    may_write(call, received.len())?;
+    written::check_room(call, received.len())?;
     loop {
         call.take_turn(cost.size).await?;
         commitment.begin(call);
@@ -84,7 +84,7 @@ async fn attempt(
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
         return Box::pin(head::complete(call, plan, findings, get, response)).await.map(ControlFlow::Break);
     }
-    count_written(call, sent, &response);
+    written::count(call, sent, &response);
     commitment.responded(&call.api);
     let response = match complete(call, &mut plan, response).await? {
         ControlFlow::Break(response) => response,

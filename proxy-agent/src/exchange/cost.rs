@@ -109,8 +109,15 @@ pub(crate) async fn take_seats(call: &mut Call<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Waits for the turn of a write, which lasts until the host has responded. Other requests need none. While it waits, it holds no
-/// other turn, nothing is decided, and the client can still cancel it.
+/// The same for a list that a feed answers: it is in memory until the client has read it, but the host does not make it.
+pub(crate) async fn take_seats_of_shared_list(call: &mut Call<'_>) -> Result<(), Refusal> {
+    let taken = call.api.cluster.lasting.seats.take(Load::Long, Others::Idle);
+    call.occupied = Some(call.outside(taken).await.ok_or(Exhausted::Seats)?);
+    Ok(())
+}
+
+/// Waits for the turn of a write, which lasts until the response begins. Call this before the decision: a write that waits then
+/// decides by what is true when it is sent, holds no turn that others need, and can still be cancelled by the client.
 pub(crate) async fn take_write_turn(call: &Call<'_>) -> Result<Option<WriteTurn>, Refusal> {
     if call.api.is_read() || call.api.info.is_long_running() {
         return Ok(None);
@@ -118,13 +125,6 @@ pub(crate) async fn take_write_turn(call: &Call<'_>) -> Result<Option<WriteTurn>
     let lasting = &call.api.cluster.lasting;
     let taken = lasting.write_turns.take(call.api.caller.virtual_name(), lasting.activity.others());
     call.outside(taken).await.map_err(|TooManyWrites| Exhausted::Writes.into())
-}
-
-/// The same for a list that a feed answers: it is in memory until the client has read it, but the host does not make it.
-pub(crate) async fn take_seats_of_shared_list(call: &mut Call<'_>) -> Result<(), Refusal> {
-    let taken = call.api.cluster.lasting.seats.take(Load::Long, Others::Idle);
-    call.occupied = Some(call.outside(taken).await.ok_or(Exhausted::Seats)?);
-    Ok(())
 }
 
 /// The kind of response, if it occupies seats at the host while it streams.

@@ -1,6 +1,5 @@
 //! Rights that only the body, or the objects of the host, make necessary: the phase `decide` checks them.
 
-use http::{Response, header};
 use kube_wire::{ResourceRequest, Verb};
 use rewrite::HostNamespace;
 
@@ -74,34 +73,6 @@ pub(crate) fn may_store(call: &Call<'_>, request: &ResourceRequest<'_>, length: 
     let length = u64::try_from(length).unwrap_or(u64::MAX);
     let room = call.services.usage.room(&call.api.cluster.name, request.group_resource(), length);
     room.map_err(|full| forbidden(request, &full.to_string()))
-}
-
-/// Whether the virtual cluster may write an object that is in no namespace. The admission policies do not check these.
-pub(crate) fn may_write(call: &Call<'_>, length: usize) -> Result<(), Refusal> {
-    let Some(request) = call.api.info.resource().filter(|request| is_cluster_scoped_write(request)) else {
-        return Ok(());
-    };
-    let length = u64::try_from(length).unwrap_or(u64::MAX);
-    let room = call.services.usage.room_for_version(&call.api.cluster.name, length);
-    room.map_err(|full| forbidden(request, &full.to_string()))
-}
-
-/// Counts a version of such an object, by the length of what the host got or of its response. The agent's watches count
-/// those in namespaces.
-pub(crate) fn count_written<B>(call: &Call<'_>, sent: usize, response: &Response<B>) {
-    if response.status().is_success() && call.api.info.resource().is_some_and(is_cluster_scoped_write) {
-        let length =
-            response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let sent = u64::try_from(sent).unwrap_or(u64::MAX);
-        call.services.usage.wrote(&call.api.cluster.name, sent.max(length.unwrap_or_default()));
-    }
-}
-
-fn is_cluster_scoped_write(request: &ResourceRequest<'_>) -> bool {
-    let is_written = matches!(request.verb(), Verb::Create | Verb::Update | Verb::Patch);
-    let is_review = ["authentication.k8s.io", "authorization.k8s.io"].contains(&request.group());
-    let is_in_namespace = request.namespace().is_some() && (request.group(), request.resource()) != ("", "namespaces");
-    is_written && !is_review && !is_in_namespace
 }
 
 /// Whether the quota has room for more mirrors.

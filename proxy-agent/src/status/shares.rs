@@ -29,7 +29,7 @@ pub struct SharesStatus {
     pub namespaces: Used,
     /// Bytes of the objects in them, as JSON.
     pub stored_bytes: Used,
-    /// Bytes of the versions of these objects that were written within the last ten minutes.
+    /// Bytes of all versions of objects that were written within the last ten minutes.
     pub written_bytes: Used,
 }
 

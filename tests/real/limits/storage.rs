@@ -163,8 +163,13 @@ pub(super) fn versions_are_limited(host: Arc<HostCluster>) -> anyhow::Result<()>
     let default = limited.on_host("default");
     limited
         .is_refused(&words, |attempt| texts(&["create", "configmap", &format!("direct-{attempt}"), "-n", &default]))?;
-    let refused = limited.admin.fails(&["create", "configmap", "another", "-n", "default"])?;
-    ensure!(refused.contains("exceeded quota: atoll, requested: written="), "{refused}");
+    // The agent itself refuses creations, and all writes outside of namespaces.
+    let role = ["create", "clusterrole", "another", "--verb=get", "--resource=pods"];
+    for args in [&["create", "configmap", "another", "-n", "default"][..], &role, &["create", "namespace", "another"]] {
+        let refused = limited.admin.fails(args)?;
+        ensure!(refused.contains("exceeded quota: atoll, requested: written="), "{args:?}: {refused}");
+    }
+    limited.admin.ok(&[&role[..], &["--dry-run=server"]].concat())?;
     let other = limited.site.administrator(&limited.other, Route::Path)?;
     other.ok(&["create", "configmap", "small", "-n", "default"])?;
     let status = site::atoll(&["status", "--admin", &limited.site.site().admin("site-a")?])?;

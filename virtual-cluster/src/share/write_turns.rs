@@ -64,7 +64,7 @@ struct Latest {
     next: Option<Instant>,
 }
 
-/// A write that has begun. Drop this when the host has responded.
+/// A write that has begun. Drop this when its response begins.
 #[derive(Debug)]
 pub struct WriteTurn {
     turns: Arc<WriteTurns>,

@@ -28,6 +28,7 @@ pub(super) struct Accounts {
     spaces: HashMap<Box<str>, Space>,
     clusters: HashMap<ClusterName, Account>,
     none: Account,
+    /// Separate from `clusters`, because an account ends with its last object.
     written: HashMap<ClusterName, Written>,
     /// The resources whose first list is not complete; `None` if the resources are not known.
     unlisted: Option<BTreeSet<Arc<str>>>,
@@ -83,7 +84,7 @@ impl Accounts {
         self.written.entry(cluster).or_insert_with(|| Written::nothing(now)).add(bytes, now);
     }
 
-    /// Forgets what these virtual clusters have written, unless `is_known`.
+    /// Forgets what all virtual clusters have written but those that `is_known` accepts.
     pub(super) fn retain_written(&mut self, is_known: impl Fn(&ClusterName) -> bool) {
         self.written.retain(|cluster, _| is_known(cluster));
     }

@@ -22,6 +22,7 @@ pub struct Usage {
     namespaces: Arc<Namespaces>,
     accounts: Mutex<Accounts>,
     shares: ArcSwap<HashMap<ClusterName, Shares>>,
+    /// When this agent began to count.
     since: Instant,
 }
 

@@ -18,6 +18,8 @@ const INTERVALS: usize = 11;
 /// The time after which a version no longer counts, at the latest.
 pub(super) const COUNTED: Duration = INTERVAL.saturating_mul(11);
 
+const _: () = assert!(COUNTED.as_secs() == INTERVAL.as_secs() * INTERVALS as u64, "all intervals count");
+
 /// The number of bytes that were written within the last ten to eleven minutes.
 #[derive(Debug)]
 pub(super) struct Written {

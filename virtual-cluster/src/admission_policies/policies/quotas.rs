@@ -65,7 +65,7 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         validation_saying(
             &format!(
                 "!({key} in variables.limits) || variables.mirror || request.operation == 'UPDATE' \
-                 && (variables.unfinalized || variables.everywhere)"
+                 && (variables.removesFinalizer || variables.everywhere)"
             ),
             &format!("'exceeded quota: atoll, limited: {name}=' + variables.limits[{key}]"),
             "exceeded quota: atoll",
@@ -77,7 +77,7 @@ pub(super) fn kept(full: &BTreeMap<ClusterName, Full>) -> Value {
         "matchConstraints": constraints,
         "variables": [
             variable("limits", &limits), variable("name", name), variable("mirror", &is_mirror),
-            variable("unfinalized", &removes_finalizer), everywhere(),
+            variable("removesFinalizer", &removes_finalizer), everywhere(),
         ],
         "validations": validations,
     })
