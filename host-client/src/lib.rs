@@ -11,6 +11,7 @@
 //! - `switch` (upgrades), `head` (the head that is sent), [`RequestBody`], [`HostBody`], [`HostError`];
 //! - `upstream` (addresses and credentials, which can change) and `follow` (applies their changes), with `in_cluster` and the
 //!   crate `kubeconfig`;
+//! - [`spacing`] (spaces out requests that cost the host much);
 //! - `core` (what all of them share), `upkeep` and `limits`; `in_memory` (a host in memory).
 
 pub mod api;
@@ -35,6 +36,7 @@ mod readiness;
 mod request_body;
 mod retry;
 mod servers;
+pub mod spacing;
 mod switch;
 mod upkeep;
 mod upload;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use host_client::spacing::Turn;
 use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use kube_wire::envelope::{Envelope, MAGIC};
 use kube_wire::gvr::GroupKind;
@@ -25,7 +26,7 @@ use virtual_cluster::share::in_flight::Kind;
 use virtual_cluster::share::large_objects::{LARGE_LENGTH, MEDIUM_WEIGHT, Size};
 use virtual_cluster::share::seats::Load;
 use virtual_cluster::share::write_rate::{self, BURST, BURST_OF_DEFINITIONS};
-use virtual_cluster::share::write_turns::{TooManyWrites, WriteTurn};
+use virtual_cluster::share::write_turns::TooManyWrites;
 
 /// Bodies up to this weight, in bytes, are not charged to the cluster's memory. Those of ordinary requests weigh less.
 const UNCHARGED: usize = 32 * 1024;
@@ -118,7 +119,7 @@ pub(crate) async fn take_seats_of_shared_list(call: &mut Call<'_>) -> Result<(),
 
 /// Waits for the turn of a write, which lasts until the response begins. Call this before the decision: a write that waits then
 /// decides by what is true when it is sent, holds no turn that others need, and can still be cancelled by the client.
-pub(crate) async fn take_write_turn(call: &Call<'_>) -> Result<Option<WriteTurn>, Refusal> {
+pub(crate) async fn take_write_turn(call: &Call<'_>) -> Result<Option<Turn>, Refusal> {
     if call.api.is_read() || call.api.info.is_long_running() {
         return Ok(None);
     }

@@ -4,28 +4,21 @@
 //! etcd stores it, and all watches see it. A few hundred writes per second occupy a small host, and then they delay the
 //! requests of all other clusters. Seats do not prevent this, because they do not limit CPU time.
 //!
-//! So after a write of a cluster, the next one waits for twice as long as the host has worked on it, but no write delays the
-//! next one for more than 20 ms: the host may be waiting for its disk or for a webhook. A cluster can therefore always send 50
-//! writes per second, and more to a fast host. This is the QPS that kubectl permits itself (`cmd.go` in kubectl), and ten times
-//! that of a client-go client by default (`DefaultQPS` in client-go's `rest/config.go`).
+//! So the writes of a cluster are spaced out ([`Spacing`]): they get a third of the host's time, but can always be 50 per second.
+//! This is the QPS that kubectl permits itself (`cmd.go` in kubectl), and ten times that of a client-go client by default
+//! (`DefaultQPS` in client-go's `rest/config.go`).
 //!
 //! The users of a cluster take turns. So a user who sends many writes does not hold up the leases of another user's controllers.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use tokio::sync::{Mutex as QueueLock, Notify, Semaphore};
-use tokio::time::{Instant, timeout, timeout_at};
+use host_client::QUEUE_WAIT;
+use host_client::spacing::{Spacing, Turn};
+use tokio::sync::{Mutex as QueueLock, Semaphore};
+use tokio::time::timeout;
 
 use super::activity::Others;
-use host_client::QUEUE_WAIT;
-
-/// The longest time between the begins of two writes, if another one waits.
-const MAX_SPACING: Duration = Duration::from_millis(20);
-
-/// Writes get one part in this many of the host's time, unless [`MAX_SPACING`] lets the next one begin earlier.
-const PARTS: u32 = 3;
 
 /// The number of queues for users. Users with the same queue do not take turns.
 const QUEUES: usize = 64;
@@ -42,9 +35,7 @@ pub struct WriteTurns {
     /// Random, so that nobody can find two users with the same queue.
     digests: RandomState,
     /// One write of each queue, in the order of their arrival.
-    first: QueueLock<()>,
-    latest: Mutex<Latest>,
-    ended: Notify,
+    first: Arc<Spacing>,
 }
 
 /// The writes of a user.
@@ -52,23 +43,6 @@ pub struct WriteTurns {
 struct Queue {
     turn: QueueLock<()>,
     places: Semaphore,
-}
-
-/// The write that has begun last. It may have ended.
-#[derive(Debug, Default)]
-struct Latest {
-    /// The number of writes that have begun.
-    begun: u64,
-    since: Option<Instant>,
-    /// The time at which the next one may begin.
-    next: Option<Instant>,
-}
-
-/// A write that has begun. Drop this when its response begins.
-#[derive(Debug)]
-pub struct WriteTurn {
-    turns: Arc<WriteTurns>,
-    number: u64,
 }
 
 /// A write would wait for too long.
@@ -83,7 +57,7 @@ impl WriteTurns {
     /// # Errors
     ///
     /// The user has too many writes that wait, or this one has waited for as long as in the host's own queues ([`QUEUE_WAIT`]).
-    pub async fn take(self: &Arc<Self>, user: &str, others: Others) -> Result<Option<WriteTurn>, TooManyWrites> {
+    pub async fn take(&self, user: &str, others: Others) -> Result<Option<Turn>, TooManyWrites> {
         if others == Others::Idle {
             return Ok(None);
         }
@@ -92,21 +66,10 @@ impl WriteTurns {
         timeout(QUEUE_WAIT, self.begin(queue)).await.map(Some).map_err(|_| TooManyWrites)
     }
 
-    async fn begin(self: &Arc<Self>, queue: &Queue) -> WriteTurn {
+    async fn begin(&self, queue: &Queue) -> Turn {
         // Both queues are fair. At most one write of each user is in the second one, so the users take turns there.
         let _of_user = queue.turn.lock().await;
-        let _first = self.first.lock().await;
-        loop {
-            let ended = self.ended.notified();
-            let Some(next) = self.lock().next.filter(|next| *next > Instant::now()) else { break };
-            // When the last write has ended, the next one may begin earlier.
-            let _ = timeout_at(next, ended).await;
-        }
-        let now = Instant::now();
-        let mut latest = self.lock();
-        latest.begun += 1;
-        (latest.since, latest.next) = (Some(now), Some(now + MAX_SPACING));
-        WriteTurn { turns: Arc::clone(self), number: latest.begun }
+        self.first.begin().await
     }
 
     fn queue_of(&self, user: &str) -> &Queue {
@@ -115,75 +78,20 @@ impl WriteTurns {
         let digest = self.digests.hash_one(user) % QUEUES as u64;
         &queues[usize::try_from(digest).unwrap_or_default()]
     }
-
-    /// The write with this number has ended. If the next one has begun already, it no longer matters.
-    fn end(&self, number: u64) {
-        let mut latest = self.lock();
-        if latest.begun != number {
-            return;
-        }
-        if let Some(since) = latest.since {
-            latest.next = Some(since + (PARTS * since.elapsed()).min(MAX_SPACING));
-        }
-        self.ended.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Latest> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-// === impl WriteTurn ===
-
-impl Drop for WriteTurn {
-    fn drop(&mut self) {
-        self.turns.end(self.number);
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::time::Duration;
 
+    use host_client::spacing::MAX_SPACING;
     use tokio::task::JoinSet;
-    use tokio::time::sleep;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
-    async fn take(turns: &Arc<WriteTurns>, user: &str) -> WriteTurn {
+    async fn take(turns: &WriteTurns, user: &str) -> Turn {
         turns.take(user, Others::Active).await.unwrap().unwrap()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn writes_take_a_third_of_the_time() {
-        for (milliseconds, expected) in [(1, 300), (5, 1500), (7, 2000), (15, 2000), (400, 2000)] {
-            let (time, expected) = (Duration::from_millis(milliseconds), Duration::from_millis(expected));
-            let (turns, begun) = (Arc::new(WriteTurns::default()), Instant::now());
-            let mut writes = JoinSet::new();
-            for number in 0..100 {
-                let turns = Arc::clone(&turns);
-                writes.spawn(async move {
-                    let turn = take(&turns, &format!("user-{}", number % 7)).await;
-                    sleep(time).await;
-                    drop(turn);
-                });
-            }
-            writes.join_all().await;
-            let measured = begun.elapsed();
-            assert!(measured <= expected + time, "{milliseconds} ms: {measured:?}");
-            assert!(measured + MAX_SPACING >= expected, "{milliseconds} ms: {measured:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn after_a_pause_a_write_begins_at_once() {
-        let turns = Arc::new(WriteTurns::default());
-        for _ in 0..3 {
-            let begun = Instant::now();
-            drop(take(&turns, "a").await);
-            assert_eq!(begun.elapsed(), Duration::ZERO);
-            sleep(MAX_SPACING).await;
-        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -247,17 +155,5 @@ mod tests {
         let taken = flood.join_all().await.iter().filter(|taken| taken.is_ok()).count();
         assert!((700..800).contains(&taken), "{taken}");
         assert!(begun.elapsed() <= QUEUE_WAIT + MAX_SPACING);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_write_that_waits_can_be_dropped() {
-        let turns = Arc::new(WriteTurns::default());
-        let first = take(&turns, "a").await;
-        {
-            let mut second = pin!(take(&turns, "a"));
-            assert!(timeout(MAX_SPACING / 2, &mut second).await.is_err());
-        }
-        drop(first);
-        timeout(MAX_SPACING, take(&turns, "a")).await.unwrap();
     }
 }
