@@ -5,12 +5,13 @@
 //! only if the configuration says so ([`HostTokens`]).
 //!
 //! Reading order: [`Authenticator::authenticate`], `credential` (credentials in headers), `token` (the user of a token),
-//! `proof` (the caller that it proves), [`host_tokens`].
+//! `review_turns` (when the host may be asked), `proof` (the caller that it proves), [`host_tokens`].
 
 mod callers;
 mod credential;
 pub mod host_tokens;
 mod proof;
+mod review_turns;
 mod token;
 
 #[cfg(test)]
@@ -80,7 +81,7 @@ impl<R: Reviews> Authenticator<R> {
         }
         let mut unanswered = None;
         for token in &tokens {
-            match self.tokens.user(token).await {
+            match self.tokens.user(token, known.reviews()).await {
                 Ok(Some((key, user))) => {
                     let made = || proof::of_token(mapping, host_tokens, &user);
                     if let Some(caller) = known.of_token(mapping, key, &user, made) {

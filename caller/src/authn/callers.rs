@@ -1,4 +1,5 @@
-//! Caches the callers of recent requests, so that their names and headers are not built for each request.
+//! Caches the callers of recent requests, so that their names and headers are not built for each request. Also knows which tokens
+//! were valid, so that their next reviews need not wait.
 //!
 //! An entry only saves work: whether a credential is valid is decided before, for each request. Each virtual cluster has
 //! [`KnownCallers`] of its own with a limit, so that none can evict the entries of others, and they go with it.
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use protocol::identity::IdentityHeaders;
 use rewrite::{ClusterName, Mapping, VirtualNamespace};
 
+use super::review_turns::ReviewTurns;
 use crate::identity::host_user::ACCOUNTS_OF;
 use crate::identity::{Account, Caller};
 use crate::memo::Recent;
@@ -28,6 +30,7 @@ const PER_NAME: usize = 128;
 #[derive(Debug)]
 pub struct KnownCallers {
     cluster: ClusterName,
+    reviews: ReviewTurns,
     known: Mutex<CachedCaller>,
 }
 
@@ -56,7 +59,12 @@ impl KnownCallers {
     pub fn new(cluster: ClusterName) -> Self {
         let known =
             CachedCaller { last: None, by_certificate: Recent::new(MAX_CALLERS), by_token: Recent::new(MAX_CALLERS) };
-        Self { cluster, known: Mutex::new(known) }
+        Self { cluster, reviews: ReviewTurns::new(), known: Mutex::new(known) }
+    }
+
+    /// The turns of the reviews of tokens.
+    pub(super) fn reviews(&self) -> &ReviewTurns {
+        &self.reviews
     }
 
     /// The caller with a client certificate.
@@ -92,6 +100,7 @@ impl KnownCallers {
         user: &Arc<TokenUser>,
         make: impl FnOnce() -> Option<Caller>,
     ) -> Option<Caller> {
+        let make = || make().inspect(|_| self.reviews.record_valid(key));
         let Some(namespace) = kept_namespace(mapping, user) else { return make() };
         let known = self.known(mapping, |known| {
             let of_token = known.by_token.get(&key)?;

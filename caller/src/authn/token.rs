@@ -11,6 +11,7 @@ use ops::secret::Secret;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
+use super::review_turns::ReviewTurns;
 use crate::memo::Memo;
 use crate::reviews::TokenUser;
 use crate::reviews::key::Key;
@@ -50,12 +51,18 @@ impl<R: Reviews> Tokens<R> {
         Self { reviews, known: Memo::new(MAX_CACHED), asking: Semaphore::new(MAX_REVIEWS) }
     }
 
-    /// The user of the token. `None` if the host rejects the token.
-    pub(super) async fn user(&self, token: &Secret) -> Result<Option<(Key, Arc<TokenUser>)>, ReviewError> {
+    /// The user of the token. `None` if the host rejects the token. If the host must review it, this happens in one of the
+    /// `turns` of the virtual cluster.
+    pub(super) async fn user(
+        &self,
+        token: &Secret,
+        turns: &ReviewTurns,
+    ) -> Result<Option<(Key, Arc<TokenUser>)>, ReviewError> {
         let token = token.expose();
         let key = Key::of_token(token);
         let ask = async || {
-            let _turn = self.asking.acquire().await;
+            let _turn = turns.take(&key).await?;
+            let _place = self.asking.acquire().await;
             Ok(self.reviews.token_review(token).await?.map(Arc::new))
         };
         let keep = |user: &Option<Arc<TokenUser>>| match user {

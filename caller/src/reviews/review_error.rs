@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use host_client::HostError;
 use kube_wire::Status;
+use kube_wire::status::TryAgain;
 
 /// The host did not answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
+    /// It was not asked, because too many tokens wait for a review.
+    #[error("too many requests: earlier requests with new tokens wait for the API server")]
+    Busy,
     /// It did not answer.
     #[error("the review cannot be sent to the host cluster")]
     Host(#[source] Arc<HostError>),
@@ -28,10 +32,12 @@ pub enum ReviewError {
     Unreadable(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
-/// 503: nothing was executed, so clients may repeat the request. The host's message is only for the log.
+/// 503, or 429 if the host was not asked: nothing was executed, so clients may repeat the request. The host's message is only for
+/// the log.
 impl From<&ReviewError> for Status {
     fn from(error: &ReviewError) -> Self {
         let message = match error {
+            ReviewError::Busy => return TryAgain::TooManyRequests(&error.to_string()).after(1),
             ReviewError::Host(_) | ReviewError::Silent => {
                 "the host cluster did not respond to a review of this request"
             }

@@ -34,18 +34,18 @@ fn a_token_is_not_cached_after_its_expiry() {
 #[tokio::test(start_paused = true)]
 async fn answers_are_cached_and_valid_tokens_longer() {
     let fake = fake();
-    let tokens = Tokens::new(Arc::clone(&fake));
+    let (tokens, turns) = (Tokens::new(Arc::clone(&fake)), ReviewTurns::new());
     for _ in 0..2 {
-        assert_eq!(tokens.user(&"good".into()).await.unwrap().unwrap().1.name, "eve");
-        assert_eq!(tokens.user(&"bad".into()).await.unwrap(), None);
+        assert_eq!(tokens.user(&"good".into(), &turns).await.unwrap().unwrap().1.name, "eve");
+        assert_eq!(tokens.user(&"bad".into(), &turns).await.unwrap(), None);
     }
     assert_eq!(fake.questions(), 2);
     advance(INVALID_TTL).await;
-    tokens.user(&"good".into()).await.unwrap();
-    tokens.user(&"bad".into()).await.unwrap();
+    tokens.user(&"good".into(), &turns).await.unwrap();
+    tokens.user(&"bad".into(), &turns).await.unwrap();
     assert_eq!(fake.questions(), 3);
     advance(Duration::from_secs(9)).await;
-    tokens.user(&"good".into()).await.unwrap();
+    tokens.user(&"good".into(), &turns).await.unwrap();
     assert_eq!(fake.questions(), 4);
 }
 
@@ -56,7 +56,7 @@ async fn invalid_tokens_use_bounded_memory_and_reviews() {
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..MAX_CACHED + 500 {
         let tokens = Arc::clone(&tokens);
-        asking.spawn(async move { tokens.user(&format!("bad {number}").into()).await });
+        asking.spawn(async move { tokens.user(&format!("bad {number}").into(), &ReviewTurns::new()).await });
     }
     tokio::task::yield_now().await;
     assert_eq!(fake.questions(), MAX_REVIEWS);
@@ -70,8 +70,8 @@ async fn invalid_tokens_use_bounded_memory_and_reviews() {
 
 #[tokio::test]
 async fn tokens_are_not_kept() {
-    let tokens = Tokens::new(fake());
-    tokens.user(&"good".into()).await.unwrap();
+    let (tokens, turns) = (Tokens::new(fake()), ReviewTurns::new());
+    tokens.user(&"good".into(), &turns).await.unwrap();
     assert!(!format!("{:?}", tokens.known).contains("good"));
     assert!(!format!("{:?}", Key::of_token("good")).contains("good"));
 }
