@@ -73,6 +73,22 @@ pub(crate) struct Target {
 // === impl TargetArgs ===
 
 impl TargetArgs {
+    /// A target on this machine that is not named yet.
+    fn local(version: Version) -> Self {
+        Self {
+            url: None,
+            kubeconfig: None,
+            path: "/".to_owned(),
+            proxy: None,
+            ca: None,
+            certificate: None,
+            key: None,
+            headers: Vec::new(),
+            http: if version == Version::Http2 { "2" } else { "1" }.to_owned(),
+            allow_remote: false,
+        }
+    }
+
     /// Reads the files that the flags name.
     pub(crate) fn resolve(&self) -> anyhow::Result<Target> {
         let (uri, path, given) = match (&self.url, &self.kubeconfig) {
@@ -138,19 +154,14 @@ impl TargetArgs {
 impl Target {
     /// A server on this machine, from a kubeconfig.
     pub(crate) fn of_kubeconfig(file: &Path, version: Version) -> anyhow::Result<Self> {
-        let args = TargetArgs {
-            url: None,
-            kubeconfig: Some(file.to_owned()),
-            path: "/".to_owned(),
-            proxy: None,
-            ca: None,
-            certificate: None,
-            key: None,
-            headers: Vec::new(),
-            http: if version == Version::Http2 { "2" } else { "1" }.to_owned(),
-            allow_remote: false,
-        };
+        let args = TargetArgs { kubeconfig: Some(file.to_owned()), ..TargetArgs::local(version) };
         args.resolve()
+    }
+
+    /// A server on this machine, with HTTP/2 and without TLS.
+    pub(crate) fn of_url(url: &str) -> anyhow::Result<Self> {
+        let url = url.parse().with_context(|| format!("{url:?} is not a URL"))?;
+        TargetArgs { url: Some(url), ..TargetArgs::local(Version::Http2) }.resolve()
     }
 
     /// The URI of the flags.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use serde::Serialize;
 
 use super::report::Settings;
 use super::resource::{self, Resource};
@@ -43,6 +44,10 @@ pub(crate) struct Args {
     /// The number of events per second: updates of ConfigMaps at the host, each in a namespace of one cluster.
     #[arg(long, value_name = "E", default_value = "20")]
     pub(super) events_per_second: NonZeroU32,
+    /// How events are written. With `etcd`, kube-apiserver does not have to admit and store the updates, only to deliver
+    /// them: use it to measure the delivery at a rate at which kube-apiserver could not handle the writes.
+    #[arg(long, value_name = "WAY", default_value = "kube-apiserver")]
+    pub(super) events_through: Through,
     /// The time in which events are written.
     #[arg(long, value_name = "TIME", default_value = "32s", value_parser = duration)]
     pub(super) seconds: Duration,
@@ -83,6 +88,16 @@ pub(crate) struct Args {
     pub(super) json: Option<PathBuf>,
 }
 
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Through {
+    /// Patches to kube-apiserver.
+    KubeApiserver,
+    /// Values that are written to etcd.
+    Etcd,
+}
+
 /// Additional keys of the agent's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AgentConfig {
@@ -104,6 +119,7 @@ impl Args {
             nodes_per_cluster: self.nodes,
             watch_seconds: self.watch_seconds,
             events_per_second: self.events_per_second.get(),
+            events_through: self.events_through,
             seconds: self.seconds.as_secs_f64(),
             idle_seconds: self.idle.as_secs_f64(),
         }

@@ -11,7 +11,7 @@ use ops::drain::Tasks;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::args::{AgentConfig, Args};
+use super::args::{AgentConfig, Args, Through};
 use super::audit::Requests;
 use super::cpu::{Phase, Processes};
 use super::informer::{Board, EventSink, Informer, all_synced};
@@ -19,9 +19,9 @@ use super::ledger::Ledger;
 use super::metrics::watches_at;
 use super::pods;
 use super::report::{Events, Informers, Interruption, Measured, Pods, Start, Watches};
-use super::writer::{ConfigMaps, SELECTOR};
+use super::writer::{ConfigMaps, SELECTOR, Store};
 use crate::process::NamedProcess;
-use crate::site::{Host, Ready, Site};
+use crate::site::{Etcd, Host, Ready, Site};
 
 /// The phases of a run, in their order.
 pub(super) struct Case<'a> {
@@ -90,6 +90,10 @@ async fn measure(
     let namespaces: Vec<String> = case.site.clusters.iter().map(|name| format!("default-{name}")).collect();
     let config_maps = ConfigMaps::new(&namespaces);
     config_maps.create(&case.host.admin).await?;
+    let store = match args.events_through {
+        Through::KubeApiserver => Store::Api(Arc::clone(&case.host.admin)),
+        Through::Etcd => Store::Etcd(Etcd::connect(&case.host.etcd_url()?, tasks).await?),
+    };
     let (board, informing) = case.open_informers().await?;
     let sync = case.started.elapsed().saturating_sub(informing.since);
     memory.insert("informed", processes.memory()?);
@@ -104,7 +108,7 @@ async fn measure(
 
     case.say("writing events");
     let before = processes.sample()?;
-    let outcome = config_maps.change(&case.host.admin, &board, args.events_per_second, args.seconds).await;
+    let outcome = config_maps.change(&store, &board, args.events_per_second, args.seconds).await;
     let deadline = Instant::now() + args.grace;
     while board.ledger.totals().lost > 0 && Instant::now() < deadline {
         sleep(POLL_INTERVAL).await;
@@ -121,7 +125,7 @@ async fn measure(
         relists: board.relists.load(Ordering::Relaxed),
         failures: board.failures(),
     };
-    let interruption = case.interrupt(&board, &config_maps).await?;
+    let interruption = case.interrupt(&board, &config_maps, &store).await?;
     drop(informing);
     case.say("done");
 
@@ -215,7 +219,12 @@ impl Case<'_> {
     }
 
     /// Kills the agent while all informers watch and events are written, and starts it again.
-    async fn interrupt(&mut self, board: &Arc<Board>, config_maps: &ConfigMaps) -> anyhow::Result<Interruption> {
+    async fn interrupt(
+        &mut self,
+        board: &Arc<Board>,
+        config_maps: &ConfigMaps,
+        store: &Store,
+    ) -> anyhow::Result<Interruption> {
         self.say("killing the agent while the informers watch, and starting it again");
         let (failures, totals) = (board.failures(), board.ledger.totals());
         let [repeated, relists] = [&board.repeated, &board.relists].map(|count| count.load(Ordering::Relaxed));
@@ -223,7 +232,7 @@ impl Case<'_> {
         // Without the agent, which is another process afterwards.
         let processes = Processes { children: Vec::new(), others: host.processes()? };
         let before = processes.sample()?;
-        let writing = config_maps.change(&host.admin, board, args.events_per_second, INTERRUPTION);
+        let writing = config_maps.change(store, board, args.events_per_second, INTERRUPTION);
         let (_, ready) = tokio::join!(writing, site.start_agent(site.agents, args.ready_timeout));
         let after = processes.sample()?;
         let deadline = Instant::now() + args.grace;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::args::Through;
 use super::audit::Requests;
 use super::cpu::Phase;
 use super::ledger::{Ledger, Totals};
@@ -29,6 +30,7 @@ pub(super) struct Settings {
     pub(super) nodes_per_cluster: u32,
     pub(super) watch_seconds: u64,
     pub(super) events_per_second: u32,
+    pub(super) events_through: Through,
     pub(super) seconds: f64,
     pub(super) idle_seconds: f64,
 }

@@ -1,18 +1,25 @@
 //! Writes the events to the host: updates of ConfigMaps in the namespaces of the virtual clusters.
+//!
+//! kube-apiserver needs more CPU time to admit and store an update than to deliver it. So if many events per second are to be
+//! delivered, the updates can also go to etcd directly. Then kube-apiserver only sends them to its watches.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use anyhow::{Context as _, ensure};
 use http::Method;
 use serde_json::json;
 
 use super::informer::Board;
 use crate::load::pace::{self, Exchange, Failure, FailureKind, Outcome};
 use crate::load::{Limits, Pace};
-use crate::site::{MERGE_PATCH, Member, excerpt};
-use crate::watch::stamp::Stamp;
+use crate::site::{Etcd, MERGE_PATCH, Member, excerpt};
+use crate::watch::stamp::{self, Stamp};
 
 /// The ConfigMaps of all writers.
 pub(super) struct ConfigMaps {
@@ -25,16 +32,32 @@ pub(super) struct ConfigMaps {
 #[derive(Clone, Debug)]
 struct ConfigMap {
     cluster: usize,
-    collection: String,
+    namespace: String,
     name: String,
+}
+
+/// Where events are written.
+#[derive(Clone)]
+pub(super) enum Store {
+    /// Patches to kube-apiserver.
+    Api(Arc<Member>),
+    Etcd(Arc<Etcd>),
+}
+
+/// A ConfigMap as etcd stores it, and where its stamp is.
+struct Stored {
+    value: Vec<u8>,
+    stamp: Range<usize>,
 }
 
 /// Changes its ConfigMaps in turn.
 struct Writer {
-    host: Arc<Member>,
+    store: Store,
     board: Arc<Board>,
     next: Arc<AtomicU32>,
     config_maps: Vec<ConfigMap>,
+    /// Those that it has read from etcd, by their position in `config_maps`. Nobody else changes them.
+    stored: BTreeMap<usize, Stored>,
     turn: usize,
 }
 
@@ -52,9 +75,10 @@ const TEXT: usize = 500;
 impl ConfigMaps {
     /// Each cluster has at least one, in the namespace with its index.
     pub(super) fn new(namespaces: &[String]) -> Self {
-        let config_map = |(cluster, number): (usize, usize)| {
-            let collection = format!("/api/v1/namespaces/{}/configmaps", namespaces[cluster]);
-            ConfigMap { cluster, collection, name: format!("bench-scale-{number}") }
+        let config_map = |(cluster, number): (usize, usize)| ConfigMap {
+            cluster,
+            namespace: namespaces[cluster].clone(),
+            name: format!("bench-scale-{number}"),
         };
         let writers = distribute(namespaces.len(), WRITERS);
         let writers = writers.into_iter().map(|all| all.into_iter().map(config_map).collect()).collect();
@@ -63,13 +87,16 @@ impl ConfigMaps {
 
     /// Creates them on the host.
     pub(super) async fn create(&self, host: &Member) -> anyhow::Result<()> {
-        for ConfigMap { collection, name, .. } in self.writers.iter().flatten() {
+        for config_map in self.writers.iter().flatten() {
             let object = json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": name, "labels": {"bench": "scale"}},
+                "metadata": {"name": config_map.name, "labels": {"bench": "scale"}},
                 "data": {"text": "x".repeat(TEXT)},
             });
-            host.create(collection, &object).await?;
+            host.create(&config_map.collection(), &object).await?;
+            let (status, body) =
+                host.call(Method::PATCH, &config_map.path(), MERGE_PATCH, stamp::placeholder()).await?;
+            ensure!(status.is_success(), "PATCH {}: {status}: {}", config_map.path(), excerpt(&body));
         }
         Ok(())
     }
@@ -77,16 +104,17 @@ impl ConfigMaps {
     /// Changes them at this rate.
     pub(super) async fn change(
         &self,
-        host: &Arc<Member>,
+        store: &Store,
         board: &Arc<Board>,
         rate: NonZeroU32,
         duration: Duration,
     ) -> Outcome {
         let writer = |config_maps: &Vec<ConfigMap>| Writer {
-            host: Arc::clone(host),
+            store: store.clone(),
             board: Arc::clone(board),
             next: Arc::clone(&self.next),
             config_maps: config_maps.clone(),
+            stored: BTreeMap::new(),
             turn: 0,
         };
         let limits = Limits { duration, requests: MAX_EVENTS, timeout: Duration::from_secs(20) };
@@ -104,23 +132,78 @@ fn distribute(clusters: usize, writers: usize) -> Vec<Vec<(usize, usize)>> {
     all
 }
 
+// === impl ConfigMap ===
+
+impl ConfigMap {
+    fn collection(&self) -> String {
+        format!("/api/v1/namespaces/{}/configmaps", self.namespace)
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection(), self.name)
+    }
+
+    /// Its key in etcd, with the default of kube-apiserver's `--etcd-prefix`.
+    fn key(&self) -> String {
+        format!("/registry/configmaps/{}/{}", self.namespace, self.name)
+    }
+}
+
 // === impl Writer ===
+
+impl Writer {
+    async fn write(&mut self, turn: usize, number: u32) -> Result<u64, Failure> {
+        let config_map = &self.config_maps[turn];
+        let sent_now = || Stamp { number, sent: self.board.epoch.elapsed() };
+        match &self.store {
+            Store::Api(host) => {
+                match host.call(Method::PATCH, &config_map.path(), MERGE_PATCH, sent_now().patch()).await {
+                    Ok((status, body)) if status.is_success() => Ok(body.len() as u64),
+                    Ok((status, body)) => {
+                        Err(Failure { kind: FailureKind::Status(status.as_u16()), example: excerpt(&body) })
+                    }
+                    Err(error) => Err(broken(&error)),
+                }
+            }
+            Store::Etcd(etcd) => {
+                let stored = match self.stored.entry(turn) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => {
+                        entry.insert(Stored::read(etcd, &config_map.key()).await.map_err(|error| broken(&error))?)
+                    }
+                };
+                stored.value[stored.stamp.clone()].copy_from_slice(sent_now().text().as_bytes());
+                etcd.put(&config_map.key(), &stored.value).await.map_err(|error| broken(&error))?;
+                Ok(0)
+            }
+        }
+    }
+}
 
 impl Exchange for Writer {
     async fn exchange(&mut self) -> Result<u64, Failure> {
-        let ConfigMap { cluster, collection, name } = &self.config_maps[self.turn % self.config_maps.len()];
+        let turn = self.turn % self.config_maps.len();
         self.turn += 1;
+        let cluster = self.config_maps[turn].cluster;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.board.ledger.send(*cluster, number);
-        let patch = Stamp { number, sent: self.board.epoch.elapsed() }.patch();
-        match self.host.call(Method::PATCH, &format!("{collection}/{name}"), MERGE_PATCH, patch).await {
-            Ok((status, body)) if status.is_success() => {
-                self.board.ledger.confirm(*cluster, number);
-                Ok(body.len() as u64)
-            }
-            Ok((status, body)) => Err(Failure { kind: FailureKind::Status(status.as_u16()), example: excerpt(&body) }),
-            Err(error) => Err(Failure { kind: FailureKind::Broken, example: format!("{error:#}") }),
-        }
+        self.board.ledger.send(cluster, number);
+        let received = self.write(turn, number).await?;
+        self.board.ledger.confirm(cluster, number);
+        Ok(received)
+    }
+}
+
+fn broken(error: &anyhow::Error) -> Failure {
+    Failure { kind: FailureKind::Broken, example: format!("{error:#}") }
+}
+
+// === impl Stored ===
+
+impl Stored {
+    async fn read(etcd: &Etcd, key: &str) -> anyhow::Result<Self> {
+        let value = etcd.get(key).await?.with_context(|| format!("etcd has no {key}"))?;
+        let stamp = stamp::value_in(&value).with_context(|| format!("{key} has no stamp"))?;
+        Ok(Self { value, stamp })
     }
 }
 

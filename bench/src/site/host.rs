@@ -56,6 +56,13 @@ impl Host {
         self.dir.join("agent.kubeconfig")
     }
 
+    /// The URL of its etcd.
+    pub(crate) fn etcd_url(&self) -> anyhow::Result<String> {
+        let file = self.dir.join("etcd-url");
+        let url = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(url.trim().to_owned())
+    }
+
     /// Creates nodes with the label `location`. kwok makes them ready.
     pub(crate) async fn create_nodes(&self, location: &str, count: u32) -> anyhow::Result<()> {
         for number in 0..count {

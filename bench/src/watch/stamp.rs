@@ -1,5 +1,6 @@
 //! The number and the sending time of a change, in an annotation that watchers find without parsing the object.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use memchr::memmem;
@@ -13,6 +14,8 @@ pub(crate) struct Stamp {
 }
 
 const KEY: &str = "bench/sent";
+/// The length of the value in bytes: a number of 10 digits, a space, and 15 digits.
+const LENGTH: usize = 26;
 /// The key as an API server encodes it. Managed fields do not match, because they have `f:` before the key.
 const PRINTED: &[u8] = br#""bench/sent":""#;
 
@@ -21,7 +24,12 @@ const PRINTED: &[u8] = br#""bench/sent":""#;
 impl Stamp {
     /// A merge patch (RFC 7396) that writes the annotation.
     pub(crate) fn patch(self) -> String {
-        format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{} {}"}}}}}}"#, self.number, self.sent.as_micros())
+        patch(&self.text())
+    }
+
+    /// The value of the annotation. All values have the same length, so that one can replace another one in a stored object.
+    pub(crate) fn text(self) -> String {
+        format!("{:010} {:015}", self.number, self.sent.as_micros())
     }
 
     /// The stamp of the object in a watch frame. Bookmarks and unchanged objects have none.
@@ -34,9 +42,36 @@ impl Stamp {
     }
 }
 
+/// A merge patch that writes an annotation which is no stamp yet.
+pub(crate) fn placeholder() -> String {
+    patch(&"-".repeat(LENGTH))
+}
+
+fn patch(text: &str) -> String {
+    format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{text}"}}}}}}"#)
+}
+
+/// Where a stored object has the value of the annotation. kube-apiserver stores objects as protobuf: the entry of a map has
+/// the key as field 1, and the value as field 2, with its length before it.
+pub(crate) fn value_in(stored: &[u8]) -> Option<Range<usize>> {
+    let tag_and_length = [0x12, u8::try_from(LENGTH).ok()?];
+    let begin = memmem::find(stored, &[KEY.as_bytes(), &tag_and_length].concat())? + KEY.len() + tag_and_length.len();
+    (begin + LENGTH <= stored.len()).then_some(begin..begin + LENGTH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_value_of_a_stored_object_is_found() {
+        let text = Stamp { number: u32::MAX, sent: Duration::from_secs(86_400) }.text();
+        let stored = format!("k8s\0\x62\x26\x0a\x0a{KEY}\x12\x1a{text}{{\"f:{KEY}\":{{}}}}");
+        assert_eq!(&stored.as_bytes()[value_in(stored.as_bytes()).unwrap()], text.as_bytes());
+        for length in 0..stored.find('{').unwrap() {
+            assert_eq!(value_in(&stored.as_bytes()[..length]), None);
+        }
+    }
 
     #[test]
     fn a_written_stamp_is_found() {
