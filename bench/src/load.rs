@@ -105,7 +105,7 @@ pub(crate) async fn run(args: Args, out: &mut impl Write) -> anyhow::Result<()> 
     let tasks = Tasks::new();
     let connections = if target.version == Version::Http2 { args.connections } else { args.concurrency };
     let exchanges = HttpExchange::new(&target, &tasks, args.concurrency, connections, args.fresh)?;
-    let pace = args.rate.map_or(Pace::Closed, Pace::Open);
+    let pace = args.rate.map_or(Pace::Closed, |rate| Pace::Open(rate.into()));
     let limits = |duration| Limits { duration, requests: args.requests, timeout: args.timeout };
 
     let path = args.stalled_path.as_deref().unwrap_or_default();

@@ -78,7 +78,7 @@ pub(crate) async fn run(mut args: Args, out: &mut impl Write) -> anyhow::Result<
 async fn measure(args: &Args, tasks: &Tasks) -> anyhow::Result<Table> {
     let started = Instant::now();
     say(started, "starting the host");
-    let host = Host::start(&args.kube, &args.kube_bin, &args.dir.join("host"), tasks)?;
+    let host = Host::start(&args.kube, &args.kube_bin, &args.dir.join("host"), &[], tasks)?;
     let mut columns = Vec::new();
     for compression in ["never", "always"] {
         say(started, &format!("compression: {compression}"));

@@ -152,7 +152,7 @@ async fn measure(
     let writers =
         (0..OBJECTS).map(|object| Writer::new(Arc::clone(config_maps), object, Arc::clone(&written), epoch)).collect();
     let limits = Limits { duration: args.duration, requests: MAX_CHANGES, timeout: Duration::from_secs(20) };
-    let (writes, _) = pace::run(writers, Pace::Open(args.rate), limits).await;
+    let (writes, _) = pace::run(writers, Pace::Open(args.rate.into()), limits).await;
     written.close();
     let mut reports = Vec::new();
     while let Some(joined) = watchers.join_next().await {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+pub(crate) use super::schedule::Rate;
 use super::schedule::Schedule;
 use crate::latencies::Latencies;
 
@@ -38,8 +38,8 @@ pub(crate) enum FailureKind {
 pub(crate) enum Pace {
     /// When the previous one has ended.
     Closed,
-    /// This number of times per second.
-    Open(NonZeroU32),
+    /// At this rate.
+    Open(Rate),
 }
 
 /// The limits of a run.

@@ -13,15 +13,32 @@ pub(crate) struct Schedule {
     end: Instant,
     /// The maximum number of requests.
     max_requests: u64,
-    /// Requests per second. Without a rate, a request is due when a worker asks for it.
-    rate: Option<NonZeroU32>,
+    /// Without a rate, a request is due when a worker asks for it.
+    rate: Option<Rate>,
     next: AtomicU64,
+}
+
+/// A rate of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) per_second: NonZeroU32,
+    /// The number of requests that are due at the same time.
+    pub(crate) burst: NonZeroU32,
+}
+
+// === impl Rate ===
+
+impl From<NonZeroU32> for Rate {
+    /// One request at a time.
+    fn from(per_second: NonZeroU32) -> Self {
+        Self { per_second, burst: NonZeroU32::MIN }
+    }
 }
 
 // === impl Schedule ===
 
 impl Schedule {
-    pub(crate) fn new(start: Instant, duration: Duration, max_requests: u64, rate: Option<NonZeroU32>) -> Self {
+    pub(crate) fn new(start: Instant, duration: Duration, max_requests: u64, rate: Option<Rate>) -> Self {
         Self { start, end: start + duration, max_requests, rate, next: AtomicU64::new(0) }
     }
 
@@ -39,15 +56,16 @@ impl Schedule {
     pub(crate) fn missed(&self) -> u64 {
         let Some(rate) = self.rate else { return 0 };
         let duration = self.end - self.start;
-        let due = (duration.as_nanos() * u128::from(rate.get())).div_ceil(1_000_000_000);
+        let due = (duration.as_nanos() * u128::from(rate.per_second.get())).div_ceil(1_000_000_000);
         let due = u64::try_from(due).unwrap_or(u64::MAX).min(self.max_requests);
         due.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 }
 
 /// The time of request `number`. It is not a sum of intervals, so rounding errors do not accumulate.
-fn offset(number: u64, rate: NonZeroU32) -> Duration {
-    let nanos = u128::from(number) * 1_000_000_000 / u128::from(rate.get());
+fn offset(number: u64, rate: Rate) -> Duration {
+    let first_of_burst = number - number % u64::from(rate.burst.get());
+    let nanos = u128::from(first_of_burst) * 1_000_000_000 / u128::from(rate.per_second.get());
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
@@ -57,8 +75,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn rate(rate: u32) -> Option<NonZeroU32> {
-        NonZeroU32::new(rate)
+    fn rate(rate: u32) -> Option<Rate> {
+        NonZeroU32::new(rate).map(Rate::from)
     }
 
     #[tokio::test(start_paused = true)]
@@ -94,8 +112,14 @@ mod tests {
 
     #[test]
     fn rounding_errors_do_not_accumulate() {
-        let rate = NonZeroU32::new(7).unwrap();
-        assert_eq!(offset(7 * 3_600, rate), 3_600 * SECOND);
-        assert_eq!(offset(u64::MAX, NonZeroU32::MIN), Duration::from_nanos(u64::MAX));
+        assert_eq!(offset(7 * 3_600, rate(7).unwrap()), 3_600 * SECOND);
+        assert_eq!(offset(u64::MAX, rate(1).unwrap()), Duration::from_nanos(u64::MAX));
+    }
+
+    #[test]
+    fn the_requests_of_a_burst_are_due_at_the_same_time() {
+        let rate = Rate { burst: NonZeroU32::new(3).unwrap(), ..rate(6).unwrap() };
+        let offsets = [0, 1, 2, 3, 5, 6, 600].map(|number| offset(number, rate));
+        assert_eq!(offsets, [0, 0, 0, 1, 1, 2, 200].map(|halves| halves * SECOND / 2));
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::report::Settings;
 use super::resource::{self, Resource};
+use crate::load::pace::Rate;
 use crate::load::time;
 
 /// Run many virtual clusters on a real host cluster, and report what they cost.
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// The number of events per second: updates of ConfigMaps at the host, each in a namespace of one cluster.
     #[arg(long, value_name = "E", default_value = "20")]
     pub(super) events_per_second: NonZeroU32,
+    /// The number of events that are written at the same time. Bursts cost all processes less than single events.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(super) burst: NonZeroU32,
     /// How events are written. With `etcd`, kube-apiserver does not have to admit and store the updates, only to deliver
     /// them: use it to measure the delivery at a rate at which kube-apiserver could not handle the writes.
     #[arg(long, value_name = "WAY", default_value = "kube-apiserver")]
@@ -61,9 +65,16 @@ pub(crate) struct Args {
     /// `timeoutSeconds` of each watch. Karmada uses 32.
     #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub(super) watch_seconds: u64,
+    /// Do not kill the agent at the end of a run.
+    #[arg(long)]
+    pub(super) keep_agent: bool,
     /// The number of nodes of each cluster.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(super) nodes: u32,
+    /// The interval at which each node renews its Lease, in seconds. Each renewal is a write at the host, so that many nodes
+    /// can use up the machine.
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) lease_interval: u32,
     /// The number of pods that are created for each figure of the time to create a pod.
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) pods: u32,
@@ -113,12 +124,18 @@ impl Args {
         self.resources.iter().cycle().take(self.informers as usize).cloned().collect()
     }
 
+    pub(super) fn event_rate(&self) -> Rate {
+        Rate { per_second: self.events_per_second, burst: self.burst }
+    }
+
     pub(super) fn settings(&self) -> Settings {
         Settings {
             informers_per_cluster: self.informers as usize,
             nodes_per_cluster: self.nodes,
+            lease_interval_seconds: self.lease_interval,
             watch_seconds: self.watch_seconds,
             events_per_second: self.events_per_second.get(),
+            burst: self.burst.get(),
             events_through: self.events_through,
             seconds: self.seconds.as_secs_f64(),
             idle_seconds: self.idle.as_secs_f64(),

@@ -37,6 +37,8 @@ const OTHER_LOCATION: &str = "beijing";
 /// The time after a restart before anything else is measured. The controllers of the host still handle new namespaces, and
 /// would be measured too.
 const SETTLE_TIME: Duration = Duration::from_secs(60);
+/// A node renews its Lease after a quarter of its duration, like a kubelet (`nodeLeaseRenewIntervalFraction`).
+const LEASE_SECONDS_PER_INTERVAL: u32 = 4;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time in which the consequences of a killed agent are measured.
 const INTERRUPTION: Duration = Duration::from_secs(60);
@@ -60,7 +62,8 @@ async fn measure(
     let label = format!("{clusters} clusters, {}", config.name);
     say(&label, started, "starting the host");
     std::fs::create_dir_all(dir)?;
-    let host = Host::start(&args.kube, &args.kube_bin, &dir.join("host"), tasks)?;
+    let leases = format!("--lease-seconds={}", LEASE_SECONDS_PER_INTERVAL * args.lease_interval);
+    let host = Host::start(&args.kube, &args.kube_bin, &dir.join("host"), &[leases], tasks)?;
     let names: Vec<String> = (1..=clusters).map(|number| format!("vc-{number:04}")).collect();
     for name in &names {
         host.create_nodes(name, args.nodes).await?;
@@ -108,7 +111,7 @@ async fn measure(
 
     case.say("writing events");
     let before = processes.sample()?;
-    let outcome = config_maps.change(&store, &board, args.events_per_second, args.seconds).await;
+    let outcome = config_maps.change(&store, &board, args.event_rate(), args.seconds).await;
     let deadline = Instant::now() + args.grace;
     while board.ledger.totals().lost > 0 && Instant::now() < deadline {
         sleep(POLL_INTERVAL).await;
@@ -125,7 +128,7 @@ async fn measure(
         relists: board.relists.load(Ordering::Relaxed),
         failures: board.failures(),
     };
-    let interruption = case.interrupt(&board, &config_maps, &store).await?;
+    let interruption = if args.keep_agent { None } else { Some(case.interrupt(&board, &config_maps, &store).await?) };
     drop(informing);
     case.say("done");
 
@@ -232,7 +235,7 @@ impl Case<'_> {
         // Without the agent, which is another process afterwards.
         let processes = Processes { children: Vec::new(), others: host.processes()? };
         let before = processes.sample()?;
-        let writing = config_maps.change(store, board, args.events_per_second, INTERRUPTION);
+        let writing = config_maps.change(store, board, args.event_rate(), INTERRUPTION);
         let (_, ready) = tokio::join!(writing, site.start_agent(site.agents, args.ready_timeout));
         let after = processes.sample()?;
         let deadline = Instant::now() + args.grace;

@@ -28,8 +28,10 @@ pub(super) struct Report {
 pub(super) struct Settings {
     pub(super) informers_per_cluster: usize,
     pub(super) nodes_per_cluster: u32,
+    pub(super) lease_interval_seconds: u32,
     pub(super) watch_seconds: u64,
     pub(super) events_per_second: u32,
+    pub(super) burst: u32,
     pub(super) events_through: Through,
     pub(super) seconds: f64,
     pub(super) idle_seconds: f64,
@@ -61,7 +63,8 @@ pub(super) struct Measured {
     pub(super) idle: Phase,
     pub(super) load: Phase,
     pub(super) events: Events,
-    pub(super) interruption: Interruption,
+    /// Absent with `--keep-agent`.
+    pub(super) interruption: Option<Interruption>,
 }
 
 /// The agent is killed and started again, while all informers watch and events are written.

@@ -47,16 +47,15 @@ const ROWS: [Row; 40] = [
         let share = |phase: &super::cpu::Phase| phase.other_cpu_seconds / phase.seconds;
         format!("{:.2} / {:.2}", share(&run.idle), share(&run.load))
     }),
-    ("agent killed: all respond, s", |run| seconds(run.interruption.answering_seconds)),
-    ("agent killed: failed watches", |run| run.interruption.failures.values().sum::<u64>().to_string()),
-    ("agent killed: repeated requests", |run| run.interruption.repeated.to_string()),
-    ("agent killed: relists", |run| run.interruption.relists.to_string()),
+    ("agent killed: all respond, s", |run| interruption(run, |it| seconds(it.answering_seconds))),
+    ("agent killed: failed watches", |run| interruption(run, |it| it.failures.values().sum::<u64>().to_string())),
+    ("agent killed: repeated requests", |run| interruption(run, |it| it.repeated.to_string())),
+    ("agent killed: relists", |run| interruption(run, |it| it.relists.to_string())),
     ("agent killed: lost / twice / foreign", |run| {
-        let Interruption { lost, twice, foreign, .. } = &run.interruption;
-        format!("{lost} / {twice} / {foreign}")
+        interruption(run, |Interruption { lost, twice, foreign, .. }| format!("{lost} / {twice} / {foreign}"))
     }),
     ("agent killed: kube-apiserver CPU, s", |run| {
-        run.interruption.minute.cpu_seconds.get(API_SERVER).map_or_else(|| "-".to_owned(), |cpu| seconds(*cpu))
+        interruption(run, |it| it.minute.cpu_seconds.get(API_SERVER).map_or_else(absent, |cpu| seconds(*cpu)))
     }),
 ];
 
@@ -76,7 +75,7 @@ impl fmt::Display for Report {
         for (label, value) in ROWS {
             write!(f, "{label:<LABEL_WIDTH$}")?;
             for CaseReport { measured, .. } in &self.cases {
-                write!(f, "{:>WIDTH$}", measured.as_ref().map_or_else(|| "-".to_owned(), value))?;
+                write!(f, "{:>WIDTH$}", measured.as_ref().map_or_else(absent, value))?;
             }
             writeln!(f)?;
         }
@@ -86,7 +85,7 @@ impl fmt::Display for Report {
             for (reason, count) in failures {
                 writeln!(f, "{clusters} clusters, {config}: {count} failed watches: {reason}")?;
             }
-            for (reason, count) in measured.iter().flat_map(|run| &run.interruption.failures) {
+            for (reason, count) in measured.iter().flat_map(|run| &run.interruption).flat_map(|it| &it.failures) {
                 writeln!(f, "{clusters} clusters, {config}, agent killed: {count} failed watches: {reason}")?;
             }
             if let Some(reason) = failed {
@@ -105,14 +104,20 @@ fn millis(millis: f64) -> String {
     format!("{millis:.2}")
 }
 
+fn interruption(run: &Measured, show: impl FnOnce(&Interruption) -> String) -> String {
+    run.interruption.as_ref().map_or_else(absent, show)
+}
+
+/// The text for a figure that a run does not have.
+fn absent() -> String {
+    "-".to_owned()
+}
+
 fn memory(run: &Measured, phase: &str, process: &str) -> String {
     let memory = run.memory.get(phase).and_then(|phase| phase.get(process));
-    memory.map_or_else(
-        || "-".to_owned(),
-        |memory| format!("{}.{}", memory.rss_kb / 1024, memory.rss_kb % 1024 * 10 / 1024),
-    )
+    memory.map_or_else(absent, |memory| format!("{}.{}", memory.rss_kb / 1024, memory.rss_kb % 1024 * 10 / 1024))
 }
 
 fn micros(run: &Measured, process: &str) -> String {
-    run.events.cpu_micros.get(process).map_or_else(|| "-".to_owned(), |micros| format!("{micros:.0}"))
+    run.events.cpu_micros.get(process).map_or_else(absent, |micros| format!("{micros:.0}"))
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +15,7 @@ use http::Method;
 use serde_json::json;
 
 use super::informer::Board;
-use crate::load::pace::{self, Exchange, Failure, FailureKind, Outcome};
+use crate::load::pace::{self, Exchange, Failure, FailureKind, Outcome, Rate};
 use crate::load::{Limits, Pace};
 use crate::site::{Etcd, MERGE_PATCH, Member, excerpt};
 use crate::watch::stamp::{self, Stamp};
@@ -102,13 +101,7 @@ impl ConfigMaps {
     }
 
     /// Changes them at this rate.
-    pub(super) async fn change(
-        &self,
-        store: &Store,
-        board: &Arc<Board>,
-        rate: NonZeroU32,
-        duration: Duration,
-    ) -> Outcome {
+    pub(super) async fn change(&self, store: &Store, board: &Arc<Board>, rate: Rate, duration: Duration) -> Outcome {
         let writer = |config_maps: &Vec<ConfigMap>| Writer {
             store: store.clone(),
             board: Arc::clone(board),

@@ -26,10 +26,17 @@ const SHOWN: [(&str, &str); 2] = [("kube-apiserver-1", "kube-apiserver"), ("etcd
 // === impl Host ===
 
 impl Host {
-    /// Starts a host in a folder that does not exist. `scripts` contains `up` and `down`, and `binaries` the components.
-    pub(crate) fn start(scripts: &Path, binaries: &Path, dir: &Path, tasks: &Tasks) -> anyhow::Result<Self> {
+    /// Starts a host in a folder that does not exist. `scripts` contains `up` and `down`, and `binaries` the components. `flags`
+    /// are further flags of `up`.
+    pub(crate) fn start(
+        scripts: &Path,
+        binaries: &Path,
+        dir: &Path,
+        flags: &[String],
+        tasks: &Tasks,
+    ) -> anyhow::Result<Self> {
         let mut up = Command::new(scripts.join("up"));
-        up.arg(dir).args(["--owner", &std::process::id().to_string()]).env("ATOLL_KUBE_BIN", binaries);
+        up.arg(dir).args(["--owner", &std::process::id().to_string()]).args(flags).env("ATOLL_KUBE_BIN", binaries);
         child::run(&mut up)?;
         let admin = Member::of_kubeconfig(&dir.join("host.kubeconfig"), tasks)?;
         Ok(Self { scripts: scripts.to_owned(), dir: dir.to_owned(), admin })

@@ -1,3 +1,4 @@
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::time::sleep;
@@ -22,7 +23,7 @@ fn limits(seconds: u64) -> Limits {
 }
 
 fn open(rate: u32) -> Pace {
-    Pace::Open(NonZeroU32::new(rate).unwrap())
+    Pace::Open(NonZeroU32::new(rate).unwrap().into())
 }
 
 async fn paused(pace: Pace, workers: usize) -> Outcome {
