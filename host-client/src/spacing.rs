@@ -1,9 +1,10 @@
 //! Spaces out requests, so that they do not occupy the host.
 //!
-//! A host needs milliseconds of CPU time for some requests, and limits for concurrent requests do not limit CPU time. So the next
-//! request waits for twice as long as the host has worked on the last one: together they get a third of the time. But no request
-//! delays the next one for more than 20 ms: the host may be waiting for its disk or for a webhook. So 50 requests per second can
-//! always begin, and more at a fast host.
+//! Some requests cost a host milliseconds of CPU time, and limits for concurrent requests do not limit CPU time. So after a
+//! request, the next one waits for twice as long as the host has worked on it. The requests of one queue therefore take at
+//! most a third of the time. But 20 ms after a request has begun, the next one may begin, even if the first one has no
+//! response: the host may be waiting for its disk or for a webhook. So at least 50 requests per second can begin, and more if
+//! the host is fast.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::{Mutex as QueueLock, Notify};
 use tokio::time::{Instant, timeout_at};
 
-/// The longest time between the begins of two requests, if another one waits.
+/// The longest time from the start of a request until the next one may start.
 pub const MAX_SPACING: Duration = Duration::from_millis(20);
 
-/// The requests get one part in this many of the host's time, unless [`MAX_SPACING`] lets the next one begin earlier.
+/// The requests get `1 / PARTS` of the time, unless [`MAX_SPACING`] lets the next one begin earlier.
 const PARTS: u32 = 3;
 
 /// A queue of requests that are spaced out. They begin in the order of their arrival.
@@ -30,13 +31,16 @@ pub struct Spacing {
 struct Latest {
     /// The number of requests that have begun.
     begun: u64,
+    /// When it began.
     since: Option<Instant>,
     /// The time at which the next one may begin.
     next: Option<Instant>,
 }
 
-/// A request that has begun. Drop this when its response begins.
+/// A request that has begun. If it is dropped without [`Turn::end`], the host may still be working on it, so the next one waits for
+/// [`MAX_SPACING`].
 #[derive(Debug)]
+#[must_use = "call `end` when the host has done the work"]
 pub struct Turn {
     spacing: Arc<Spacing>,
     number: u64,
@@ -80,8 +84,9 @@ impl Spacing {
 
 // === impl Turn ===
 
-impl Drop for Turn {
-    fn drop(&mut self) {
+impl Turn {
+    /// The host has done the work.
+    pub fn end(self) {
         self.spacing.end(self.number);
     }
 }
@@ -106,7 +111,7 @@ mod tests {
                 requests.spawn(async move {
                     let turn = spacing.begin().await;
                     sleep(time).await;
-                    drop(turn);
+                    turn.end();
                 });
             }
             requests.join_all().await;
@@ -121,7 +126,7 @@ mod tests {
         let spacing = Arc::new(Spacing::default());
         for _ in 0..3 {
             let begun = Instant::now();
-            drop(spacing.begin().await);
+            spacing.begin().await.end();
             assert_eq!(begun.elapsed(), Duration::ZERO);
             sleep(MAX_SPACING).await;
         }
@@ -135,7 +140,18 @@ mod tests {
             let mut second = pin!(spacing.begin());
             assert!(timeout(MAX_SPACING / 2, &mut second).await.is_err());
         }
-        drop(first);
-        timeout(MAX_SPACING, spacing.begin()).await.unwrap();
+        first.end();
+        let begun = Instant::now();
+        spacing.begin().await.end();
+        assert!(begun.elapsed() < MAX_SPACING);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_cancelled_request_the_next_one_waits() {
+        let spacing = Arc::new(Spacing::default());
+        drop(spacing.begin().await);
+        let begun = Instant::now();
+        spacing.begin().await.end();
+        assert_eq!(begun.elapsed(), MAX_SPACING);
     }
 }

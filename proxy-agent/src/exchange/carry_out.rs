@@ -26,7 +26,7 @@ use crate::exchange::shared_watch::{shareable, shared_watch};
 use crate::exchange::written;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
-use host_client::{HostBody, RequestBody};
+use host_client::{HostBody, RequestBody, spacing};
 
 /// Carries out an authorised request. `findings` are those of the last decision, also for a refusal.
 pub(super) async fn carry_out(
@@ -40,7 +40,7 @@ pub(super) async fn carry_out(
     let _charge = charge(call, cost)?;
     admit_received(call, &received, cost)?;
     check_field_manager(call)?;
-    let _turn = take_write_turn(call).await?;
+    let write_turn = take_write_turn(call).await?;
     written::check_room(call, received.len())?;
     loop {
         call.take_turn(cost.size).await?;
@@ -50,7 +50,11 @@ pub(super) async fn carry_out(
         let plan = decision.plan?;
         call.turn.release_parsed();
         match attempt(call, plan, findings, body, commitment).await? {
-            ControlFlow::Break(response) => return Ok(response),
+            ControlFlow::Break(response) => {
+                // A write without a response may still occupy the host.
+                write_turn.into_iter().for_each(spacing::Turn::end);
+                return Ok(response);
+            }
             ControlFlow::Continue(cause) => {
                 call.turn.end();
                 let pause = call.attempts.next(cause);

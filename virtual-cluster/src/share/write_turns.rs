@@ -4,8 +4,8 @@
 //! etcd stores it, and all watches see it. A few hundred writes per second occupy a small host, and then they delay the
 //! requests of all other clusters. Seats do not prevent this, because they do not limit CPU time.
 //!
-//! So the writes of a cluster are spaced out ([`Spacing`]): they get a third of the host's time, but can always be 50 per second.
-//! This is the QPS that kubectl permits itself (`cmd.go` in kubectl), and ten times that of a client-go client by default
+//! So the writes of a cluster are spaced out ([`Spacing`]). They get a third of the host's time, but at least 50 writes per
+//! second. 50 is the QPS that kubectl permits itself (`cmd.go` in kubectl), and ten times that of a client-go client by default
 //! (`DefaultQPS` in client-go's `rest/config.go`).
 //!
 //! The users of a cluster take turns. So a user who sends many writes does not hold up the leases of another user's controllers.
@@ -30,12 +30,12 @@ const PLACES: usize = 250;
 /// The turns of one virtual cluster.
 #[derive(Debug, Default)]
 pub struct WriteTurns {
-    /// A queue for each user, whose head waits in `first`. A cluster that has never had a turn has none.
+    /// A queue for each user, whose head waits in `spacing`. A cluster that has never had a turn has none.
     users: OnceLock<Box<[Queue]>>,
     /// Random, so that nobody can find two users with the same queue.
     digests: RandomState,
-    /// One write of each queue, in the order of their arrival.
-    first: Arc<Spacing>,
+    /// The second queue: at most one write of each user, in the order of their arrival.
+    spacing: Arc<Spacing>,
 }
 
 /// The writes of a user.
@@ -67,9 +67,9 @@ impl WriteTurns {
     }
 
     async fn begin(&self, queue: &Queue) -> Turn {
-        // Both queues are fair. At most one write of each user is in the second one, so the users take turns there.
+        // The user's queue and the queue in `spacing` are fair. At most one write of each user is in the latter, so users take turns.
         let _of_user = queue.turn.lock().await;
-        self.first.begin().await
+        self.spacing.begin().await
     }
 
     fn queue_of(&self, user: &str) -> &Queue {
@@ -115,7 +115,7 @@ mod tests {
         let other =
             ["a", "b", "c", "d"].into_iter().find(|user| !std::ptr::eq(turns.queue_of(user), turns.queue_of("many")));
         let begun = Instant::now();
-        drop(take(&turns, other.unwrap()).await);
+        take(&turns, other.unwrap()).await.end();
         assert!(begun.elapsed() <= 2 * MAX_SPACING, "{:?}", begun.elapsed());
         assert!(!flood.is_empty());
     }
@@ -129,7 +129,7 @@ mod tests {
             flood.spawn(async move {
                 let turn = turns.take("many", Others::Active).await;
                 sleep(MAX_SPACING).await;
-                turn.map(drop)
+                turn.map(|turn| turn.map(Turn::end))
             });
         }
         // The first one does not wait.
@@ -148,7 +148,7 @@ mod tests {
                 if turn.is_ok() {
                     sleep(MAX_SPACING).await;
                 }
-                turn.map(drop)
+                turn.map(|turn| turn.map(Turn::end))
             });
         }
         let begun = Instant::now();
