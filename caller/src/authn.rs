@@ -5,7 +5,7 @@
 //! only if the configuration says so ([`HostTokens`]).
 //!
 //! Reading order: [`Authenticator::authenticate`], `credential` (credentials in headers), `token` (the user of a token),
-//! `review_turns` (when the host may be asked), `proof` (the caller that it proves), [`host_tokens`].
+//! `review_turns` (when the host may review a token), `proof` (the caller that a credential proves), [`host_tokens`].
 
 mod callers;
 mod credential;
@@ -46,7 +46,7 @@ pub enum Unauthenticated {
     /// None of the credentials is valid in this virtual cluster. The reasons are only logged.
     #[error("no credential of the request is valid in this virtual cluster")]
     Invalid,
-    /// The host did not answer the review.
+    /// There is no answer of the host to the review.
     #[error(transparent)]
     Review(#[from] ReviewError),
 }
@@ -95,6 +95,11 @@ impl<R: Reviews> Authenticator<R> {
             any_invalid = true;
         }
         match unanswered {
+            // Each request of a flood is refused like this.
+            Some(error @ ReviewError::Busy) => {
+                debug!(%error, cluster = %mapping.cluster(), "a token could not be verified");
+                Err(error.into())
+            }
             Some(error) => {
                 warn!(%error, cluster = %mapping.cluster(), "a token could not be verified");
                 Err(error.into())
@@ -115,7 +120,7 @@ fn of_certificate(mapping: &Mapping, headers: &IdentityHeaders) -> Option<Caller
     caller.ok()
 }
 
-/// 401 with the message of kube-apiserver, or 503.
+/// 401 with the message of kube-apiserver, or the Status of the [`ReviewError`] (429 or 503).
 impl From<&Unauthenticated> for Status {
     fn from(error: &Unauthenticated) -> Self {
         match error {

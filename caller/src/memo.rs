@@ -70,6 +70,11 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         Self { state: Mutex::new(state) }
     }
 
+    /// The cached answer.
+    pub(crate) fn cached(&self, key: K) -> Option<V> {
+        self.lock().recall(key)
+    }
+
     /// The cached answer, or the result of `ask`. `keep` returns how long to cache it, counted from the time of the
     /// question. Errors are never cached.
     pub(crate) async fn get<F>(

@@ -1,5 +1,5 @@
-//! Caches the callers of recent requests, so that their names and headers are not built for each request. Also knows which tokens
-//! were valid, so that their next reviews need not wait.
+//! Caches the callers of recent requests, so that their names and headers are not built for each request. [`KnownCallers`]
+//! also has the [`ReviewTurns`] of its virtual cluster, and tells them which tokens are valid.
 //!
 //! An entry only saves work: whether a credential is valid is decided before, for each request. Each virtual cluster has
 //! [`KnownCallers`] of its own with a limit, so that none can evict the entries of others, and they go with it.
@@ -62,7 +62,7 @@ impl KnownCallers {
         Self { cluster, reviews: ReviewTurns::new(), known: Mutex::new(known) }
     }
 
-    /// The turns of the reviews of tokens.
+    /// The turns of this virtual cluster's token reviews.
     pub(super) fn reviews(&self) -> &ReviewTurns {
         &self.reviews
     }

@@ -1,27 +1,25 @@
 //! Spaces out the token reviews of a virtual cluster.
 //!
-//! Everyone who reaches an endpoint can send tokens, and the host must review each new one. So these reviews are spaced out
-//! ([`Spacing`]). Tokens that were valid in this virtual cluster do not wait: a flood of invalid ones does not delay their users.
+//! Anyone who can reach an endpoint can send tokens, and the host must review each new one. So these reviews are spaced out
+//! ([`Spacing`]), and begin in the order in which the tokens arrived. A token that was valid in this virtual cluster before needs no
+//! turn, so that a flood of invalid tokens does not delay its user.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use host_client::QUEUE_WAIT;
 use host_client::spacing::{Spacing, Turn};
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::memo::Recent;
 use crate::reviews::ReviewError;
 use crate::reviews::key::Key;
 
-/// The number of reviews that may wait. At 50 per second, the last one waits for 2.6 seconds.
-const PLACES: usize = 128;
-
-/// The number of valid tokens that are known. Each takes 32 bytes.
+/// The maximum number of valid tokens that are remembered. Each is a digest of 32 bytes.
 const MAX_VALID: usize = 1024;
 
 /// The token reviews of one virtual cluster.
 #[derive(Debug)]
 pub(super) struct ReviewTurns {
-    places: Semaphore,
     spacing: Arc<Spacing>,
     valid: Mutex<Recent<Key, ()>>,
 }
@@ -30,24 +28,32 @@ pub(super) struct ReviewTurns {
 
 impl ReviewTurns {
     pub(super) fn new() -> Self {
-        Self { places: Semaphore::new(PLACES), spacing: Arc::default(), valid: Mutex::new(Recent::new(MAX_VALID)) }
+        Self { spacing: Arc::default(), valid: Mutex::new(Recent::new(MAX_VALID)) }
     }
 
-    /// Waits until the host may review this token. A token that was valid needs no turn.
+    /// Waits until the host may review this token. A token that was valid before needs no turn.
     pub(super) async fn take(&self, key: &Key) -> Result<Option<Turn>, ReviewError> {
         if self.valid().get(key).is_some() {
             return Ok(None);
         }
-        let _place = self.places.try_acquire().map_err(|_| ReviewError::Busy)?;
-        Ok(Some(self.spacing.begin().await))
+        timeout(QUEUE_WAIT, self.spacing.begin()).await.map(Some).map_err(|_| ReviewError::Busy)
     }
 
-    /// The token is valid in this virtual cluster.
+    /// Remembers that this token is valid in this virtual cluster, so that its next reviews need no turn.
     pub(super) fn record_valid(&self, key: Key) {
-        self.valid().insert(key, ());
+        let mut valid = self.valid();
+        if valid.get(&key).is_none() {
+            valid.insert(key, ());
+        }
+    }
+
+    /// The token is no longer valid.
+    pub(super) fn forget(&self, key: &Key) {
+        self.valid().remove(key);
     }
 
     fn valid(&self) -> MutexGuard<'_, Recent<Key, ()>> {
+        // Every change is complete before anything can panic.
         self.valid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,18 +81,29 @@ mod tests {
         for number in 1..=1000 {
             let turns = Arc::clone(&turns);
             flood.spawn(async move {
-                let turn = turns.take(&key(number)).await;
+                let turn = turns.take(&key(number)).await?;
                 sleep(Duration::from_millis(10)).await;
-                turn.map(drop)
+                turn.into_iter().for_each(Turn::end);
+                Ok::<_, ReviewError>(())
             });
         }
         sleep(Duration::from_millis(1)).await;
         assert!(turns.take(&key(0)).await.unwrap().is_none());
         assert!(begun.elapsed() < Duration::from_millis(2));
         let taken = flood.join_all().await.iter().filter(|turn| turn.is_ok()).count();
-        // The first one does not wait.
-        assert_eq!(taken, PLACES + 1);
-        assert!(begun.elapsed() >= MAX_SPACING * 128, "{:?}", begun.elapsed());
+        assert!((740..=752).contains(&taken), "{taken}");
+        assert!(begun.elapsed() <= QUEUE_WAIT + MAX_SPACING);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_is_no_longer_valid_waits() {
+        let turns = ReviewTurns::new();
+        turns.record_valid(key(0));
+        turns.forget(&key(0));
+        drop(turns.take(&key(1)).await.unwrap());
+        let begun = Instant::now();
+        assert!(turns.take(&key(0)).await.unwrap().is_some());
+        assert_eq!(begun.elapsed(), MAX_SPACING);
     }
 
     #[tokio::test(start_paused = true)]
@@ -94,7 +111,7 @@ mod tests {
         let turns = ReviewTurns::new();
         for number in 0..10 {
             let begun = Instant::now();
-            drop(turns.take(&key(number)).await.unwrap());
+            turns.take(&key(number)).await.unwrap().unwrap().end();
             assert_eq!(begun.elapsed(), Duration::ZERO);
             sleep(MAX_SPACING).await;
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use host_client::spacing::Turn;
 use ops::secret::Secret;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -24,8 +25,8 @@ const VALID_TTL: Duration = Duration::from_secs(10);
 const INVALID_TTL: Duration = Duration::from_secs(1);
 /// The maximum number of cached answers. An entry has about 100 bytes, and about 1 KB for a valid token.
 const MAX_CACHED: usize = 4096;
-/// The maximum number of concurrent token reviews. A flood of invalid tokens must not exhaust the host's rate limit for
-/// the agent, which all virtual clusters share.
+/// The maximum number of concurrent reviews of tokens that were valid before, and of all others. A flood of invalid tokens must not
+/// exhaust the host's rate limit for the agent, which all virtual clusters share, and must not delay the users of valid tokens.
 const MAX_REVIEWS: usize = 32;
 
 /// Tokens and their users.
@@ -33,7 +34,10 @@ const MAX_REVIEWS: usize = 32;
 pub(super) struct Tokens<R> {
     reviews: R,
     known: Memo<Key, Option<Arc<TokenUser>>, ReviewError>,
-    asking: Semaphore,
+    /// The places of reviews of tokens that were valid before.
+    known_places: Semaphore,
+    /// Those of all others.
+    new_places: Semaphore,
 }
 
 /// The claims of a token that are read (RFC 7519 section 4.1.4). They are not trusted: they can only shorten the time
@@ -48,11 +52,12 @@ struct Claims {
 
 impl<R: Reviews> Tokens<R> {
     pub(super) fn new(reviews: R) -> Self {
-        Self { reviews, known: Memo::new(MAX_CACHED), asking: Semaphore::new(MAX_REVIEWS) }
+        let places = || Semaphore::new(MAX_REVIEWS);
+        Self { reviews, known: Memo::new(MAX_CACHED), known_places: places(), new_places: places() }
     }
 
-    /// The user of the token. `None` if the host rejects the token. If the host must review it, this happens in one of the
-    /// `turns` of the virtual cluster.
+    /// The user of the token. `None` if the host rejects the token. Unless the answer is cached, this waits for one of the `turns` of
+    /// the virtual cluster.
     pub(super) async fn user(
         &self,
         token: &Secret,
@@ -60,16 +65,27 @@ impl<R: Reviews> Tokens<R> {
     ) -> Result<Option<(Key, Arc<TokenUser>)>, ReviewError> {
         let token = token.expose();
         let key = Key::of_token(token);
+        if let Some(user) = self.known.cached(key) {
+            return Ok(user.map(|user| (key, user)));
+        }
+        // Before `ask`, whose answer other virtual clusters may wait for, and before a place, which they may need.
+        let turn = turns.take(&key).await?;
+        let places = if turn.is_some() { &self.new_places } else { &self.known_places };
         let ask = async || {
-            let _turn = turns.take(&key).await?;
-            let _place = self.asking.acquire().await;
+            let _place = places.acquire().await;
             Ok(self.reviews.token_review(token).await?.map(Arc::new))
         };
         let keep = |user: &Option<Arc<TokenUser>>| match user {
             Some(_) => lifetime(token, SystemTime::now()),
             None => Some(INVALID_TTL),
         };
-        Ok(self.known.get(key, ask, keep).await?.map(|user| (key, user)))
+        let user = self.known.get(key, ask, keep).await;
+        turn.into_iter().for_each(Turn::end);
+        let user = user?;
+        if user.is_none() {
+            turns.forget(&key);
+        }
+        Ok(user.map(|user| (key, user)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why the host has not answered a review.
+//! Why there is no answer of the host to a review.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use host_client::HostError;
 use kube_wire::Status;
 use kube_wire::status::TryAgain;
 
-/// The host did not answer. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
+/// There is no answer of the host. All tasks that wait for one answer get the same error, so the sources are in `Arc`s.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
-    /// It was not asked, because too many tokens wait for a review.
+    /// The agent did not ask the host, because the token has waited too long behind others.
     #[error("too many requests: earlier requests with new tokens wait for the API server")]
     Busy,
     /// It did not answer.
