@@ -73,7 +73,7 @@ pub(crate) struct Target {
 // === impl TargetArgs ===
 
 impl TargetArgs {
-    /// A target on this machine that is not named yet.
+    /// The flags of a target on this machine. The caller adds the URL or the kubeconfig.
     fn local(version: Version) -> Self {
         Self {
             url: None,
@@ -158,7 +158,7 @@ impl Target {
         args.resolve()
     }
 
-    /// A server on this machine, with HTTP/2 and without TLS.
+    /// A server on this machine, from a URL, with HTTP/2. An `http://` URL means without TLS.
     pub(crate) fn of_url(url: &str) -> anyhow::Result<Self> {
         let url = url.parse().with_context(|| format!("{url:?} is not a URL"))?;
         TargetArgs { url: Some(url), ..TargetArgs::local(Version::Http2) }.resolve()

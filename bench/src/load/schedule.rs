@@ -18,9 +18,10 @@ pub(crate) struct Schedule {
     next: AtomicU64,
 }
 
-/// A rate of requests.
+/// The rate at which requests are due, in bursts at equal intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
+    /// The average number of requests per second.
     pub(crate) per_second: NonZeroU32,
     /// The number of requests that are due at the same time.
     pub(crate) burst: NonZeroU32,
@@ -57,6 +58,9 @@ impl Schedule {
         let Some(rate) = self.rate else { return 0 };
         let duration = self.end - self.start;
         let due = (duration.as_nanos() * u128::from(rate.per_second.get())).div_ceil(1_000_000_000);
+        // A burst is due as a whole, even if it begins shortly before the end.
+        let burst = u128::from(rate.burst.get());
+        let due = due.div_ceil(burst) * burst;
         let due = u64::try_from(due).unwrap_or(u64::MAX).min(self.max_requests);
         due.saturating_sub(self.next.load(Ordering::Relaxed))
     }

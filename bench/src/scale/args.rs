@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use serde::Serialize;
 
 use super::report::Settings;
 use super::resource::{self, Resource};
+use super::writer::{Through, WRITERS};
 use crate::load::pace::Rate;
 use crate::load::time;
 
@@ -45,12 +45,13 @@ pub(crate) struct Args {
     /// The number of events per second: updates of ConfigMaps at the host, each in a namespace of one cluster.
     #[arg(long, value_name = "E", default_value = "20")]
     pub(super) events_per_second: NonZeroU32,
-    /// The number of events that are written at the same time. Bursts cost all processes less than single events.
-    #[arg(long, value_name = "N", default_value = "1")]
+    /// The number of events that are due at the same time. The average rate stays the same. Larger bursts wake the processes less
+    /// often, so that an event costs less CPU time.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = burst)]
     pub(super) burst: NonZeroU32,
-    /// How events are written. With `etcd`, kube-apiserver does not have to admit and store the updates, only to deliver
-    /// them: use it to measure the delivery at a rate at which kube-apiserver could not handle the writes.
-    #[arg(long, value_name = "WAY", default_value = "kube-apiserver")]
+    /// Where events are written. With `etcd`, kube-apiserver only delivers the updates; it does not admit or store them. Use
+    /// `etcd` to measure the delivery at rates that are too high for writes through kube-apiserver.
+    #[arg(long, value_name = "WHERE", default_value = "kube-apiserver")]
     pub(super) events_through: Through,
     /// The time in which events are written.
     #[arg(long, value_name = "TIME", default_value = "32s", value_parser = duration)]
@@ -65,15 +66,16 @@ pub(crate) struct Args {
     /// `timeoutSeconds` of each watch. Karmada uses 32.
     #[arg(long, value_name = "N", default_value = "32", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub(super) watch_seconds: u64,
-    /// Do not kill the agent at the end of a run.
+    /// Skip the last phase, which kills the agent while events are written, and starts it again. The agent still ends with
+    /// the run.
     #[arg(long)]
     pub(super) keep_agent: bool,
     /// The number of nodes of each cluster.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(super) nodes: u32,
-    /// The interval at which each node renews its Lease, in seconds. Each renewal is a write at the host, so that many nodes
-    /// can use up the machine.
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
+    /// The interval at which each node renews its Lease, in seconds. Each renewal is a write at the host. If there are many
+    /// nodes, set more, so that the renewals do not use up the machine.
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=60))]
     pub(super) lease_interval: u32,
     /// The number of pods that are created for each figure of the time to create a pod.
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -97,16 +99,6 @@ pub(crate) struct Args {
     /// Also write the report to this file, as JSON. `bench/plot` makes a figure of it.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
-}
-
-/// How events are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Through {
-    /// Patches to kube-apiserver.
-    KubeApiserver,
-    /// Values that are written to etcd.
-    Etcd,
 }
 
 /// Additional keys of the agent's configuration.
@@ -154,6 +146,13 @@ impl FromStr for AgentConfig {
         ensure!(!name.is_empty() && name.bytes().all(plain), "a name consists of letters, digits and hyphens");
         Ok(Self { name: name.to_owned(), yaml: yaml.to_owned() })
     }
+}
+
+/// At most one event for each writer.
+fn burst(text: &str) -> anyhow::Result<NonZeroU32> {
+    let burst: NonZeroU32 = text.parse()?;
+    ensure!(burst.get() as usize <= WRITERS, "must be at most {WRITERS}");
+    Ok(burst)
 }
 
 /// Like [`time`]. A plain number is in seconds.

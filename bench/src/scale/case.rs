@@ -11,7 +11,7 @@ use ops::drain::Tasks;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::args::{AgentConfig, Args, Through};
+use super::args::{AgentConfig, Args};
 use super::audit::Requests;
 use super::cpu::{Phase, Processes};
 use super::informer::{Board, EventSink, Informer, all_synced};
@@ -19,7 +19,7 @@ use super::ledger::Ledger;
 use super::metrics::watches_at;
 use super::pods;
 use super::report::{Events, Informers, Interruption, Measured, Pods, Start, Watches};
-use super::writer::{ConfigMaps, SELECTOR, Store};
+use super::writer::{ConfigMaps, SELECTOR, Store, Through};
 use crate::process::NamedProcess;
 use crate::site::{Etcd, Host, Ready, Site};
 
@@ -37,7 +37,8 @@ const OTHER_LOCATION: &str = "beijing";
 /// The time after a restart before anything else is measured. The controllers of the host still handle new namespaces, and
 /// would be measured too.
 const SETTLE_TIME: Duration = Duration::from_secs(60);
-/// A node renews its Lease after a quarter of its duration, like a kubelet (`nodeLeaseRenewIntervalFraction`).
+/// The duration of a Lease, in renewal intervals: a node renews it after a quarter, like a kubelet
+/// (`nodeLeaseRenewIntervalFraction`).
 const LEASE_SECONDS_PER_INTERVAL: u32 = 4;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time in which the consequences of a killed agent are measured.
@@ -94,7 +95,7 @@ async fn measure(
     let config_maps = ConfigMaps::new(&namespaces);
     config_maps.create(&case.host.admin).await?;
     let store = match args.events_through {
-        Through::KubeApiserver => Store::Api(Arc::clone(&case.host.admin)),
+        Through::KubeApiserver => Store::KubeApiserver(Arc::clone(&case.host.admin)),
         Through::Etcd => Store::Etcd(Etcd::connect(&case.host.etcd_url()?, tasks).await?),
     };
     let (board, informing) = case.open_informers().await?;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::Through;
 use super::audit::Requests;
 use super::cpu::Phase;
 use super::ledger::{Ledger, Totals};
+use super::writer::Through;
 use crate::latencies::Summary;
 use crate::load::pace::Outcome;
 use crate::process::Memory;
@@ -63,7 +63,7 @@ pub(super) struct Measured {
     pub(super) idle: Phase,
     pub(super) load: Phase,
     pub(super) events: Events,
-    /// Absent with `--keep-agent`.
+    /// `null` with `--keep-agent`.
     pub(super) interruption: Option<Interruption>,
 }
 

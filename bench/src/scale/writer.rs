@@ -1,7 +1,7 @@
 //! Writes the events to the host: updates of ConfigMaps in the namespaces of the virtual clusters.
 //!
-//! kube-apiserver needs more CPU time to admit and store an update than to deliver it. So if many events per second are to be
-//! delivered, the updates can also go to etcd directly. Then kube-apiserver only sends them to its watches.
+//! kube-apiserver needs more CPU time to admit and store an update than to deliver it. So, for high rates, the updates can also
+//! go directly to etcd. Then kube-apiserver only sends them to the clients that watch.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use http::Method;
+use serde::Serialize;
 use serde_json::json;
 
 use super::informer::Board;
@@ -36,10 +37,21 @@ struct ConfigMap {
 }
 
 /// Where events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Through {
+    /// To kube-apiserver, as patches.
+    KubeApiserver,
+    /// To etcd directly.
+    Etcd,
+}
+
+/// The server to which events are written.
 #[derive(Clone)]
 pub(super) enum Store {
     /// Patches to kube-apiserver.
-    Api(Arc<Member>),
+    KubeApiserver(Arc<Member>),
+    /// The values of stored objects, directly to etcd.
     Etcd(Arc<Etcd>),
 }
 
@@ -63,7 +75,7 @@ struct Writer {
 /// The label selector of all ConfigMaps, as a parameter of a query.
 pub(super) const SELECTOR: &str = "&labelSelector=bench%3Dscale";
 /// The number of writers. Each has its own objects, because concurrent writes of one object would wait.
-const WRITERS: usize = 32;
+pub(super) const WRITERS: usize = 32;
 /// The maximum number of events.
 pub(super) const MAX_EVENTS: u64 = 1_000_000;
 /// The size of a ConfigMap without its metadata, in bytes.
@@ -84,7 +96,7 @@ impl ConfigMaps {
         Self { writers, next: Arc::default() }
     }
 
-    /// Creates them on the host.
+    /// Creates them on the host, with a placeholder for the stamp: a write to etcd replaces only the bytes of the stamp.
     pub(super) async fn create(&self, host: &Member) -> anyhow::Result<()> {
         for config_map in self.writers.iter().flatten() {
             let object = json!({
@@ -94,7 +106,7 @@ impl ConfigMaps {
             });
             host.create(&config_map.collection(), &object).await?;
             let (status, body) =
-                host.call(Method::PATCH, &config_map.path(), MERGE_PATCH, stamp::placeholder()).await?;
+                host.call(Method::PATCH, &config_map.path(), MERGE_PATCH, stamp::placeholder_patch()).await?;
             ensure!(status.is_success(), "PATCH {}: {status}: {}", config_map.path(), excerpt(&body));
         }
         Ok(())
@@ -145,11 +157,11 @@ impl ConfigMap {
 // === impl Writer ===
 
 impl Writer {
-    async fn write(&mut self, turn: usize, number: u32) -> Result<u64, Failure> {
-        let config_map = &self.config_maps[turn];
+    async fn write(&mut self, index: usize, number: u32) -> Result<u64, Failure> {
+        let config_map = &self.config_maps[index];
         let sent_now = || Stamp { number, sent: self.board.epoch.elapsed() };
         match &self.store {
-            Store::Api(host) => {
+            Store::KubeApiserver(host) => {
                 match host.call(Method::PATCH, &config_map.path(), MERGE_PATCH, sent_now().patch()).await {
                     Ok((status, body)) if status.is_success() => Ok(body.len() as u64),
                     Ok((status, body)) => {
@@ -159,7 +171,7 @@ impl Writer {
                 }
             }
             Store::Etcd(etcd) => {
-                let stored = match self.stored.entry(turn) {
+                let stored = match self.stored.entry(index) {
                     Entry::Occupied(entry) => entry.into_mut(),
                     Entry::Vacant(entry) => {
                         entry.insert(Stored::read(etcd, &config_map.key()).await.map_err(|error| broken(&error))?)
@@ -175,12 +187,12 @@ impl Writer {
 
 impl Exchange for Writer {
     async fn exchange(&mut self) -> Result<u64, Failure> {
-        let turn = self.turn % self.config_maps.len();
+        let index = self.turn % self.config_maps.len();
         self.turn += 1;
-        let cluster = self.config_maps[turn].cluster;
+        let cluster = self.config_maps[index].cluster;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.board.ledger.send(cluster, number);
-        let received = self.write(turn, number).await?;
+        let received = self.write(index, number).await?;
         self.board.ledger.confirm(cluster, number);
         Ok(received)
     }

@@ -28,21 +28,22 @@ const PUT: &str = "/etcdserverpb.KV/Put";
 /// The length of the prefix of a message: a flag for compression, and the length of the message.
 const PREFIX: usize = 5;
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
-/// The maximum size of a response, in bytes. The largest object of etcd has 1.5 MiB.
+/// The maximum size of a response, in bytes. By default, etcd accepts requests of up to 1.5 MiB (`--max-request-bytes`).
 const MAX_RESPONSE: usize = 4 << 20;
 
 // === impl Etcd ===
 
 impl Etcd {
-    /// Connects to etcd at this URL, without TLS.
+    /// Connects to etcd at this `http://` URL.
     pub(crate) async fn connect(url: &str, tasks: &Tasks) -> anyhow::Result<Arc<Self>> {
         let target = Target::of_url(url)?;
         let connection = Connection::open(&target, tasks).await.context("cannot connect to etcd")?;
         Ok(Arc::new(Self { target, connection }))
     }
 
-    /// The value of a key.
+    /// The value of a key. `None` if etcd does not have the key.
     pub(crate) async fn get(&self, key: &str) -> anyhow::Result<Option<Vec<u8>>> {
+        // RangeRequest: key = 1. RangeResponse: kvs = 2. KeyValue: value = 5.
         let mut request = Writer::new();
         request.bytes(1, key.as_bytes());
         let response = self.call(RANGE, request).await?;
@@ -53,6 +54,7 @@ impl Etcd {
 
     /// Writes the value of a key.
     pub(crate) async fn put(&self, key: &str, value: &[u8]) -> anyhow::Result<()> {
+        // PutRequest: key = 1, value = 2.
         let mut request = Writer::new();
         request.bytes(1, key.as_bytes());
         request.bytes(2, value);
@@ -69,7 +71,7 @@ impl Etcd {
             let (head, body) = connection.send(request).await?.into_parts();
             ensure!(head.status.is_success(), "{}", head.status);
             let body = Limited::new(body, MAX_RESPONSE).collect().await.map_err(anyhow::Error::from_boxed)?;
-            // A call that fails at once has its outcome in the head.
+            // If a call fails at once, its status is in the head (a Trailers-Only response).
             succeeded(body.trailers().unwrap_or(&head.headers))?;
             unframed(body.to_bytes())
         };
@@ -88,11 +90,11 @@ fn framed(message: &[u8]) -> anyhow::Result<Bytes> {
 }
 
 fn unframed(mut body: Bytes) -> anyhow::Result<Bytes> {
-    ensure!(body.len() >= PREFIX && body[0] == 0, "the response is not one message without compression");
+    ensure!(body.len() >= PREFIX && body[0] == 0, "the response is not an uncompressed message");
     let message = body.split_off(PREFIX);
     ensure!(
         message.len() == u32::from_be_bytes([body[1], body[2], body[3], body[4]]) as usize,
-        "the response is cut off"
+        "the length of the response is not the one in its prefix"
     );
     Ok(message)
 }
@@ -104,7 +106,7 @@ fn succeeded(trailers: &HeaderMap) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A field of a message.
+/// The bytes of the first field with this number. `None` if the message does not have it.
 fn field(message: &[u8], number: u32) -> anyhow::Result<Option<&[u8]>> {
     let mut fields = Reader::new(message);
     while let Some(field) = fields.next_field()? {

@@ -14,7 +14,7 @@ pub(crate) struct Stamp {
 }
 
 const KEY: &str = "bench/sent";
-/// The length of the value in bytes: a number of 10 digits, a space, and 15 digits.
+/// The length of the value, in bytes: 10 digits for the number, a space, and 15 digits for the time in microseconds.
 const LENGTH: usize = 26;
 /// The key as an API server encodes it. Managed fields do not match, because they have `f:` before the key.
 const PRINTED: &[u8] = br#""bench/sent":""#;
@@ -42,8 +42,8 @@ impl Stamp {
     }
 }
 
-/// A merge patch that writes an annotation which is no stamp yet.
-pub(crate) fn placeholder() -> String {
+/// A merge patch that writes a placeholder of the same length as a stamp. [`Stamp::find`] ignores it.
+pub(crate) fn placeholder_patch() -> String {
     patch(&"-".repeat(LENGTH))
 }
 
@@ -51,7 +51,7 @@ fn patch(text: &str) -> String {
     format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{text}"}}}}}}"#)
 }
 
-/// Where a stored object has the value of the annotation. kube-apiserver stores objects as protobuf: the entry of a map has
+/// The position of the annotation's value in an object that etcd stores. kube-apiserver stores objects as protobuf: the entry of a map has
 /// the key as field 1, and the value as field 2, with its length before it.
 pub(crate) fn value_in(stored: &[u8]) -> Option<Range<usize>> {
     let tag_and_length = [0x12, u8::try_from(LENGTH).ok()?];
