@@ -24,7 +24,7 @@ const PRINTED: &[u8] = br#""bench/sent":""#;
 impl Stamp {
     /// A merge patch (RFC 7396) that writes the annotation.
     pub(crate) fn patch(self) -> String {
-        patch(&self.text())
+        format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{}"}}}}}}"#, self.text())
     }
 
     /// The value of the annotation. All values have the same length, so that one can replace another one in a stored object.
@@ -42,13 +42,9 @@ impl Stamp {
     }
 }
 
-/// A merge patch that writes a placeholder of the same length as a stamp. [`Stamp::find`] ignores it.
-pub(crate) fn placeholder_patch() -> String {
-    patch(&"-".repeat(LENGTH))
-}
-
-fn patch(text: &str) -> String {
-    format!(r#"{{"metadata":{{"annotations":{{"{KEY}":"{text}"}}}}}}"#)
+/// The annotation without a stamp: its key, and a value of the same length as a stamp. [`Stamp::find`] ignores it.
+pub(crate) fn placeholder() -> (&'static str, String) {
+    (KEY, "-".repeat(LENGTH))
 }
 
 /// The position of the annotation's value in an object that etcd stores. kube-apiserver stores objects as protobuf: the entry of a map has
@@ -88,5 +84,8 @@ mod tests {
         {
             assert_eq!(Stamp::find(frame.as_bytes()), None, "{frame}");
         }
+        let (key, value) = placeholder();
+        assert_eq!(value.len(), Stamp { number: 0, sent: Duration::ZERO }.text().len());
+        assert_eq!(Stamp::find(format!(r#"{{"{key}":"{value}"}}"#).as_bytes()), None);
     }
 }

@@ -1,9 +1,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use protocol::identity::Identity;
 use rewrite::mapping::identity::Seen;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::*;
 use crate::identity::{Account, HostUser, Kind};
@@ -187,6 +191,32 @@ async fn a_missing_answer_is_not_an_invalid_token() {
     let error = authenticator.authenticate(&ke(), &known(&ke()), None, &mut bearer("account")).await.unwrap_err();
     let status = Status::from(&error);
     assert_eq!((status.code, status.retry_after()), (503, Some(1)));
+}
+
+/// Invalid tokens wait for each other, and a token that was valid does not wait for them.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_invalid_tokens_does_not_delay_a_valid_one() {
+    let account = user("system:serviceaccount:edge-ke:app", &["system:serviceaccounts:edge-ke"]);
+    // The host answers the first review, and then no more.
+    let answers = Semaphore::new(1);
+    let fake = Arc::new(FakeHost { tokens: [("valid", account)].into(), answers, ..FakeHost::default() });
+    let authn = Arc::new(Authenticator::new(Arc::clone(&fake)));
+    let callers = Arc::new(known(&ke()));
+    let mut requests = JoinSet::new();
+    let mut request = |token: String| {
+        let (authn, callers) = (Arc::clone(&authn), Arc::clone(&callers));
+        requests.spawn(async move { authn.authenticate(&ke(), &callers, None, &mut bearer(&token)).await.is_ok() });
+    };
+    request("valid".to_owned());
+    // Its answer is no longer cached afterwards.
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(fake.questions(), 1);
+    (0..1000).for_each(|number| request(format!("invalid {number}")));
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(fake.questions(), 2);
+    request("valid".to_owned());
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(fake.questions(), 3);
 }
 
 /// Groups of the host are dropped, except those that all users have, and those of members.

@@ -27,6 +27,7 @@ use crate::exchange::written;
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody, spacing};
+use virtual_cluster::share::large_objects::Size;
 
 /// Carries out an authorised request. `findings` are those of the last decision, also for a refusal.
 pub(super) async fn carry_out(
@@ -41,20 +42,30 @@ pub(super) async fn carry_out(
     admit_received(call, &received, cost)?;
     check_field_manager(call)?;
     let write_turn = take_write_turn(call).await?;
-    written::check_room(call, received.len())?;
+    let outcome = attempts(call, body, cost.size, commitment, findings).await;
+    // Whatever the outcome is, the host has done its work. If the client goes before, the turn is dropped instead.
+    write_turn.into_iter().for_each(spacing::Turn::end);
+    outcome
+}
+
+/// Decides and sends the request, again if necessary.
+async fn attempts(
+    call: &mut Call<'_>,
+    body: &Body,
+    size: Size,
+    commitment: &Commitment,
+    findings: &mut Findings,
+) -> Result<Response<ShownBody>, Refusal> {
+    written::check_room(call, body.len())?;
     loop {
-        call.take_turn(cost.size).await?;
+        call.take_turn(size).await?;
         commitment.begin(call);
         let decision = call.api.cluster.lasting.large_objects.in_turn(call.turn.is_working(), decide(call, body)).await;
         *findings = decision.findings;
         let plan = decision.plan?;
         call.turn.release_parsed();
         match attempt(call, plan, findings, body, commitment).await? {
-            ControlFlow::Break(response) => {
-                // A write without a response may still occupy the host.
-                write_turn.into_iter().for_each(spacing::Turn::end);
-                return Ok(response);
-            }
+            ControlFlow::Break(response) => return Ok(response),
             ControlFlow::Continue(cause) => {
                 call.turn.end();
                 let pause = call.attempts.next(cause);
