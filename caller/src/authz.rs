@@ -15,6 +15,7 @@ mod review_cache;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use rewrite::{ClusterName, HostNamespace, Mapping};
 use tokio::time::sleep;
 
 use crate::identity::{Caller, HostUser};
+use crate::memo::Holds;
 use crate::reviews::key::Key;
 use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules};
 use paths::PathClass;
@@ -44,6 +46,8 @@ pub const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 pub struct Authorizer<R = Host> {
     reviews: R,
     clusters: Mutex<HashMap<ClusterName, Arc<ReviewCache>>>,
+    /// The number of SubjectAccessReviews that were sent.
+    sent: AtomicU64,
 }
 
 // === impl Authorizer ===
@@ -51,18 +55,32 @@ pub struct Authorizer<R = Host> {
 impl<R: Reviews> Authorizer<R> {
     /// An authorizer that sends the questions to `reviews`.
     pub fn new(reviews: R) -> Self {
-        Self { reviews, clusters: Mutex::default() }
+        Self { reviews, clusters: Mutex::default(), sent: AtomicU64::new(0) }
     }
 
     /// Whether `user` is allowed to do this. Equal questions at the same time are sent once.
     pub async fn check(&self, user: &HostUser, attributes: &Attributes<'_>) -> Result<Decision, ReviewError> {
         let answers = self.cache(user.cluster());
-        let ask = || self.reviews.subject_access_review(user, attributes);
+        let ask = || {
+            self.sent.fetch_add(1, Ordering::Relaxed);
+            self.reviews.subject_access_review(user, attributes)
+        };
         answers.decision(Key::of_question(user, attributes), ask).await
     }
 
-    /// The same. If not, returns the 403 of a kube-apiserver in virtual names. Soon after an RBAC write, it repeats a
-    /// refused review.
+    /// The number of SubjectAccessReviews that were sent to the host.
+    pub fn reviews_sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Caches the permission that [`check`](Self::check) has just returned for as long as `holds`, instead of a few seconds.
+    /// `holds` must be false as soon as a change of RBAC can concern the answer. It may not use the authorizer.
+    pub fn extend(&self, user: &HostUser, attributes: &Attributes<'_>, holds: Holds) {
+        self.cache(user.cluster()).extend(Key::of_question(user, attributes), holds);
+    }
+
+    /// Returns the 403 of a kube-apiserver in virtual names if the caller is not allowed to do this. Soon after an RBAC write, it
+    /// repeats a refused review.
     pub async fn demand(&self, mapping: &Mapping, caller: &Caller, attributes: &Attributes<'_>) -> Result<(), Refused> {
         for attempt in 0.. {
             let decision = self.check(&caller.host, attributes).await?;

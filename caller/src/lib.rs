@@ -19,3 +19,4 @@ pub mod testing;
 pub use authn::Authenticator;
 pub use authz::Authorizer;
 pub use identity::{Caller, HostUser};
+pub use memo::Holds;

@@ -36,7 +36,12 @@ struct State<K, V, E> {
 struct Cached<V> {
     answer: V,
     until: Instant,
+    /// Whether the answer is still valid, although its time is over.
+    still_holds: Option<Holds>,
 }
+
+/// Whether a cached answer is still valid. It may not use the cache.
+pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A question in flight, and how many tasks wait for the answer.
 struct InFlight<V, E> {
@@ -109,9 +114,20 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         if let (Ok(answer), Some(lifetime)) = (&answer, lifetime)
             && question.epoch == state.epoch
         {
-            state.cached.insert(key, Cached { answer: answer.clone(), until: sent_at + lifetime });
+            let cached = Cached { answer: answer.clone(), until: sent_at + lifetime, still_holds: None };
+            state.cached.insert(key, cached);
         }
         answer
+    }
+
+    /// Keeps a cached answer that is `eligible` for as long as `holds`, in addition to its time. Does nothing if the answer is no
+    /// longer cached.
+    pub(crate) fn extend(&self, key: K, eligible: impl FnOnce(&V) -> bool, holds: Holds) {
+        if let Some(cached) = self.lock().cached.get_mut(&key)
+            && eligible(&cached.answer)
+        {
+            cached.still_holds = Some(holds);
+        }
     }
 
     /// Forgets everything, including the answers to questions in flight.
@@ -161,7 +177,7 @@ impl<K: Copy + Eq + Hash, V, E> fmt::Debug for Memo<K, V, E> {
 impl<K: Copy + Eq + Hash, V: Clone, E> State<K, V, E> {
     fn recall(&mut self, key: K) -> Option<V> {
         match self.cached.get(&key) {
-            Some(cached) if Instant::now() < cached.until => return Some(cached.answer.clone()),
+            Some(cached) if cached.is_valid() => return Some(cached.answer.clone()),
             Some(_) => self.cached.remove(&key),
             None => {}
         }
@@ -173,6 +189,14 @@ impl<K: Copy + Eq + Hash, V, E> State<K, V, E> {
     /// Whether later callers would wait for this question. After a flush, they do not.
     fn is_in_flight(&self, key: &K, question: &Arc<Question<V, E>>) -> bool {
         self.in_flight.get(key).is_some_and(|in_flight| Arc::ptr_eq(&in_flight.question, question))
+    }
+}
+
+// === impl Cached ===
+
+impl<V> Cached<V> {
+    fn is_valid(&self) -> bool {
+        Instant::now() < self.until || self.still_holds.as_ref().is_some_and(|holds| holds())
     }
 }
 

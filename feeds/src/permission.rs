@@ -11,7 +11,7 @@ use rewrite::{ClusterName, HostNamespace};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use crate::rights::{Member, Rights};
+use crate::rights::{Member, Rights, Scope};
 
 /// While changes of rights are not watched, a permission that was checked this recently counts.
 const RECENT: Duration = Duration::from_millis(250);
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct Permission {
     member: Member,
     tasks: Tasks,
-    check: Arc<dyn Fn() -> Check + Send + Sync>,
+    check: Arc<dyn Fn(Validity) -> Check + Send + Sync>,
     last: Checked,
     checking: Option<oneshot::Receiver<Option<Checked>>>,
 }
@@ -32,6 +32,15 @@ pub struct Permission {
 /// A check of the right. `None` if the host does not answer. It should use a cache, because several watches can have the same
 /// right.
 pub type Check = Pin<Box<dyn Future<Output = Option<bool>> + Send>>;
+
+/// Until when a review of a right to watch is valid. This does not depend on the watch: when the watch has ended, the next one
+/// with the same right needs no review.
+#[derive(Clone)]
+pub struct Validity {
+    scope: Arc<Scope>,
+    /// The round in which the review began.
+    round: u64,
+}
 
 /// When a right existed.
 #[derive(Clone, Copy, Debug)]
@@ -45,17 +54,22 @@ struct Checked {
 
 impl Permission {
     /// The right to a watch in a namespace, or in all namespaces if it is the root namespace. Check the right once *after* you
-    /// have called this. `check` checks it again.
+    /// have called this. `check` checks it again, and gets the validity of its answer.
     pub fn new(
         rights: &Rights,
         cluster: &ClusterName,
         namespace: &HostNamespace,
         tasks: &Tasks,
-        check: impl Fn() -> Check + Send + Sync + 'static,
+        check: impl Fn(Validity) -> Check + Send + Sync + 'static,
     ) -> Self {
         let member = Member::new(rights.scope(cluster, namespace));
         let last = Checked { round: member.scope().round(), at: Instant::now() };
         Self { member, tasks: tasks.clone(), check: Arc::new(check), last, checking: None }
+    }
+
+    /// The validity of the last review.
+    pub fn validity(&self) -> Validity {
+        Validity { scope: Arc::clone(self.member.scope()), round: self.last.round }
     }
 
     /// Whether the caller still has the right, assuming that no change of rights was missed. Wakes the task when this may
@@ -99,7 +113,8 @@ impl Permission {
                     return;
                 }
                 let checked = Checked { round: scope.round(), at: Instant::now() };
-                if let Some(is_allowed) = check().await {
+                let validity = Validity { scope: Arc::clone(&scope), round: checked.round };
+                if let Some(is_allowed) = check(validity).await {
                     // The watch may have ended.
                     let _ = sender.send(is_allowed.then_some(checked));
                     return;
@@ -109,6 +124,26 @@ impl Permission {
             }
         });
         checked
+    }
+}
+
+// === impl Validity ===
+
+impl Validity {
+    /// Whether the review is still valid: no change since then concerns the right, as far as changes are watched.
+    pub fn holds(&self) -> bool {
+        self.round == self.scope.round() && self.scope.is_current()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+}
+
+impl fmt::Debug for Validity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Validity").field("round", &self.round).finish_non_exhaustive()
     }
 }
 

@@ -17,6 +17,9 @@
 //!   events. After a gap, a round of all scopes begins.
 //!
 //! - A watch can begin after a change that no other watch of its scope has seen. Then, the cached reviews are forgotten, too.
+//! - The last review of a right is valid for the rest of its round, even if the watch ends. Informers renew their watches all
+//!   the time, and a review for each would cost the host more than the events. The cache of reviews keeps the scope alive
+//!   ([`Validity`](crate::Validity)) until the next round, when it forgets the reviews.
 //!
 //! Reading order: [`Rounds`](rounds::Rounds), [`Scope`], [`Leases`] (whether the watches are current), `concern` (whose rights
 //! an object can change), `recent`, [`Scopes`], `rbac_watch` (one of the four watches), [`Rights`].
@@ -39,8 +42,7 @@ use tokio::time::Instant;
 use concern::Resource;
 use leases::Leases;
 use rbac_watch::RbacWatch;
-pub(crate) use scope::Member;
-use scope::Scope;
+pub(crate) use scope::{Member, Scope};
 use scopes::Scopes;
 
 /// The rights of the callers of all open watches.

@@ -68,6 +68,7 @@ mod undecided;
 mod upgrade;
 mod upstream;
 mod watch_end;
+mod watch_right;
 mod write;
 mod written;
 

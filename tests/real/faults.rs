@@ -44,9 +44,10 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
 type OfPair = (&'static str, fn(Arc<HostCluster>) -> anyhow::Result<()>);
 
 /// The trials of watches that the hub serves.
-const PAIRS: [OfPair; 8] = [
+const PAIRS: [OfPair; 9] = [
     ("faults::rights_end_with_rbac_in_quiet_watches", rights::end_with_rbac_in_quiet_watches),
     ("faults::rights_need_no_reviews_for_events", rights::need_no_reviews_for_events),
+    ("faults::rights_need_no_reviews_for_the_next_watch", rights::need_no_reviews_for_the_next_watch),
     ("faults::hub_breaks_are_invisible", breaks::are_invisible),
     ("faults::hub_definitions_can_be_deleted_and_created_again", definitions::can_be_deleted_and_created_again),
     ("faults::hub_lists_of_any_version_equal_those_of_the_host", lists::of_any_version_equal_those_of_the_host),

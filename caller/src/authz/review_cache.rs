@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::memo::Memo;
+use crate::memo::{Holds, Memo};
 use crate::reviews::key::Key;
 use crate::reviews::{Decision, ReviewError, Rules};
 
@@ -18,7 +18,7 @@ const ALLOWED_TTL: Duration = Duration::from_millis(4750);
 const DENIED_TTL: Duration = Duration::from_secs(1);
 /// The time after a write during which some API servers of the host may not know it yet.
 const SETTLING_TIME: Duration = Duration::from_secs(2);
-/// An entry is about 150 bytes, and 1 KiB more at most.
+/// An entry is about 200 bytes, and 1 KiB more at most.
 const MAX_DECISIONS: usize = 4096;
 /// An entry may have about 800 KB if a caller has very many roles.
 const MAX_RULE_LISTS: usize = 32;
@@ -40,6 +40,11 @@ impl ReviewCache {
     {
         let keep = |decision: &Decision| if decision.allowed { Some(ALLOWED_TTL) } else { self.refusal() };
         self.decisions.get(key, ask, keep).await
+    }
+
+    /// Keeps a cached permission for as long as `holds`. Does nothing if the answer was forgotten in the meantime.
+    pub(super) fn extend(&self, key: Key, holds: Holds) {
+        self.decisions.extend(key, |decision| decision.allowed, holds);
     }
 
     pub(super) async fn rules<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<Arc<Rules>, ReviewError>

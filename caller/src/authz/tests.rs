@@ -52,6 +52,26 @@ async fn permissions_are_cached_longer_than_refusals() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_permissions_can_be_extended() {
+    let fake = FakeHost::allowing(&[NODES]);
+    let authorizer = Authorizer::new(Arc::clone(&fake));
+    let root = HostNamespace::root(&"ke".parse().unwrap());
+    let (eve, bob) = (caller("eve").await, caller("bob").await);
+    for (user, allowed) in [(&eve, true), (&bob, false)] {
+        assert_eq!(is_allowed(&authorizer, user, &root).await, allowed);
+        authorizer.extend(&user.host, &listing("nodes", &root), Arc::new(|| true));
+    }
+    advance(Duration::from_secs(60)).await;
+    is_allowed(&authorizer, &eve, &root).await;
+    assert_eq!(authorizer.reviews_sent(), 2);
+    is_allowed(&authorizer, &bob, &root).await;
+    assert_eq!(authorizer.reviews_sent(), 3);
+    authorizer.forget(eve.host.cluster());
+    is_allowed(&authorizer, &eve, &root).await;
+    assert_eq!((authorizer.reviews_sent(), fake.questions()), (4, 4));
+}
+
+#[tokio::test(start_paused = true)]
 async fn refusals_are_not_cached_after_a_write() {
     let fake = FakeHost::allowing(&[]);
     let authorizer = Authorizer::new(Arc::clone(&fake));

@@ -28,11 +28,19 @@ impl<K: Eq + Hash, V> Recent<K, V> {
     where
         K: Borrow<Q>,
     {
+        self.get_mut(key).map(|value| &*value)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
         if !self.young.contains_key(key) {
             let (key, value) = self.old.remove_entry(key)?;
             self.insert(key, value);
         }
-        self.young.get(key)
+        self.young.get_mut(key)
     }
 
     /// Sets the value of a key.

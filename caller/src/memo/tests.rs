@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use tokio::sync::Notify;
@@ -31,6 +32,30 @@ async fn an_answer_is_cached_until_it_expires() {
     advance(Duration::from_millis(1)).await;
     assert!(asks(&memo, 1, None).await);
     assert!(asks(&memo, 1, None).await, "it was not to be remembered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_can_be_valid_for_longer() {
+    let (memo, valid) = (Numbers::new(8), Arc::new(AtomicBool::new(true)));
+    let holds = |valid: &Arc<AtomicBool>| -> Holds {
+        let valid = Arc::clone(valid);
+        Arc::new(move || valid.load(Ordering::Relaxed))
+    };
+    memo.extend(1, |_| true, holds(&valid));
+    for key in [1, 2] {
+        assert!(asks(&memo, key, Some(SECOND)).await, "what is not cached cannot be extended");
+        memo.extend(key, |answer| *answer == 1, holds(&valid));
+    }
+    advance(SECOND * 100).await;
+    assert!(!asks(&memo, 1, None).await);
+    assert!(asks(&memo, 2, None).await, "not eligible");
+    memo.flush();
+    assert!(asks(&memo, 1, Some(SECOND)).await);
+    memo.extend(1, |_| true, holds(&valid));
+    valid.store(false, Ordering::Relaxed);
+    assert!(!asks(&memo, 1, Some(SECOND)).await, "its time is not over");
+    advance(SECOND).await;
+    assert!(asks(&memo, 1, None).await);
 }
 
 #[tokio::test(start_paused = true)]

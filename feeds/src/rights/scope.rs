@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -17,6 +18,8 @@ pub(crate) struct Scope {
     cluster: ClusterName,
     turns: Turns,
     leases: Arc<Leases>,
+    /// The current round. Whoever reads it needs no lock, so a cache can read it while it is locked itself.
+    round: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -55,7 +58,8 @@ impl Scope {
         // Rounds of different scopes begin at different times.
         let lifetime = LIFETIME.mul_f64(1.0 - fastrand::f64() / 5.0);
         let state = State { rounds: Rounds::new(now, lifetime), waiting: HashMap::new(), members: 0 };
-        Self { cluster, turns, leases, state: Mutex::new(state) }
+        let round = AtomicU64::new(state.rounds.number());
+        Self { cluster, turns, leases, round, state: Mutex::new(state) }
     }
 
     pub(super) fn cluster(&self) -> &ClusterName {
@@ -75,6 +79,7 @@ impl Scope {
         }
         // Before anybody can see the new round: a check in it must not get an answer from before.
         forget(&self.cluster);
+        self.round.store(state.rounds.number(), Ordering::Release);
         let (waiting, due) = (std::mem::take(&mut state.waiting), state.rounds.due());
         drop(state);
         waiting.into_values().for_each(Waker::wake);
@@ -83,7 +88,7 @@ impl Scope {
 
     /// The current round.
     pub(crate) fn round(&self) -> u64 {
-        self.lock().rounds.number()
+        self.round.load(Ordering::Acquire)
     }
 
     /// Whether each change of RBAC begins a round.

@@ -108,7 +108,7 @@ impl Site {
     fn permission(&self, host: &Host, user: usize) -> Permission {
         let (cluster, namespace) = ("ke".parse().unwrap(), HostNamespace::new("edge-ke").unwrap());
         let host = host.clone();
-        Permission::new(&self.rights, &cluster, &namespace, &self.tasks, move || {
+        Permission::new(&self.rights, &cluster, &namespace, &self.tasks, move |_| {
             let host = host.clone();
             Box::pin(async move { Some(host.review(user).await) })
         })
@@ -350,4 +350,50 @@ async fn a_watch_soon_after_a_change_begins_without_cached_reviews() {
     // The caches of API servers may have lagged.
     sleep(Duration::from_secs(4)).await;
     assert_eq!((scope.round(), forgotten(&site)), (2, before + 3));
+}
+
+/// The cache of reviews has the validity when the watch has ended.
+#[tokio::test(start_paused = true)]
+async fn a_review_outlives_its_watch_until_the_next_round() {
+    let (site, mut streams) = Site::watched().await;
+    let host = Host::default();
+    let validity = |site: &Site| site.permission(&host, 1).validity();
+    let (earlier, other) = (validity(&site), site.scope("hz", "edge-hz"));
+    for _ in 0..4 {
+        sleep(Duration::from_secs(30)).await;
+        bookmarks(&mut streams, 20);
+        assert!(earlier.holds());
+    }
+    assert!(Arc::ptr_eq(&site.scope("ke", "edge-ke"), earlier.scope()), "the same rounds");
+    send(streams.get_mut("roles").unwrap(), "MODIFIED", &object("edge-hz", "a", 21));
+    sleep(Duration::from_secs(5)).await;
+    assert!(earlier.holds() && other.round() > 0, "another namespace");
+    send(streams.get_mut("rolebindings").unwrap(), "DELETED", &object("edge-ke", "a", 22));
+    sleep(Duration::from_millis(1_100)).await;
+    assert!(!earlier.holds());
+    let later = validity(&site);
+    sleep(Duration::from_secs(5)).await;
+    assert!(!later.holds(), "the caches of API servers may have lagged");
+    let latest = validity(&site);
+    assert!(latest.holds());
+    streams.clear();
+    sleep(Duration::from_secs(10)).await;
+    assert!(!latest.holds(), "RBAC is not watched");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_review_is_valid_for_more_than_five_minutes() {
+    let (site, mut streams) = Site::watched().await;
+    let validity = site.permission(&Host::default(), 1).validity();
+    for second in 0..300 {
+        sleep(Duration::from_secs(1)).await;
+        if second % 60 == 0 {
+            bookmarks(&mut streams, 20);
+        }
+        assert!(second > 200 || validity.holds(), "{second}");
+    }
+    assert!(!validity.holds());
+    drop(validity);
+    sleep(LOOK).await;
+    assert_eq!(site.rights.scopes.len(), (0, 0));
 }

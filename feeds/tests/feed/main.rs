@@ -199,7 +199,7 @@ fn always() -> Permission {
 /// A permission for as long as `is_allowed` says. No changes of rights are watched.
 fn permission(is_allowed: impl Fn() -> bool + Send + Sync + 'static) -> Permission {
     let (rights, namespace) = (Rights::new(|_| {}), HostNamespace::new("n1").unwrap());
-    Permission::new(&rights, &"ke".parse().unwrap(), &namespace, &Tasks::new(), move || {
+    Permission::new(&rights, &"ke".parse().unwrap(), &namespace, &Tasks::new(), move |_| {
         let is_allowed = is_allowed();
         Box::pin(async move { Some(is_allowed) })
     })

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::config::ProxyAgentConfiguration;
 use crate::exchange::{Exchange, Services, Sharing};
+use caller::Authorizer;
 use host_client::Host;
 use host_client::api::{Api, Reflector, Selection, Shape};
 use virtual_cluster::admission_policies::AdmissionPolicies;
@@ -44,6 +45,7 @@ pub(super) struct ClusterServices {
     pub(super) node_label_failure: NodeLabelFailure,
     pub(super) requests: Arc<RequestMetrics>,
     pub(super) sharing: Option<Arc<Sharing>>,
+    pub(super) authz: Arc<Authorizer>,
 }
 
 // === impl ClusterServices ===
@@ -91,6 +93,7 @@ pub(super) fn open(
         node_label_failure,
         requests: Arc::clone(requests),
         sharing: services.sharing.clone(),
+        authz: Arc::clone(&services.authz),
     };
     Ok(Some((Exchange::new(services, Arc::clone(requests)), cluster_services)))
 }

@@ -58,12 +58,17 @@ pub(super) fn metrics(up: &Arc<Tunnels>) -> Registry {
     metrics
 }
 
-/// The metrics of virtual clusters, their host, and the hub. `None` if the configuration has no host.
+/// The metrics of virtual clusters, their host, access reviews, and the hub. `None` if the configuration has no host.
 pub(super) fn of_host(metrics: &Registry, services: Option<&ClusterServices>) {
     hub(metrics, services.and_then(|services| services.sharing.as_ref()));
     readiness(metrics, services);
     usage(metrics, services);
     shared(metrics, services);
+    let authz = services.map(|services| Arc::clone(&services.authz));
+    let help = "SubjectAccessReviews that the agent has sent to the host.";
+    metrics.observe_counts::<()>("atoll_access_reviews_total", help, move || {
+        vec![((), authz.as_ref().map_or(0, |authz| authz.reviews_sent()))]
+    });
 }
 
 /// The metrics of the hub.

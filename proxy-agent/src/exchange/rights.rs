@@ -50,7 +50,7 @@ pub(crate) async fn allowed_everywhere(call: &Call<'_>, request: &ResourceReques
 }
 
 /// The host's name of the ClusterRole that the request names, because the rules of a virtual cluster are stored with host names.
-fn host_role(call: &Call<'_>, request: &ResourceRequest<'_>) -> Option<String> {
+pub(super) fn host_role(call: &Call<'_>, request: &ResourceRequest<'_>) -> Option<String> {
     let is_role = (request.group(), request.resource()) == (RBAC, "clusterroles");
     request.name().filter(|_| is_role).map(|name| call.api.host_role(name))
 }

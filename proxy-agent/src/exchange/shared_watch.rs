@@ -6,21 +6,20 @@
 
 use std::sync::Arc;
 
-use caller::reviews::Attributes;
 use feeds::{Begun, Bypass, Check, ClusterId, Collection, Feed, Membership, Permission, WatchQuery};
 use http::{HeaderValue, Method, Response, Uri, header};
+use kube_wire::RequestInfo;
 use kube_wire::gvr::{GroupVersion, GroupVersionResource};
 use kube_wire::request_info::ResourcePath;
-use kube_wire::{RequestInfo, ResourceRequest};
 use rewrite::schema;
 
-use crate::exchange::api_request::NamespaceLocation;
 use crate::exchange::call::Call;
 use crate::exchange::cost::take_seats;
 use crate::exchange::kinds::RBAC;
 use crate::exchange::plan::Plan;
 use crate::exchange::rights::allowed;
 use crate::exchange::sharing::Sharing;
+use crate::exchange::watch_right::WatchRight;
 use crate::refusal::Refusal;
 use crate::translate::ResponseTransform;
 use host_client::HostBody;
@@ -108,9 +107,11 @@ async fn ready(
 ) -> Result<(Arc<Feed>, Permission), Bypass> {
     let request = call.api.info.resource().ok_or(Bypass::Verb)?;
     let collection = collection(call, planned).await.ok_or(Bypass::Class)?;
-    let permission = permission(call, sharing, request);
+    let right = Arc::new(WatchRight::new(call, request));
+    let permission = permission(call, sharing, &right);
     // The host words the refusal.
     allowed(call, request).await.map_err(|_| Bypass::Right)?;
+    right.extend(permission.validity());
     let ready = call.outside(sharing.feeds.ready(&collection, query)).await;
     if matches!(ready, Err(Bypass::Few)) {
         call.at_host = sharing.feeds.hold_at_host(&collection);
@@ -137,37 +138,16 @@ pub(super) async fn collection(call: &Call<'_>, planned: &Uri) -> Option<Collect
     Some(Collection { path, api_version: GroupVersion { group, version }.to_string(), kind, is_built_in, membership })
 }
 
-/// The right of the caller to this watch, in the namespace or in the whole cluster.
-fn permission(call: &Call<'_>, sharing: &Arc<Sharing>, request: &ResourceRequest<'_>) -> Permission {
-    let (authz, user) = (Arc::clone(&call.services.authz), call.api.caller.host.clone());
-    let namespace = match request.namespace().map(|name| call.api.locate(name)) {
-        Some(NamespaceLocation::Member(host)) => host,
-        _ => call.api.cluster.root.clone(),
-    };
-    let text = |text: &str| -> Arc<str> { text.into() };
-    let role = request.name().filter(|_| (request.group(), request.resource()) == (RBAC, "clusterroles"));
-    let role = role.map(|name| call.api.host_role(name));
-    let (verb, name) = (request.verb(), text(role.as_deref().or(request.name()).unwrap_or_default()));
-    let [group, version, resource] = [request.group(), request.version(), request.resource()].map(text);
-    let (checked, scope) = (Arc::clone(sharing), namespace.clone());
-    let check = move || -> Check {
-        let (sharing, authz, user) = (Arc::clone(&checked), Arc::clone(&authz), user.clone());
-        let [group, version, resource, name] = [&group, &version, &resource, &name].map(Arc::clone);
-        let namespace = namespace.clone();
+/// The right of the caller to a watch. The agent checks it again while the watch is open.
+fn permission(call: &Call<'_>, sharing: &Arc<Sharing>, right: &Arc<WatchRight>) -> Permission {
+    let (checked, right_again) = (Arc::clone(sharing), Arc::clone(right));
+    let check = move |validity| -> Check {
+        let (sharing, right) = (Arc::clone(&checked), Arc::clone(&right_again));
         Box::pin(async move {
-            let attributes = Attributes {
-                verb: verb.as_str(),
-                group: &group,
-                version: &version,
-                resource: &resource,
-                subresource: "",
-                name: &name,
-                namespace: &namespace,
-            };
-            let decision = authz.check(&user, &attributes).await;
+            let decision = right.check(validity).await;
             sharing.reviewed(decision.as_ref().ok());
             Some(decision.ok()?.allowed)
         })
     };
-    Permission::new(&sharing.rights, &call.api.cluster.name, &scope, sharing.tasks(), check)
+    Permission::new(&sharing.rights, &call.api.cluster.name, right.namespace(), sharing.tasks(), check)
 }

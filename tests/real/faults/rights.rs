@@ -72,6 +72,38 @@ pub(super) fn need_no_reviews_for_events(host: Arc<HostCluster>) -> anyhow::Resu
     })
 }
 
+/// Informers renew their watches all the time. Other trials change RBAC of the host, but not all the time.
+pub(super) fn need_no_reviews_for_the_next_watch(host: Arc<HostCluster>) -> anyhow::Result<()> {
+    let pair = Pair::start(host, "renewed")?;
+    let operator = pair.site.host().kubectl();
+    let [cluster, _] = &pair.names;
+    let jane = pair.site.curl_like(&pair.site.user(cluster, "jane")?, cluster, Route::Path)?;
+    // At the host, so the agent learns of it only from its own watch.
+    let (root, user) = (format!("atoll-root-{cluster}"), format!("--user=vc:{cluster}:jane"));
+    operator.ok(&["create", "rolebinding", "jane", "-n", &root, "--clusterrole=view", &user])?;
+    let reviews = || pair.site.metric("atoll_access_reviews_total");
+    eventually(CONDITION_TIMEOUT, || {
+        let (from, served, mut before) = (pair.version()?, pair.served()?, 0);
+        // Longer than the answer to a review is cached otherwise.
+        for number in 0..7 {
+            let watch = jane.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&resourceVersion={from}"))?;
+            ensure!(watch.code == 200, "{watch:?}");
+            if number == 0 {
+                before = reviews()?;
+            }
+        }
+        let (served, reviews) = (pair.served()? - served, reviews()? - before);
+        ensure!((served, reviews) == (7, 0), "{reviews} reviews, {served} watches are shared");
+        Ok(())
+    })?;
+    operator.ok(&["delete", "rolebinding", "jane", "-n", &root])?;
+    eventually(CONDITION_TIMEOUT, || {
+        let version = pair.version()?;
+        let next = jane.get(&format!("{MAPS}?watch=1&timeoutSeconds=1&resourceVersion={version}"))?;
+        next.refused(403, "Forbidden", "cannot watch").map(drop)
+    })
+}
+
 /// The response of a watch that has ended.
 fn joined(watch: JoinHandle<anyhow::Result<Response>>) -> anyhow::Result<Response> {
     watch.join().map_err(|_| anyhow!("the watch panicked"))?
