@@ -1,8 +1,8 @@
 //! The rights of callers. The host's own RBAC decides, and this module decides nothing itself.
 //!
-//! [`Authorizer`] sends a SubjectAccessReview and caches the answer for a short time. For the cluster scope of a
-//! virtual cluster, it asks about the root namespace. What is *not* here: which rights a request needs (`exchange` in
-//! the agent), and requests in a namespace, which the host authorises because they go upstream as the caller.
+//! [`Authorizer`] sends a SubjectAccessReview and caches the answer for seconds, or for longer with [`Authorizer::extend`]. For
+//! the cluster scope of a virtual cluster, it asks about the root namespace. What is *not* here: which rights a request needs
+//! (`exchange` in the agent), and requests in a namespace, which the host authorises because they go upstream as the caller.
 //!
 //! Reading order: [`Authorizer`], `review_cache` (how long answers are cached), [`paths`] (paths that are not resources),
 //! [`Refused`] (the message of a refusal).
@@ -27,7 +27,7 @@ use rewrite::{ClusterName, HostNamespace, Mapping};
 use tokio::time::sleep;
 
 use crate::identity::{Caller, HostUser};
-use crate::memo::Holds;
+use crate::memo::Condition;
 use crate::reviews::key::Key;
 use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules};
 use paths::PathClass;
@@ -46,7 +46,7 @@ pub const SETTLING_PAUSE: Duration = Duration::from_millis(13);
 pub struct Authorizer<R = Host> {
     reviews: R,
     clusters: Mutex<HashMap<ClusterName, Arc<ReviewCache>>>,
-    /// The number of SubjectAccessReviews that were sent.
+    /// See [`Authorizer::reviews_sent`].
     sent: AtomicU64,
 }
 
@@ -61,29 +61,64 @@ impl<R: Reviews> Authorizer<R> {
     /// Whether `user` is allowed to do this. Equal questions at the same time are sent once.
     pub async fn check(&self, user: &HostUser, attributes: &Attributes<'_>) -> Result<Decision, ReviewError> {
         let answers = self.cache(user.cluster());
-        let ask = || {
-            self.sent.fetch_add(1, Ordering::Relaxed);
-            self.reviews.subject_access_review(user, attributes)
-        };
-        answers.decision(Key::of_question(user, attributes), ask).await
+        answers.decision(Key::of_question(user, attributes), || self.send(user, attributes)).await
     }
 
-    /// The number of SubjectAccessReviews that were sent to the host.
+    fn send(
+        &self,
+        user: &HostUser,
+        attributes: &Attributes<'_>,
+    ) -> impl Future<Output = Result<Decision, ReviewError>> + Send {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        self.reviews.subject_access_review(user, attributes)
+    }
+
+    /// The number of SubjectAccessReviews that this authorizer has sent, including failed ones.
     pub fn reviews_sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Caches the permission that [`check`](Self::check) has just returned for as long as `holds`, instead of a few seconds.
-    /// `holds` must be false as soon as a change of RBAC can concern the answer. It may not use the authorizer.
-    pub fn extend(&self, user: &HostUser, attributes: &Attributes<'_>, holds: Holds) {
-        self.cache(user.cluster()).extend(Key::of_question(user, attributes), holds);
+    /// Extends the cached permission: it is valid while `condition` is true, even after its normal lifetime of 4.75 s. Within that
+    /// lifetime, it is valid in any case, until [`forget`](Self::forget) or [`flush`](Self::flush). Does nothing if the cached
+    /// answer is a denial, or if there is none.
+    ///
+    /// After a change of RBAC that can affect the answer, `condition` must become false in about a second. It must not call this
+    /// authorizer: the cache is locked while it runs.
+    pub fn extend(&self, user: &HostUser, attributes: &Attributes<'_>, condition: Condition) {
+        self.cache(user.cluster()).extend(Key::of_question(user, attributes), condition);
     }
 
-    /// Returns the 403 of a kube-apiserver in virtual names if the caller is not allowed to do this. Soon after an RBAC write, it
-    /// repeats a refused review.
+    /// Checks that the caller is allowed to do this. Otherwise, fails with the 403 of a kube-apiserver, in virtual names. Also fails
+    /// if the host does not answer. Soon after an RBAC write, it reviews a denial again, up to [`SETTLING_ATTEMPTS`] times.
     pub async fn demand(&self, mapping: &Mapping, caller: &Caller, attributes: &Attributes<'_>) -> Result<(), Refused> {
+        self.settled(mapping, caller, attributes, || self.check(&caller.host, attributes)).await
+    }
+
+    /// The same, but an [extended](Self::extend) permission does not suffice.
+    pub async fn demand_recent(
+        &self,
+        mapping: &Mapping,
+        caller: &Caller,
+        attributes: &Attributes<'_>,
+    ) -> Result<(), Refused> {
+        let (answers, key) = (self.cache(caller.host.cluster()), Key::of_question(&caller.host, attributes));
+        let check = || answers.recent_decision(key, || self.send(&caller.host, attributes));
+        self.settled(mapping, caller, attributes, check).await
+    }
+
+    /// Repeats a check that denies soon after an RBAC write.
+    async fn settled<F>(
+        &self,
+        mapping: &Mapping,
+        caller: &Caller,
+        attributes: &Attributes<'_>,
+        check: impl Fn() -> F,
+    ) -> Result<(), Refused>
+    where
+        F: Future<Output = Result<Decision, ReviewError>>,
+    {
         for attempt in 0.. {
-            let decision = self.check(&caller.host, attributes).await?;
+            let decision = check().await?;
             if decision.allowed {
                 return Ok(());
             }
@@ -131,10 +166,10 @@ impl<R: Reviews> Authorizer<R> {
         self.cache(cluster).flush();
     }
 
-    /// Forgets the answers for a virtual cluster, because the host has changed an RBAC object. Unlike [`flush`](Self::flush),
-    /// this does not repeat refused reviews.
+    /// Forgets the answers for a virtual cluster, because the host has changed an RBAC object. Extended permissions stay valid while
+    /// their conditions are true. Unlike [`flush`](Self::flush), this does not repeat refused reviews.
     pub fn forget(&self, cluster: &ClusterName) {
-        self.cache(cluster).forget();
+        self.cache(cluster).expire();
     }
 
     /// Whether an RBAC object of the cluster was written so recently that a refusal may be out of date. This includes a

@@ -15,6 +15,6 @@ mod names;
 
 pub(crate) use account::Account;
 pub use caller::{Caller, Kind};
-pub use headers::Inexpressible;
+pub use headers::{Inexpressible, USER};
 pub use host_user::HostUser;
 pub use names::{ANONYMOUS, ATTEMPT, attempt_group};

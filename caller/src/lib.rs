@@ -1,8 +1,8 @@
 //! The caller of a request to a virtual cluster: authentication, authorisation, impersonation.
 //!
 //! The host decides everything. [`authn`] asks it for the owner of a token, and [`authz`] asks it what a caller may do,
-//! with the reviews in [`reviews`]. The answers are cached for a short time. What is *not* here: which rights a request
-//! needs, and the path of a request.
+//! with the reviews in [`reviews`]. The answers are cached for seconds, and a permission to watch for up to five minutes. What is
+//! *not* here: which rights a request needs, and the path of a request.
 //!
 //! Reading order: [`identity`] (names of callers), [`reviews`] (requests to the host), `memo` (the cache of answers),
 //! [`authn`], [`authz`], [`impersonation`].
@@ -19,4 +19,4 @@ pub mod testing;
 pub use authn::Authenticator;
 pub use authz::Authorizer;
 pub use identity::{Caller, HostUser};
-pub use memo::Holds;
+pub use memo::Condition;

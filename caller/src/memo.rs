@@ -1,5 +1,7 @@
 //! A cache of answers. Equal questions at the same time are sent once.
 //!
+//! An answer is valid for its lifetime, and after that while an optional condition is true ([`Memo::extend`]).
+//!
 //! The number of entries is limited, and roughly the least recently used entries go first ([`Recent`]).
 //!
 //! Equal questions at the same time share one answer, including errors, so that a burst does not multiply the load on a
@@ -29,19 +31,35 @@ where
 struct State<K, V, E> {
     cached: Recent<K, Cached<V>>,
     in_flight: HashMap<K, InFlight<V, E>>,
-    /// How often the cache was cleared. An answer to a question from before the last time is not cached.
+    /// How often the cache was cleared or has expired. An answer to a question from before the last time is not cached.
     epoch: u64,
+    /// When answers were last removed because they are not valid.
+    swept: Instant,
 }
 
 struct Cached<V> {
     answer: V,
     until: Instant,
-    /// Whether the answer is still valid, although its time is over.
-    still_holds: Option<Holds>,
+    /// The lifetime also ends with this epoch.
+    epoch: u64,
+    /// After its lifetime, the answer is valid while this is true. `None` if it was not extended.
+    extended_while: Option<Condition>,
 }
 
-/// Whether a cached answer is still valid. It may not use the cache.
-pub type Holds = Arc<dyn Fn() -> bool + Send + Sync>;
+/// The cached answers that suffice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepted {
+    /// Those in their lifetime.
+    Recent,
+    /// Also extended ones.
+    All,
+}
+
+/// The minimum time between two sweeps for answers that are not valid.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The condition under which an extended answer is valid. It must not use the cache, which is locked while it runs.
+pub type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A question in flight, and how many tasks wait for the answer.
 struct InFlight<V, E> {
@@ -71,13 +89,14 @@ where
 impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     /// Caches at most `capacity` answers.
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State { cached: Recent::new(capacity), in_flight: HashMap::new(), epoch: 0 };
+        let (cached, in_flight) = (Recent::new(capacity), HashMap::new());
+        let state = State { cached, in_flight, epoch: 0, swept: Instant::now() };
         Self { state: Mutex::new(state) }
     }
 
     /// The cached answer.
     pub(crate) fn cached(&self, key: K) -> Option<V> {
-        self.lock().recall(key)
+        self.lock().recall(key, Accepted::All)
     }
 
     /// The cached answer, or the result of `ask`. `keep` returns how long to cache it, counted from the time of the
@@ -91,7 +110,33 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     where
         F: Future<Output = Result<V, E>>,
     {
-        let waiting = match self.cached_or_in_flight(key) {
+        self.get_accepted(key, Accepted::All, ask, keep).await
+    }
+
+    /// The same, but an extended answer does not suffice after its lifetime.
+    pub(crate) async fn get_recent<F>(
+        &self,
+        key: K,
+        ask: impl FnOnce() -> F,
+        keep: impl FnOnce(&V) -> Option<Duration>,
+    ) -> Result<V, E>
+    where
+        F: Future<Output = Result<V, E>>,
+    {
+        self.get_accepted(key, Accepted::Recent, ask, keep).await
+    }
+
+    async fn get_accepted<F>(
+        &self,
+        key: K,
+        accepted: Accepted,
+        ask: impl FnOnce() -> F,
+        keep: impl FnOnce(&V) -> Option<Duration>,
+    ) -> Result<V, E>
+    where
+        F: Future<Output = Result<V, E>>,
+    {
+        let waiting = match self.cached_or_in_flight(key, accepted) {
             Ok(answer) => return Ok(answer),
             Err(waiting) => waiting,
         };
@@ -114,19 +159,33 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         if let (Ok(answer), Some(lifetime)) = (&answer, lifetime)
             && question.epoch == state.epoch
         {
-            let cached = Cached { answer: answer.clone(), until: sent_at + lifetime, still_holds: None };
+            let (answer, epoch) = (answer.clone(), state.epoch);
+            let cached = Cached { answer, until: sent_at + lifetime, epoch, extended_while: None };
             state.cached.insert(key, cached);
         }
         answer
     }
 
-    /// Keeps a cached answer that is `eligible` for as long as `holds`, in addition to its time. Does nothing if the answer is no
-    /// longer cached.
-    pub(crate) fn extend(&self, key: K, eligible: impl FnOnce(&V) -> bool, holds: Holds) {
+    /// Extends the cached answer if it is `eligible`: after its lifetime, it is valid while `condition` returns true. Does nothing
+    /// if the answer is not cached, or if an earlier condition is still true.
+    pub(crate) fn extend(&self, key: K, eligible: impl FnOnce(&V) -> bool, condition: Condition) {
         if let Some(cached) = self.lock().cached.get_mut(&key)
             && eligible(&cached.answer)
+            && !cached.is_extended()
         {
-            cached.still_holds = Some(holds);
+            cached.extended_while = Some(condition);
+        }
+    }
+
+    /// Ends the lifetimes of all answers, and forgets those to questions in flight. Answers that are extended stay valid while
+    /// their conditions are true.
+    pub(crate) fn expire(&self) {
+        let mut state = self.lock();
+        state.begin_epoch();
+        // An answer that is not valid keeps what its condition needs.
+        if state.swept.elapsed() >= SWEEP_INTERVAL {
+            state.swept = Instant::now();
+            state.cached.retain(Cached::is_extended);
         }
     }
 
@@ -134,13 +193,12 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
     pub(crate) fn flush(&self) {
         let mut state = self.lock();
         state.cached.clear();
-        state.in_flight.clear();
-        state.epoch = state.epoch.wrapping_add(1);
+        state.begin_epoch();
     }
 
-    fn cached_or_in_flight(&self, key: K) -> Result<V, Waiting<'_, K, V, E>> {
+    fn cached_or_in_flight(&self, key: K, accepted: Accepted) -> Result<V, Waiting<'_, K, V, E>> {
         let mut state = self.lock();
-        if let Some(answer) = state.recall(key) {
+        if let Some(answer) = state.recall(key, accepted) {
             return Ok(answer);
         }
         let epoch = state.epoch;
@@ -175,17 +233,26 @@ impl<K: Copy + Eq + Hash, V, E> fmt::Debug for Memo<K, V, E> {
 // === impl State ===
 
 impl<K: Copy + Eq + Hash, V: Clone, E> State<K, V, E> {
-    fn recall(&mut self, key: K) -> Option<V> {
-        match self.cached.get(&key) {
-            Some(cached) if cached.is_valid() => return Some(cached.answer.clone()),
-            Some(_) => self.cached.remove(&key),
-            None => {}
+    fn recall(&mut self, key: K, accepted: Accepted) -> Option<V> {
+        let epoch = self.epoch;
+        let cached = self.cached.get(&key)?;
+        if cached.is_recent(epoch) || (accepted == Accepted::All && cached.is_extended()) {
+            return Some(cached.answer.clone());
+        }
+        if !cached.is_extended() {
+            self.cached.remove(&key);
         }
         None
     }
 }
 
 impl<K: Copy + Eq + Hash, V, E> State<K, V, E> {
+    /// The answers to questions in flight are not cached.
+    fn begin_epoch(&mut self) {
+        self.in_flight.clear();
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
     /// Whether later callers would wait for this question. After a flush, they do not.
     fn is_in_flight(&self, key: &K, question: &Arc<Question<V, E>>) -> bool {
         self.in_flight.get(key).is_some_and(|in_flight| Arc::ptr_eq(&in_flight.question, question))
@@ -195,8 +262,13 @@ impl<K: Copy + Eq + Hash, V, E> State<K, V, E> {
 // === impl Cached ===
 
 impl<V> Cached<V> {
-    fn is_valid(&self) -> bool {
-        Instant::now() < self.until || self.still_holds.as_ref().is_some_and(|holds| holds())
+    /// Whether the lifetime has not ended.
+    fn is_recent(&self, epoch: u64) -> bool {
+        self.epoch == epoch && Instant::now() < self.until
+    }
+
+    fn is_extended(&self) -> bool {
+        self.extended_while.as_ref().is_some_and(|condition| condition())
     }
 }
 

@@ -35,7 +35,7 @@ pub use feed::Feed;
 pub use feeds::{AtHost, Begun, Feeds};
 pub use hub::ClusterId;
 pub use list_body::ListBody;
-pub use permission::{Check, Permission, Validity};
+pub use permission::{Check, Permission, ReviewValidity};
 pub use placement::{ByNamespace, Membership, Move, Moves, Placed, Placement};
 pub use request::{Bypass, ListQuery, WatchQuery};
 pub use rights::Rights;

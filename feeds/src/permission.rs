@@ -24,22 +24,23 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct Permission {
     member: Member,
     tasks: Tasks,
-    check: Arc<dyn Fn(Validity) -> Check + Send + Sync>,
+    check: Arc<dyn Fn(ReviewValidity) -> Check + Send + Sync>,
     last: Checked,
     checking: Option<oneshot::Receiver<Option<Checked>>>,
 }
 
-/// A check of the right. `None` if the host does not answer. It should use a cache, because several watches can have the same
+/// A check of the right: whether the caller has it. `None` if the host does not answer. It should use a cache, because several watches can have the same
 /// right.
 pub type Check = Pin<Box<dyn Future<Output = Option<bool>> + Send>>;
 
-/// Until when a review of a right to watch is valid. This does not depend on the watch: when the watch has ended, the next one
-/// with the same right needs no review.
-#[derive(Clone)]
-pub struct Validity {
+/// Whether a review of a right to watch is still valid. It outlives the watch, so the next watch with the same right needs no
+/// review. While it exists, its scope exists, and changes of RBAC begin rounds in that scope.
+pub struct ReviewValidity {
     scope: Arc<Scope>,
     /// The round in which the review began.
     round: u64,
+    /// Whether all API servers knew the last change of RBAC when the review began.
+    is_settled: bool,
 }
 
 /// When a right existed.
@@ -48,28 +49,30 @@ struct Checked {
     /// The round in which the check began.
     round: u64,
     at: Instant,
+    /// Whether all API servers knew the last change of RBAC by then.
+    is_settled: bool,
 }
 
 // === impl Permission ===
 
 impl Permission {
     /// The right to a watch in a namespace, or in all namespaces if it is the root namespace. Check the right once *after* you
-    /// have called this. `check` checks it again, and gets the validity of its answer.
+    /// have called this. `check` checks it again. Its argument is the validity of the answer.
     pub fn new(
         rights: &Rights,
         cluster: &ClusterName,
         namespace: &HostNamespace,
         tasks: &Tasks,
-        check: impl Fn(Validity) -> Check + Send + Sync + 'static,
+        check: impl Fn(ReviewValidity) -> Check + Send + Sync + 'static,
     ) -> Self {
         let member = Member::new(rights.scope(cluster, namespace));
-        let last = Checked { round: member.scope().round(), at: Instant::now() };
+        let last = Checked::now(member.scope());
         Self { member, tasks: tasks.clone(), check: Arc::new(check), last, checking: None }
     }
 
-    /// The validity of the last review.
-    pub fn validity(&self) -> Validity {
-        Validity { scope: Arc::clone(self.member.scope()), round: self.last.round }
+    /// The validity of the last check. Before the first check, that of a review that begins after [`new`](Self::new).
+    pub fn validity(&self) -> ReviewValidity {
+        self.last.validity(self.member.scope())
     }
 
     /// Whether the caller still has the right, assuming that no change of rights was missed. Wakes the task when this may
@@ -112,8 +115,8 @@ impl Permission {
                 if sender.is_closed() {
                     return;
                 }
-                let checked = Checked { round: scope.round(), at: Instant::now() };
-                let validity = Validity { scope: Arc::clone(&scope), round: checked.round };
+                let checked = Checked::now(&scope);
+                let validity = checked.validity(&scope);
                 if let Some(is_allowed) = check(validity).await {
                     // The watch may have ended.
                     let _ = sender.send(is_allowed.then_some(checked));
@@ -127,12 +130,26 @@ impl Permission {
     }
 }
 
-// === impl Validity ===
+// === impl Checked ===
 
-impl Validity {
-    /// Whether the review is still valid: no change since then concerns the right, as far as changes are watched.
+impl Checked {
+    /// A check that begins now.
+    fn now(scope: &Scope) -> Self {
+        Self { round: scope.round(), at: Instant::now(), is_settled: scope.is_settled() }
+    }
+
+    fn validity(self, scope: &Arc<Scope>) -> ReviewValidity {
+        ReviewValidity { scope: Arc::clone(scope), round: self.round, is_settled: self.is_settled }
+    }
+}
+
+// === impl ReviewValidity ===
+
+impl ReviewValidity {
+    /// Whether the review began in the current round, but not soon after a change, and all RBAC watches are current. After a change,
+    /// this is true until the round of that change begins, up to about a second later. Takes no lock.
     pub fn holds(&self) -> bool {
-        self.round == self.scope.round() && self.scope.is_current()
+        self.is_settled && self.round == self.scope.round() && self.scope.is_current()
     }
 
     #[cfg(test)]
@@ -141,9 +158,9 @@ impl Validity {
     }
 }
 
-impl fmt::Debug for Validity {
+impl fmt::Debug for ReviewValidity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Validity").field("round", &self.round).finish_non_exhaustive()
+        f.debug_struct("ReviewValidity").field("round", &self.round).finish_non_exhaustive()
     }
 }
 

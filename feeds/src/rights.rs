@@ -1,4 +1,4 @@
-//! When the rights of the callers of open watches must be checked again: after a change of RBAC on the host.
+//! When the rights to watches must be checked again: after a change of RBAC on the host.
 //!
 //! A feed reads the host in the agent's own name, so the agent asks the host whether the caller of a watch has the right to
 //! it. To ask before each event would cost the host one review for each watch and event. So the agent watches the four RBAC
@@ -17,9 +17,10 @@
 //!   events. After a gap, a round of all scopes begins.
 //!
 //! - A watch can begin after a change that no other watch of its scope has seen. Then, the cached reviews are forgotten, too.
-//! - The last review of a right is valid for the rest of its round, even if the watch ends. Informers renew their watches all
-//!   the time, and a review for each would cost the host more than the events. The cache of reviews keeps the scope alive
-//!   ([`Validity`](crate::Validity)) until the next round, when it forgets the reviews.
+//! - The last review of a right is valid for the rest of its round, even if the watch ends, while RBAC is watched, and if it did
+//!   not begin within ten seconds after a change. Informers begin
+//!   new watches all the time, and a review for each of them would cost the host more than the events do. A
+//!   [`ReviewValidity`](crate::ReviewValidity) in the cache of reviews keeps the scope.
 //!
 //! Reading order: [`Rounds`](rounds::Rounds), [`Scope`], [`Leases`] (whether the watches are current), `concern` (whose rights
 //! an object can change), `recent`, [`Scopes`], `rbac_watch` (one of the four watches), [`Rights`].
@@ -45,7 +46,7 @@ use rbac_watch::RbacWatch;
 pub(crate) use scope::{Member, Scope};
 use scopes::Scopes;
 
-/// The rights of the callers of all open watches.
+/// The rights of the callers of open watches, and cached permissions for the next ones.
 pub struct Rights {
     scopes: Scopes,
     leases: Arc<Leases>,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::memo::{Holds, Memo};
+use crate::memo::{Condition, Memo};
 use crate::reviews::key::Key;
 use crate::reviews::{Decision, ReviewError, Rules};
 
-/// The time for which a permission is cached. A revocation that was not written through the endpoint takes effect after
-/// this time at the latest. While the agent cannot watch RBAC of the host, a watch of the hub checks a permission again after
-/// 250 ms, so that 5 s are the limit there, too.
+/// The time for which a permission is cached, unless it is extended. A revocation that was not written through the endpoint takes
+/// effect after this time at the latest. While the agent cannot watch RBAC of the host, no extension is valid, and a watch of the
+/// hub checks a permission again after 250 ms. So 5 s are the limit there, too.
 const ALLOWED_TTL: Duration = Duration::from_millis(4750);
 /// The time for which a refusal is cached. It also applies to a list of rules, which refuses everything that it does
 /// not contain.
@@ -38,13 +38,20 @@ impl ReviewCache {
     where
         F: Future<Output = Result<Decision, ReviewError>>,
     {
-        let keep = |decision: &Decision| if decision.allowed { Some(ALLOWED_TTL) } else { self.refusal() };
-        self.decisions.get(key, ask, keep).await
+        self.decisions.get(key, ask, |decision| self.lifetime(decision)).await
     }
 
-    /// Keeps a cached permission for as long as `holds`. Does nothing if the answer was forgotten in the meantime.
-    pub(super) fn extend(&self, key: Key, holds: Holds) {
-        self.decisions.extend(key, |decision| decision.allowed, holds);
+    /// The same, but an extended permission does not suffice.
+    pub(super) async fn recent_decision<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<Decision, ReviewError>
+    where
+        F: Future<Output = Result<Decision, ReviewError>>,
+    {
+        self.decisions.get_recent(key, ask, |decision| self.lifetime(decision)).await
+    }
+
+    /// Extends a cached permission while `condition` is true. Does nothing for a denial, or if nothing is cached.
+    pub(super) fn extend(&self, key: Key, condition: Condition) {
+        self.decisions.extend(key, |decision| decision.allowed, condition);
     }
 
     pub(super) async fn rules<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<Arc<Rules>, ReviewError>
@@ -57,17 +64,23 @@ impl ReviewCache {
     pub(super) fn flush(&self) {
         // This comes first, so that no refusal is cached between the two statements.
         *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + SETTLING_TIME);
-        self.forget();
+        self.decisions.flush();
+        self.rules.flush();
     }
 
-    pub(super) fn forget(&self) {
-        self.decisions.flush();
+    /// Forgets all answers but extended ones, whose conditions consider the change.
+    pub(super) fn expire(&self) {
+        self.decisions.expire();
         self.rules.flush();
     }
 
     pub(super) fn is_settling(&self) -> bool {
         let settled_at = *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner);
         settled_at.is_some_and(|settled_at| Instant::now() < settled_at)
+    }
+
+    fn lifetime(&self, decision: &Decision) -> Option<Duration> {
+        if decision.allowed { Some(ALLOWED_TTL) } else { self.refusal() }
     }
 
     /// The time for which to cache a refusal now.

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
@@ -48,27 +49,37 @@ async fn permissions_are_cached_longer_than_refusals() {
     assert_eq!(fake.questions(), 3, "one second is enough for a no");
     advance(Duration::from_secs(4)).await;
     is_allowed(&authorizer, &eve, &root).await;
-    assert_eq!(fake.questions(), 4, "and five for a yes");
+    assert_eq!(fake.questions(), 4, "and 4.75 s for a yes");
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_permissions_can_be_extended() {
+async fn an_extended_permission_is_cached_while_its_condition_is_true() {
     let fake = FakeHost::allowing(&[NODES]);
     let authorizer = Authorizer::new(Arc::clone(&fake));
     let root = HostNamespace::root(&"ke".parse().unwrap());
     let (eve, bob) = (caller("eve").await, caller("bob").await);
+    let is_current = Arc::new(AtomicBool::new(true));
     for (user, allowed) in [(&eve, true), (&bob, false)] {
         assert_eq!(is_allowed(&authorizer, user, &root).await, allowed);
-        authorizer.extend(&user.host, &listing("nodes", &root), Arc::new(|| true));
+        let is_current = Arc::clone(&is_current);
+        let condition = move || is_current.load(Ordering::Relaxed);
+        authorizer.extend(&user.host, &listing("nodes", &root), Arc::new(condition));
     }
     advance(Duration::from_secs(60)).await;
-    is_allowed(&authorizer, &eve, &root).await;
-    assert_eq!(authorizer.reviews_sent(), 2);
-    is_allowed(&authorizer, &bob, &root).await;
-    assert_eq!(authorizer.reviews_sent(), 3);
+    // A change elsewhere.
     authorizer.forget(eve.host.cluster());
-    is_allowed(&authorizer, &eve, &root).await;
-    assert_eq!((authorizer.reviews_sent(), fake.questions()), (4, 4));
+    assert!(is_allowed(&authorizer, &eve, &root).await);
+    assert_eq!(authorizer.reviews_sent(), 2);
+    assert!(!is_allowed(&authorizer, &bob, &root).await);
+    assert_eq!(authorizer.reviews_sent(), 3, "a denial cannot be extended");
+    is_current.store(false, Ordering::Relaxed);
+    assert!(is_allowed(&authorizer, &eve, &root).await);
+    assert_eq!(authorizer.reviews_sent(), 4);
+    is_current.store(true, Ordering::Relaxed);
+    authorizer.extend(&eve.host, &listing("nodes", &root), Arc::new(|| true));
+    authorizer.flush(eve.host.cluster());
+    assert!(is_allowed(&authorizer, &eve, &root).await);
+    assert_eq!((authorizer.reviews_sent(), fake.questions()), (5, 5), "an RBAC write through the agent");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,8 @@
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
-pub(crate) const USER: HeaderName = HeaderName::from_static("impersonate-user");
+/// The header that names the user whom the agent impersonates (`authentication/v1` in `k8s.io/api`).
+pub const USER: HeaderName = HeaderName::from_static("impersonate-user");
 pub(crate) const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 pub(crate) const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 /// The prefix of headers with an extra field. Its key follows.

@@ -31,7 +31,7 @@ impl<K: Eq + Hash, V> Recent<K, V> {
         self.get_mut(key).map(|value| &*value)
     }
 
-    /// The same, to change it.
+    /// A mutable reference to the value of a key, which is now the most recently used one.
     pub(crate) fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -59,6 +59,13 @@ impl<K: Eq + Hash, V> Recent<K, V> {
     {
         self.young.remove(key);
         self.old.remove(key);
+    }
+
+    /// Forgets all values for which `keep` returns false.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
+        for half in [&mut self.young, &mut self.old] {
+            half.retain(|_, value| keep(value));
+        }
     }
 
     /// Forgets everything.

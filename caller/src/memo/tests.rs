@@ -35,27 +35,72 @@ async fn an_answer_is_cached_until_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_can_be_valid_for_longer() {
-    let (memo, valid) = (Numbers::new(8), Arc::new(AtomicBool::new(true)));
-    let holds = |valid: &Arc<AtomicBool>| -> Holds {
-        let valid = Arc::clone(valid);
-        Arc::new(move || valid.load(Ordering::Relaxed))
+async fn an_extended_answer_is_valid_while_its_condition_is_true() {
+    let (memo, is_true) = (Numbers::new(8), Arc::new(AtomicBool::new(true)));
+    let condition = || -> Condition {
+        let is_true = Arc::clone(&is_true);
+        Arc::new(move || is_true.load(Ordering::Relaxed))
     };
-    memo.extend(1, |_| true, holds(&valid));
+    memo.extend(1, |_| true, condition());
+    assert!(asks(&memo, 1, Some(SECOND)).await, "what is not cached cannot be extended");
+    assert!(asks(&memo, 2, Some(SECOND)).await);
     for key in [1, 2] {
-        assert!(asks(&memo, key, Some(SECOND)).await, "what is not cached cannot be extended");
-        memo.extend(key, |answer| *answer == 1, holds(&valid));
+        memo.extend(key, |answer| *answer == 1, condition());
     }
     advance(SECOND * 100).await;
     assert!(!asks(&memo, 1, None).await);
     assert!(asks(&memo, 2, None).await, "not eligible");
     memo.flush();
     assert!(asks(&memo, 1, Some(SECOND)).await);
-    memo.extend(1, |_| true, holds(&valid));
-    valid.store(false, Ordering::Relaxed);
-    assert!(!asks(&memo, 1, Some(SECOND)).await, "its time is not over");
+    memo.extend(1, |_| true, condition());
+    is_true.store(false, Ordering::Relaxed);
+    assert!(!asks(&memo, 1, Some(SECOND)).await, "its lifetime is not over");
     advance(SECOND).await;
     assert!(asks(&memo, 1, None).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extended_answer_is_not_recent() {
+    let memo = Numbers::new(8);
+    assert!(asks(&memo, 1, Some(SECOND)).await);
+    memo.extend(1, |_| true, Arc::new(|| true));
+    let recent = async || {
+        let sent = Cell::new(false);
+        let ask = async || {
+            sent.set(true);
+            Ok(1)
+        };
+        memo.get_recent(1, ask, |_| None).await.unwrap();
+        sent.get()
+    };
+    assert!(!recent().await);
+    advance(SECOND).await;
+    assert!(recent().await);
+    assert!(!asks(&memo, 1, None).await, "it is still extended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn expiry_leaves_only_answers_whose_conditions_are_true() {
+    let memo = Numbers::new(8);
+    for key in 1..=3 {
+        assert!(asks(&memo, key, Some(SECOND * 100)).await);
+    }
+    memo.extend(2, |_| true, Arc::new(|| true));
+    memo.extend(3, |_| true, Arc::new(|| false));
+    advance(SECOND * 60).await;
+    memo.expire();
+    assert_eq!(memo.len(), (1, 0), "the others keep nothing");
+    assert!(!asks(&memo, 2, None).await);
+    assert!(asks(&memo, 3, Some(SECOND * 100)).await);
+    memo.expire();
+    assert!(asks(&memo, 3, None).await, "not swept, but not valid");
+    // An answer to a question from before is not cached.
+    let slow = async || {
+        memo.expire();
+        Ok(4)
+    };
+    memo.get(4, slow, |_| Some(SECOND)).await.unwrap();
+    assert!(asks(&memo, 4, None).await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use super::concern::Concern;
 
-/// Reviews are cached for at most 4.75 s (`caller::authz`), and the RBAC caches of API servers lag.
+/// Reviews are cached for at most 4.75 s (`caller::authz`), and the RBAC caches of API servers lag. A review that is cached for longer
+/// has a [`ReviewValidity`](crate::ReviewValidity), which keeps its scope, so its scope has a round for each change.
 const REMEMBERED: Duration = Duration::from_secs(7);
 
 /// The maximum number of remembered changes.

@@ -14,6 +14,9 @@ const SPACING: Duration = Duration::from_secs(1);
 /// The time from the last change to another round, for API servers whose RBAC caches lag.
 const REPETITION: Duration = Duration::from_secs(2);
 
+/// The time after a change in which no review outlives its watch, for API servers whose RBAC caches lag by more.
+const UNSETTLED: Duration = Duration::from_secs(10);
+
 /// The maximum time from one round to the next. kube-apiserver caches the permissions of a webhook for as long
 /// (`--authorization-webhook-cache-authorized-ttl`).
 pub(super) const LIFETIME: Duration = Duration::from_secs(5 * 60);
@@ -28,6 +31,8 @@ pub(super) struct Rounds {
     change: Option<Instant>,
     /// The round that follows it.
     repetition: Option<Instant>,
+    /// The time of the last change.
+    changed: Option<Instant>,
 }
 
 // === impl Rounds ===
@@ -35,7 +40,7 @@ pub(super) struct Rounds {
 impl Rounds {
     /// The first round begins now. Each round lasts for this time at most.
     pub(super) fn new(now: Instant, lifetime: Duration) -> Self {
-        Self { number: 0, began: now, lifetime, change: None, repetition: None }
+        Self { number: 0, began: now, lifetime, change: None, repetition: None, changed: None }
     }
 
     /// The current round.
@@ -47,6 +52,12 @@ impl Rounds {
     pub(super) fn changed(&mut self, now: Instant) {
         self.change.get_or_insert((now + DELAY).max(self.began + SPACING));
         self.repetition = Some(now + REPETITION);
+        self.changed = Some(now);
+    }
+
+    /// Whether all API servers know the last change by now.
+    pub(super) fn is_settled(&self, now: Instant) -> bool {
+        self.changed.is_none_or(|changed| now.duration_since(changed) >= UNSETTLED)
     }
 
     /// When the next round is due.

@@ -13,12 +13,15 @@ use tokio::time::Instant;
 use super::leases::Leases;
 use super::rounds::{LIFETIME, Rounds};
 
-/// The watches in one namespace of a virtual cluster, or those of all its namespaces.
+/// The watches in one namespace of a virtual cluster, or those of all its namespaces. It exists while one of them is open, or a
+/// [`ReviewValidity`](crate::ReviewValidity) exists.
 pub(crate) struct Scope {
     cluster: ClusterName,
     turns: Turns,
     leases: Arc<Leases>,
-    /// The current round. Whoever reads it needs no lock, so a cache can read it while it is locked itself.
+    /// A copy of the number in `state.rounds` that can be read without a lock. The cache of reviews is locked when it calls
+    /// [`ReviewValidity::holds`](crate::ReviewValidity::holds). [`Scope::begin_due_round`] locks `state`, and then `forget` locks the
+    /// cache. So `holds` must not lock `state`.
     round: AtomicU64,
     state: Mutex<State>,
 }
@@ -89,6 +92,11 @@ impl Scope {
     /// The current round.
     pub(crate) fn round(&self) -> u64 {
         self.round.load(Ordering::Acquire)
+    }
+
+    /// Whether all API servers know the last change of RBAC by now.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.lock().rounds.is_settled(Instant::now())
     }
 
     /// Whether each change of RBAC begins a round.

@@ -1,4 +1,4 @@
-//! All scopes with open watches, and their rounds.
+//! All scopes with open watches or cached permissions, and their rounds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,7 +20,7 @@ const REVIEWS: usize = 64;
 /// The maximum time between two looks at the scopes.
 pub(super) const LOOK: Duration = Duration::from_secs(30);
 
-/// All scopes with open watches.
+/// All scopes with open watches or cached permissions.
 pub(super) struct Scopes {
     known: Mutex<Known>,
     leases: Arc<Leases>,
@@ -58,6 +58,7 @@ impl Scopes {
         let reviews = known.reviews.entry(cluster.clone()).or_insert_with(|| Arc::new(Semaphore::new(CLUSTER_REVIEWS)));
         let turns = Turns { cluster: Arc::clone(reviews), all: Arc::clone(&self.reviews) };
         let same = known.by_namespace.entry(namespace.clone()).or_default();
+        same.retain(|scope| scope.strong_count() > 0);
         if let Some(scope) = same.iter().filter_map(Weak::upgrade).find(|scope| scope.cluster() == cluster) {
             return scope;
         }
@@ -122,7 +123,7 @@ impl Scopes {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of namespaces with open watches, and of scopes.
+    /// The number of namespaces with scopes, and of scopes.
     #[cfg(test)]
     pub(super) fn len(&self) -> (usize, usize) {
         let known = self.lock();

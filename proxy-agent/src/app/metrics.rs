@@ -65,8 +65,8 @@ pub(super) fn of_host(metrics: &Registry, services: Option<&ClusterServices>) {
     usage(metrics, services);
     shared(metrics, services);
     let authz = services.map(|services| Arc::clone(&services.authz));
-    let help = "SubjectAccessReviews that the agent has sent to the host.";
-    metrics.observe_counts::<()>("atoll_access_reviews_total", help, move || {
+    let help = "SubjectAccessReviews that the agent has sent to decide about requests and watches.";
+    metrics.observe_counts::<()>("atoll_subject_access_reviews_total", help, move || {
         vec![((), authz.as_ref().map_or(0, |authz| authz.reviews_sent()))]
     });
 }
@@ -97,7 +97,7 @@ fn hub(metrics: &Registry, sharing: Option<&Arc<Sharing>>) {
         "atoll_hub_answers_total",
         "Watches that clients requested and lists that the hub answered, by the hub's answer.",
     );
-    let reviews = metrics.counters("atoll_hub_reviews_total", "Access reviews for watches that are open.");
+    let reviews = metrics.counters("atoll_hub_reviews_total", "Checks of the rights of callers whose watch is open.");
     if let Some(sharing) = sharing {
         sharing.count_in(answers, reviews);
     }

@@ -21,12 +21,14 @@ use crate::exchange::findings::Findings;
 use crate::exchange::head;
 use crate::exchange::host::sample::send;
 use crate::exchange::plan::{Plan, Replan};
+use crate::exchange::rights::may_watch_at_host;
 use crate::exchange::shared_list::{feed_list_query, shared_list};
 use crate::exchange::shared_watch::{shareable, shared_watch};
-use crate::exchange::written;
+use crate::exchange::{upstream, written};
 use crate::refusal::Refusal;
 use crate::translate::{ShownBody, transform_response};
 use host_client::{HostBody, RequestBody, spacing};
+use kube_wire::Verb;
 use virtual_cluster::share::large_objects::Size;
 
 /// Carries out an authorised request. `findings` are those of the last decision, also for a refusal.
@@ -153,6 +155,12 @@ async fn send_plan(
             call.turn.end();
             return Ok(response);
         }
+    }
+    if let Some(request) = call.api.info.resource()
+        && request.verb() == Verb::Watch
+        && !upstream::is_of_caller(&plan.request)
+    {
+        may_watch_at_host(call, request).await?;
     }
     take_seats(call).await?;
     commitment.begin(call);

@@ -50,9 +50,22 @@ pub(crate) async fn allowed_everywhere(call: &Call<'_>, request: &ResourceReques
 }
 
 /// The host's name of the ClusterRole that the request names, because the rules of a virtual cluster are stored with host names.
-pub(super) fn host_role(call: &Call<'_>, request: &ResourceRequest<'_>) -> Option<String> {
+fn host_role(call: &Call<'_>, request: &ResourceRequest<'_>) -> Option<String> {
     let is_role = (request.group(), request.resource()) == (RBAC, "clusterroles");
     request.name().filter(|_| is_role).map(|name| call.api.host_role(name))
+}
+
+/// What [`allowed`] demands: passes the attributes of its review to `with`.
+pub(super) fn with_attributes<T>(
+    call: &Call<'_>,
+    request: &ResourceRequest<'_>,
+    with: impl FnOnce(Attributes<'_>) -> T,
+) -> T {
+    if let Some(NamespaceLocation::Member(host)) = request.namespace().map(|name| call.api.locate(name)) {
+        return with(call.api.attributes_in(request, &host));
+    }
+    let role = host_role(call, request);
+    with(everywhere(call, request, role.as_deref()))
 }
 
 /// The attributes of a review in the whole cluster.
@@ -66,6 +79,15 @@ fn everywhere<'a>(call: &'a Call<'_>, request: &'a ResourceRequest<'_>, role: Op
 pub(crate) async fn may_create(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
     let attributes = Attributes { verb: Verb::Create.as_str(), ..call.api.attributes(request) };
     Ok(call.outside(call.services.authz.demand(&call.api.mapping, &call.api.caller, &attributes)).await?)
+}
+
+/// Whether the caller may begin a watch that the agent sends with its own identity. Nobody checks the right again while the watch is
+/// open, so it must have been reviewed recently.
+pub(crate) async fn may_watch_at_host(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+    let role = host_role(call, request);
+    let attributes = everywhere(call, request, role.as_deref());
+    let demanded = call.services.authz.demand_recent(&call.api.mapping, &call.api.caller, &attributes);
+    Ok(call.outside(demanded).await?)
 }
 
 /// Whether the virtual cluster may store another object of this resource, whose JSON has this length.

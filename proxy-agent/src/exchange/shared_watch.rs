@@ -109,14 +109,16 @@ async fn ready(
     let collection = collection(call, planned).await.ok_or(Bypass::Class)?;
     let right = Arc::new(WatchRight::new(call, request));
     let permission = permission(call, sharing, &right);
-    // The host words the refusal.
+    // The host words the refusal, or `may_watch_at_host`.
     allowed(call, request).await.map_err(|_| Bypass::Right)?;
-    right.extend(permission.validity());
     let ready = call.outside(sharing.feeds.ready(&collection, query)).await;
     if matches!(ready, Err(Bypass::Few)) {
         call.at_host = sharing.feeds.hold_at_host(&collection);
     }
-    Ok((ready?, permission))
+    let feed = ready?;
+    // The permission has just been reviewed, or was cached and is still valid.
+    right.extend(permission.validity());
+    Ok((feed, permission))
 }
 
 /// The planned resource, in the whole host. `None` if the host does not serve it, or if its versions may not be numbers, as
@@ -140,14 +142,16 @@ pub(super) async fn collection(call: &Call<'_>, planned: &Uri) -> Option<Collect
 
 /// The right of the caller to a watch. The agent checks it again while the watch is open.
 fn permission(call: &Call<'_>, sharing: &Arc<Sharing>, right: &Arc<WatchRight>) -> Permission {
-    let (checked, right_again) = (Arc::clone(sharing), Arc::clone(right));
-    let check = move |validity| -> Check {
-        let (sharing, right) = (Arc::clone(&checked), Arc::clone(&right_again));
-        Box::pin(async move {
-            let decision = right.check(validity).await;
-            sharing.reviewed(decision.as_ref().ok());
-            Some(decision.ok()?.allowed)
-        })
+    let check = {
+        let (sharing, right) = (Arc::clone(sharing), Arc::clone(right));
+        move |validity| -> Check {
+            let (sharing, right) = (Arc::clone(&sharing), Arc::clone(&right));
+            Box::pin(async move {
+                let decision = right.check(validity).await;
+                sharing.reviewed(decision.as_ref().ok());
+                Some(decision.ok()?.allowed)
+            })
+        }
     };
     Permission::new(&sharing.rights, &call.api.cluster.name, right.namespace(), sharing.tasks(), check)
 }

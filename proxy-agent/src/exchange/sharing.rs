@@ -26,7 +26,7 @@ const NEVER: [&str; 3] = ["events", "events.events.k8s.io", "endpoints"];
 #[derive(Debug)]
 pub(crate) struct Sharing {
     pub(super) feeds: Feeds<ByNamespace>,
-    /// The rights of the callers of open watches.
+    /// The rights of the callers of open watches, and cached permissions for the next ones.
     pub(super) rights: Rights,
     /// Frames of feeds that watches have mapped.
     pub(super) mapped_frames: Arc<MappedFrames>,
@@ -45,7 +45,7 @@ ops::label_set! {
 }
 
 ops::label_set! {
-    /// Reviews of the rights to open watches.
+    /// Checks of the rights to open watches.
     pub(crate) struct Reviewed {
         answer: &'static str,
     }

@@ -10,6 +10,7 @@ use protocol::stream::PREFIX;
 
 use crate::exchange::api_request::{ApiRequest, As, INCLUDE_OBJECT};
 use crate::refusal::{DryRunScope, Refusal, Unmapped};
+use caller::identity::USER;
 use host_client::RequestBody;
 
 /// The maximum length of a URI, in bytes (`MAX_LEN` in the `uri` module of the crate `http`).
@@ -34,6 +35,11 @@ pub(crate) fn request(
     *request.uri_mut() = uri(target)?;
     *request.headers_mut() = headers;
     Ok(request)
+}
+
+/// Whether the host authorises the caller of this request, because the agent impersonates the caller.
+pub(crate) fn is_of_caller(request: &Request<RequestBody>) -> bool {
+    request.headers().contains_key(USER)
 }
 
 /// Adds the client's headers that go upstream.

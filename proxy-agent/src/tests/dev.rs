@@ -20,6 +20,7 @@ use test_host::DevHost;
 use super::agent::{Agent, ClientRequest, ClientResponse};
 use crate::config::ProxyAgentConfiguration;
 use crate::exchange::{Services, Sharing};
+use caller::Authorizer;
 use host_client::api::{Api, Change, Reflector, Selection};
 use virtual_cluster::usage::Usage;
 
@@ -41,6 +42,7 @@ struct Dev {
     /// A client of the host's operator.
     operator: Api,
     sharing: Option<Arc<Sharing>>,
+    authz: Arc<Authorizer>,
     usage: Arc<Usage>,
     _host: DevHost,
     _tasks: Tasks,
@@ -72,10 +74,11 @@ impl Dev {
         crate::app::exchange::start(&services, &Api::new(host), &tasks);
         services.provisioner.provisioned().await;
         let (sharing, usage) = (services.sharing.clone(), Arc::clone(&services.usage));
+        let authz = Arc::clone(&services.authz);
         let agent = Agent::serve(services).await;
         let operator = Api::new(dev.host("operator", &["system:masters"]));
         until_administered(&operator).await;
-        Self { agent, operator, sharing, usage, _host: dev, _tasks: tasks }
+        Self { agent, operator, sharing, authz, usage, _host: dev, _tasks: tasks }
     }
 
     async fn send(&self, request: ClientRequest) -> ClientResponse {
