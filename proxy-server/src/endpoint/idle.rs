@@ -16,7 +16,7 @@ pub(crate) const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 /// The time from the end of the last request to the next one (`IdleTimeout` there).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The time from GOAWAY (or `Connection: close`) until the connection is dropped.
+/// The time from GOAWAY (or `Connection: close`) until the connection is dropped, unless a request is running.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The running requests of one connection.
@@ -71,6 +71,10 @@ impl Requests {
         Running(self.clone())
     }
 
+    fn are_running(&self) -> bool {
+        self.0.running.load(Ordering::Relaxed) > 0
+    }
+
     /// The time until which the connection may be idle.
     fn deadline(&self) -> Instant {
         let Counts { since, running, ended } = &*self.0;
@@ -107,6 +111,10 @@ impl Idle {
             ready!(self.due.as_mut().poll(cx));
             let deadline = self.requests.deadline();
             match self.state {
+                // The client sent it before it received GOAWAY, so it is served to its end (RFC 9113, section 6.8).
+                State::Closing if self.requests.are_running() => {
+                    self.due.as_mut().reset(Instant::now() + GOAWAY_TIMEOUT);
+                }
                 State::Closing => return Poll::Ready(Verdict::Drop),
                 State::Serving if deadline > Instant::now() => self.due.as_mut().reset(deadline),
                 State::Serving => {
@@ -151,6 +159,18 @@ mod tests {
         assert_eq!(next(&mut idle).await, Verdict::Close);
         assert_eq!(ended.elapsed().as_secs(), IDLE_TIMEOUT.as_secs());
         advance(GOAWAY_TIMEOUT).await;
+        assert_eq!(next(&mut idle).await, Verdict::Drop);
+    }
+
+    /// The client begins a watch while GOAWAY is on its way.
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_crosses_goaway_is_served_to_its_end() {
+        let requests = Requests::new();
+        let mut idle = Idle::new(requests.clone());
+        assert_eq!(next(&mut idle).await, Verdict::Close);
+        let watch = requests.begin();
+        assert!(timeout(20 * GOAWAY_TIMEOUT, next(&mut idle)).await.is_err());
+        drop(watch);
         assert_eq!(next(&mut idle).await, Verdict::Drop);
     }
 }
