@@ -84,10 +84,20 @@ pub(crate) async fn may_create(call: &Call<'_>, request: &ResourceRequest<'_>) -
 /// Whether the caller may begin a watch that the agent sends with its own identity. Nobody checks the right again while the watch is
 /// open, so it must have been reviewed recently.
 pub(crate) async fn may_watch_at_host(call: &Call<'_>, request: &ResourceRequest<'_>) -> Result<(), Refusal> {
+    let demand = async |attributes: Attributes<'_>| {
+        let demanded = call.services.authz.demand_recent(&call.api.mapping, &call.api.caller, &attributes);
+        Ok(call.outside(demanded).await?)
+    };
+    // Projected objects are in a namespace of the cluster. The agent also reads in namespaces that are being deleted, for callers
+    // with the right in all namespaces.
+    if let Some(NamespaceLocation::Member(host)) = request.namespace().map(|name| call.api.locate(name)) {
+        let there = demand(call.api.attributes_in(request, &host)).await;
+        if there.is_ok() || !call.services.provisioner.is_ending(&host) {
+            return there;
+        }
+    }
     let role = host_role(call, request);
-    let attributes = everywhere(call, request, role.as_deref());
-    let demanded = call.services.authz.demand_recent(&call.api.mapping, &call.api.caller, &attributes);
-    Ok(call.outside(demanded).await?)
+    demand(everywhere(call, request, role.as_deref())).await
 }
 
 /// Whether the virtual cluster may store another object of this resource, whose JSON has this length.

@@ -261,6 +261,22 @@ async fn the_next_watch_of_a_feed_needs_no_review() {
     assert_eq!(dev.authz.reviews_sent(), reviews + 1);
 }
 
+/// The agent sends it to the host with its own identity, for a caller who may only read in this namespace.
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_projected_objects_needs_the_right_in_its_namespace() {
+    let dev = Dev::configured(HUB).await;
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    let binding = json!({
+        "kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "jane"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
+    });
+    let path = "/api/v1/namespaces/default/services?watch=1&resourceVersion=0";
+    dev.send(ClientRequest::get(path).by("jane")).await.expect(403);
+    dev.send(ClientRequest::post(bindings, &binding)).await.expect(201);
+    assert_eq!(dev.agent.open(ClientRequest::get(path).by("jane")).await.code, 200);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_revoked_right_ends_a_quiet_watch() {
     let dev = Dev::configured(HUB).await;
