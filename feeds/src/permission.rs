@@ -29,8 +29,8 @@ pub struct Permission {
     checking: Option<oneshot::Receiver<Option<Checked>>>,
 }
 
-/// A check of the right: whether the caller has it. `None` if the host does not answer. It should use a cache, because several watches can have the same
-/// right.
+/// A check of the right: whether the caller has it. `None` if the host does not answer. It should use a cache, because several
+/// watches can have the same right.
 pub type Check = Pin<Box<dyn Future<Output = Option<bool>> + Send>>;
 
 /// Whether a review of a right to watch is still valid. It outlives the watch, so the next watch with the same right needs no

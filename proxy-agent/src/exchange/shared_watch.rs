@@ -109,7 +109,7 @@ async fn ready(
     let collection = collection(call, planned).await.ok_or(Bypass::Class)?;
     let right = Arc::new(WatchRight::new(call, request));
     let permission = permission(call, sharing, &right);
-    // The host words the refusal, or `may_watch_at_host`.
+    // The host or `may_watch_at_host` words the refusal.
     allowed(call, request).await.map_err(|_| Bypass::Right)?;
     let ready = call.outside(sharing.feeds.ready(&collection, query)).await;
     if matches!(ready, Err(Bypass::Few)) {
