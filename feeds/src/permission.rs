@@ -39,7 +39,7 @@ pub struct ReviewValidity {
     scope: Arc<Scope>,
     /// The round in which the review began.
     round: u64,
-    /// Whether all API servers knew the last change of RBAC when the review began.
+    /// Whether API servers should have known the last change of RBAC when the review began.
     is_settled: bool,
 }
 
@@ -49,7 +49,7 @@ struct Checked {
     /// The round in which the check began.
     round: u64,
     at: Instant,
-    /// Whether all API servers knew the last change of RBAC by then.
+    /// Whether API servers should have known the last change of RBAC by then.
     is_settled: bool,
 }
 

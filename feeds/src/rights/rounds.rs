@@ -55,7 +55,7 @@ impl Rounds {
         self.changed = Some(now);
     }
 
-    /// Whether all API servers know the last change by now.
+    /// Whether the last change is so long ago that API servers should know it.
     pub(super) fn is_settled(&self, now: Instant) -> bool {
         self.changed.is_none_or(|changed| now.duration_since(changed) >= UNSETTLED)
     }

@@ -94,7 +94,7 @@ impl Scope {
         self.round.load(Ordering::Acquire)
     }
 
-    /// Whether all API servers know the last change of RBAC by now.
+    /// Whether the last change of RBAC is so long ago that API servers should know it.
     pub(crate) fn is_settled(&self) -> bool {
         self.lock().rounds.is_settled(Instant::now())
     }

@@ -16,6 +16,8 @@ const HUB: &str = "hub: {memoryMiB: 16, exclude: [secrets]}\n";
 const EVERYWHERE: &str = "/api/v1/configmaps";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+
 /// What a watch shows of an object.
 fn summary(event: &Value) -> (String, String, String) {
     let metadata = &event["object"]["metadata"];
@@ -224,6 +226,16 @@ async fn excluded_resources_and_other_forms_are_watched_at_the_host() {
     assert!(dev.sharing.as_ref().unwrap().feeds().is_empty());
 }
 
+/// Lets the user `jane` read in the namespace `default`.
+async fn let_jane_view(dev: &Dev) {
+    let binding = json!({
+        "kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "jane"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
+    });
+    dev.send(ClientRequest::post(BINDINGS, &binding)).await.expect(201);
+}
+
 /// Waits until the agent watches RBAC of the host.
 async fn until_rights_are_watched(dev: &Dev) {
     let sharing = dev.sharing.as_ref().unwrap();
@@ -265,28 +277,16 @@ async fn the_next_watch_of_a_feed_needs_no_review() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_projected_objects_needs_the_right_in_its_namespace() {
     let dev = Dev::configured(HUB).await;
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    let binding = json!({
-        "kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "jane"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
-    });
     let path = "/api/v1/namespaces/default/services?watch=1&resourceVersion=0";
     dev.send(ClientRequest::get(path).by("jane")).await.expect(403);
-    dev.send(ClientRequest::post(bindings, &binding)).await.expect(201);
+    let_jane_view(&dev).await;
     assert_eq!(dev.agent.open(ClientRequest::get(path).by("jane")).await.code, 200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_revoked_right_ends_a_quiet_watch() {
     let dev = Dev::configured(HUB).await;
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    let binding = json!({
-        "kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "jane"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}],
-    });
-    dev.send(ClientRequest::post(bindings, &binding)).await.expect(201);
+    let_jane_view(&dev).await;
     let any = "resourceVersion=0";
     let _others = [watch(&dev, "ke", EVERYWHERE, any).await, watch(&dev, "hz", EVERYWHERE, any).await];
     let path = format!("{MAPS}?watch=1&resourceVersion={}", version(&dev, "ke").await);
@@ -298,7 +298,7 @@ async fn a_revoked_right_ends_a_quiet_watch() {
     dev.send(ClientRequest::post(MAPS, &map("a"))).await.expect(201);
     assert_eq!(summary(&jane.line().await).2, "a");
     until_rights_are_watched(&dev).await;
-    dev.send(ClientRequest::delete(&format!("{bindings}/jane"))).await.expect(200);
+    dev.send(ClientRequest::delete(&format!("{BINDINGS}/jane"))).await.expect(200);
     // No event comes.
     let rest = timeout(Duration::from_secs(5), jane.rest()).await.expect("the watch ends");
     assert!(rest.is_empty(), "{rest:?}");
