@@ -27,7 +27,7 @@ use rewrite::{ClusterName, HostNamespace, Mapping};
 use tokio::time::sleep;
 
 use crate::identity::{Caller, HostUser};
-use crate::memo::Condition;
+use crate::memo::{Accepted, Condition};
 use crate::reviews::key::Key;
 use crate::reviews::{Attributes, Decision, ReviewError, Reviews, Rules};
 use paths::PathClass;
@@ -61,7 +61,7 @@ impl<R: Reviews> Authorizer<R> {
     /// Whether `user` is allowed to do this. Equal questions at the same time are sent once.
     pub async fn check(&self, user: &HostUser, attributes: &Attributes<'_>) -> Result<Decision, ReviewError> {
         let answers = self.cache(user.cluster());
-        answers.decision(Key::of_question(user, attributes), || self.send(user, attributes)).await
+        answers.decision(Key::of_question(user, attributes), Accepted::All, || self.send(user, attributes)).await
     }
 
     fn send(
@@ -102,7 +102,7 @@ impl<R: Reviews> Authorizer<R> {
         attributes: &Attributes<'_>,
     ) -> Result<(), Refused> {
         let (answers, key) = (self.cache(caller.host.cluster()), Key::of_question(&caller.host, attributes));
-        let check = || answers.recent_decision(key, || self.send(&caller.host, attributes));
+        let check = || answers.decision(key, Accepted::Recent, || self.send(&caller.host, attributes));
         self.settled(mapping, caller, attributes, check).await
     }
 

@@ -48,7 +48,7 @@ struct Cached<V> {
 
 /// The cached answers that suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Accepted {
+pub(crate) enum Accepted {
     /// Those in their lifetime.
     Recent,
     /// Also extended ones.
@@ -113,20 +113,8 @@ impl<K: Copy + Eq + Hash, V: Clone, E: Clone> Memo<K, V, E> {
         self.get_accepted(key, Accepted::All, ask, keep).await
     }
 
-    /// The same, but an extended answer does not suffice after its lifetime.
-    pub(crate) async fn get_recent<F>(
-        &self,
-        key: K,
-        ask: impl FnOnce() -> F,
-        keep: impl FnOnce(&V) -> Option<Duration>,
-    ) -> Result<V, E>
-    where
-        F: Future<Output = Result<V, E>>,
-    {
-        self.get_accepted(key, Accepted::Recent, ask, keep).await
-    }
-
-    async fn get_accepted<F>(
+    /// The same, if the cached answer is one of those `accepted`.
+    pub(crate) async fn get_accepted<F>(
         &self,
         key: K,
         accepted: Accepted,

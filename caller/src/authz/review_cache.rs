@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::memo::{Condition, Memo};
+use crate::memo::{Accepted, Condition, Memo};
 use crate::reviews::key::Key;
 use crate::reviews::{Decision, ReviewError, Rules};
 
@@ -34,19 +34,17 @@ pub(super) struct ReviewCache {
 // === impl ReviewCache ===
 
 impl ReviewCache {
-    pub(super) async fn decision<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<Decision, ReviewError>
+    pub(super) async fn decision<F>(
+        &self,
+        key: Key,
+        accepted: Accepted,
+        ask: impl FnOnce() -> F,
+    ) -> Result<Decision, ReviewError>
     where
         F: Future<Output = Result<Decision, ReviewError>>,
     {
-        self.decisions.get(key, ask, |decision| self.lifetime(decision)).await
-    }
-
-    /// The same, but an extended permission does not suffice.
-    pub(super) async fn recent_decision<F>(&self, key: Key, ask: impl FnOnce() -> F) -> Result<Decision, ReviewError>
-    where
-        F: Future<Output = Result<Decision, ReviewError>>,
-    {
-        self.decisions.get_recent(key, ask, |decision| self.lifetime(decision)).await
+        let keep = |decision: &Decision| if decision.allowed { Some(ALLOWED_TTL) } else { self.refusal() };
+        self.decisions.get_accepted(key, accepted, ask, keep).await
     }
 
     /// Extends a cached permission while `condition` is true. Does nothing for a denial, or if nothing is cached.
@@ -77,10 +75,6 @@ impl ReviewCache {
     pub(super) fn is_settling(&self) -> bool {
         let settled_at = *self.settled_at.lock().unwrap_or_else(PoisonError::into_inner);
         settled_at.is_some_and(|settled_at| Instant::now() < settled_at)
-    }
-
-    fn lifetime(&self, decision: &Decision) -> Option<Duration> {
-        if decision.allowed { Some(ALLOWED_TTL) } else { self.refusal() }
     }
 
     /// The time for which to cache a refusal now.

@@ -70,7 +70,7 @@ async fn an_extended_answer_is_not_recent() {
             sent.set(true);
             Ok(1)
         };
-        memo.get_recent(1, ask, |_| None).await.unwrap();
+        memo.get_accepted(1, Accepted::Recent, ask, |_| None).await.unwrap();
         sent.get()
     };
     assert!(!recent().await);
