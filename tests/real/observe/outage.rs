@@ -96,6 +96,7 @@ impl World<'_> {
                 break;
             }
         }
+        scrapes();
         let codes = self.admin.get(&self.newest()?, FALL_BACKS, STREAMS - 10)?;
         ensure!(codes.iter().all(|code| *code == 200), "{codes:?}");
         Ok(())
@@ -119,9 +120,8 @@ impl World<'_> {
             output,
         ])?;
         let jane = Client::new(&Kubectl::new(file), A, self.site.ports)?;
-        // A counter appears with its first value, and a rate needs two of them.
         jane.exceed(CONFIG_MAPS, STREAMS, 1)?;
-        pause(3 * INTERVAL);
+        scrapes();
         jane.exceed(CONFIG_MAPS, STREAMS, 60)
     }
 
@@ -187,7 +187,7 @@ impl World<'_> {
         let client = Client::new(administrator, B, self.site.ports)?;
         let path = "/api/v1/namespaces/default/services/nobody:80/proxy/";
         let mut codes = client.get(path, 1, 1)?;
-        pause(3 * INTERVAL);
+        scrapes();
         codes.extend(client.get(path, 60, 20)?);
         ensure!(codes.iter().all(|code| *code == 503), "{codes:?}");
         Ok(())
@@ -196,8 +196,11 @@ impl World<'_> {
     /// Some of many requests are slow.
     pub(super) fn delay_requests(&mut self) -> anyhow::Result<()> {
         self.is_delayed = true;
+        let path = "/api/v1/namespaces/default";
+        let mut codes = self.admin.get(path, 1, 1)?;
+        scrapes();
         self.admin.complete(self.slow.take().context("no slow requests")?, DELAY)?;
-        let codes = self.admin.get("/api/v1/namespaces/default", 400, 20)?;
+        codes.extend(self.admin.get(path, 400, 20)?);
         ensure!(codes.iter().all(|code| *code == 200), "{codes:?}");
         Ok(())
     }
@@ -265,6 +268,14 @@ impl World<'_> {
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Ok(line.with_context(|| format!("no {name}"))?.parse()?)
     }
+}
+
+/// Gives Prometheus the time to scrape a counter after its first event.
+///
+/// A counter appears with its first event, and a rate counts only what comes after the first scrape of a counter. Without this,
+/// many events between two scrapes count as none if they are the first ones.
+fn scrapes() {
+    pause(3 * INTERVAL);
 }
 
 fn config_map(name: &str, length: usize) -> String {
