@@ -42,8 +42,8 @@ pub(crate) struct Discovery {
     definitions: Arc<Definitions>,
     known: ArcSwapOption<Discovered>,
     served: ArcSwapOption<Served>,
-    /// The namespaced resources whose objects the host stores; `None` before the first read.
-    stored: watch::Sender<Option<Arc<BTreeSet<usage::Resource>>>>,
+    /// The resources whose objects count to the shares of virtual clusters; `None` before the first read.
+    counted: watch::Sender<Option<Arc<Vec<usage::Resource>>>>,
     /// The last read for a look-up. The lock allows one at a time.
     reading: Mutex<Option<LastRead>>,
 }
@@ -82,7 +82,7 @@ impl Discovery {
             definitions,
             known: ArcSwapOption::empty(),
             served: ArcSwapOption::empty(),
-            stored: watch::Sender::new(None),
+            counted: watch::Sender::new(None),
             reading: Mutex::default(),
         }
     }
@@ -125,21 +125,21 @@ impl Discovery {
 
     async fn read(&self) -> Result<(), DiscoveryError> {
         let resources = timeout(READ_TIMEOUT, read::read(&self.host)).await.map_err(|_| DiscoveryError::Timeout)??;
-        let stored = resources.stored();
+        let counted = resources.counted();
         self.known.store(Some(Arc::new(Discovered { resources })));
-        self.stored.send_if_modified(|known| {
-            let is_news = known.as_deref() != Some(&stored);
+        self.counted.send_if_modified(|known| {
+            let is_news = known.as_deref() != Some(&counted);
             if is_news {
-                *known = Some(Arc::new(stored));
+                *known = Some(Arc::new(counted));
             }
             is_news
         });
         Ok(())
     }
 
-    /// The namespaced resources whose objects the host stores; `None` before the first read.
-    pub(crate) fn stored(&self) -> watch::Receiver<Option<Arc<BTreeSet<usage::Resource>>>> {
-        self.stored.subscribe()
+    /// The resources whose objects count to the shares of virtual clusters; `None` before the first read.
+    pub(crate) fn counted(&self) -> watch::Receiver<Option<Arc<Vec<usage::Resource>>>> {
+        self.counted.subscribe()
     }
 
     /// How a cluster-scoped custom resource is served, by the name of its definition; `None` if this agent does not

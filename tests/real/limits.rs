@@ -4,9 +4,11 @@
 
 mod bodies;
 mod connections;
+mod custom;
 mod floods;
 mod flows;
 mod heads;
+mod limited;
 mod lists;
 mod objects;
 mod storage;
@@ -49,6 +51,8 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("objects_that_fill_the_memory_are_refused", objects::that_fill_the_memory_are_refused),
         case("stored_objects_are_limited", storage::objects_are_limited),
         case("stored_bytes_are_limited", storage::bytes_are_limited),
+        case("cluster_scoped_objects_are_limited", custom::cluster_scoped_objects_are_limited),
+        case("hidden_fields_count", custom::hidden_fields_count),
         case("written_bytes_are_limited", storage::versions_are_limited),
     ]
 }

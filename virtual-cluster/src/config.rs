@@ -57,12 +57,12 @@ pub struct VirtualCluster {
 pub struct Shares {
     /// The number of its namespaces, including those that every cluster has.
     pub namespaces: usize,
-    /// The number of its objects of each namespaced resource.
+    /// The number of its objects of each resource.
     pub objects: u64,
     /// The same for single resources, such as `secrets` or `deployments.apps`.
     #[serde(rename = "objectsOf")]
     pub exceptions: BTreeMap<String, u64>,
-    /// The size of all its objects in namespaces, in MiB of JSON.
+    /// The size of all its objects, in MiB of JSON.
     #[serde(rename = "storageMiB")]
     pub storage_mib: u64,
     /// The size of all versions of objects that are written within ten minutes, in MiB of JSON.
@@ -179,9 +179,15 @@ impl VirtualCluster {
 // === impl Shares ===
 
 impl Shares {
+    /// The number of CustomResourceDefinitions, if `exceptions` does not have them. Each costs an API server far more than its size:
+    /// its watch cache, and its part of every OpenAPI document.
+    const DEFINITIONS: u64 = 200;
+
     /// The number of objects of a resource, such as `secrets` or `deployments.apps`.
     pub fn objects_of(&self, resource: &str) -> u64 {
-        self.exceptions.get(resource).copied().unwrap_or(self.objects)
+        let is_definition = resource == "customresourcedefinitions.apiextensions.k8s.io";
+        let default = if is_definition { self.objects.min(Self::DEFINITIONS) } else { self.objects };
+        self.exceptions.get(resource).copied().unwrap_or(default)
     }
 
     /// The size of all objects, in bytes.

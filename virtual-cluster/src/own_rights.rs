@@ -336,7 +336,9 @@ mod tests {
     }
 
     fn deliver(host: &FakeHost, rights: &OwnRights<FakeHost>) {
-        rights.definitions.take(&Change::Applied(host.lock().objects[DEFINITION].clone()));
+        rights
+            .definitions
+            .take(&Change::Applied(serde_json::from_value(host.lock().objects[DEFINITION].clone()).unwrap()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -376,7 +378,7 @@ mod tests {
         host.remove(DEFINITION);
         host.put(DEFINITION, definition());
         let anew = host.lock().objects[DEFINITION].clone();
-        rights.definitions.take(&Change::Applied(anew.clone()));
+        rights.definitions.take(&Change::Applied(serde_json::from_value(anew.clone()).unwrap()));
         rights.ensure_write(GEARS, &SCANS).await.unwrap();
         let owner = &host.lock().objects[ROLE]["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], anew["metadata"]["uid"]);

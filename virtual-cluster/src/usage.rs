@@ -1,8 +1,8 @@
 //! What each virtual cluster stores on the host, and its limits: the number of objects of each resource, and bytes.
 //!
-//! The agent lists and watches each namespaced resource of the host once, for all virtual clusters, and counts. So it
-//! counts what exists, regardless of who has written it: clients, tokens that are used directly at the host, or
-//! controllers. It keeps no objects: for each one, it keeps a digest of its name, and its size.
+//! The agent lists and watches each resource of the host once, for all virtual clusters, and counts. So it counts what
+//! exists, regardless of who has written it: clients, tokens that are used directly at the host, or controllers. It keeps
+//! no objects: for each one, it keeps a digest of its name, its version, and its size.
 //!
 //! It also counts the bytes of the versions that were written recently, because etcd still stores them.
 //!

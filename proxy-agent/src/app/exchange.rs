@@ -131,8 +131,9 @@ pub(crate) fn start(services: &Services, api: &Api, tasks: &Tasks) {
     }
     let kept = Arc::clone(&services.discovery);
     tasks.spawn_until_cancelled("discovery", async move { kept.keep().await });
-    let stored = services.discovery.stored();
-    tasks.spawn_until_cancelled("usage", usage::keep(Arc::clone(&services.usage), api.clone(), stored));
+    let counted = services.discovery.counted();
+    let counting = usage::keep(Arc::clone(&services.usage), api.clone(), counted, Arc::clone(definitions));
+    tasks.spawn_until_cancelled("usage", counting);
     tasks.spawn_until_cancelled("limits", loops::declare_limits(api.clone(), Arc::clone(&services.usage)));
     tasks.spawn_until_cancelled("provisioner", loops::provision(provisioner.clone()));
     let (annotating, kept) = (provisioner.clone(), services.admission_policies.clone());

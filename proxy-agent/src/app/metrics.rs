@@ -121,7 +121,7 @@ fn readiness(metrics: &Registry, services: Option<&ClusterServices>) {
 
 /// The metrics of what virtual clusters store on the host. The resources are no label: clients can create resources.
 fn usage(metrics: &Registry, services: Option<&ClusterServices>) {
-    let help = "Objects in the namespaces of the cluster.";
+    let help = "Stored objects of the cluster.";
     of_clusters(metrics, "atoll_stored_objects", help, services, |services, cluster| {
         services.usage.held(&cluster.name).objects
     });

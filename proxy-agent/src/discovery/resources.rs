@@ -1,8 +1,10 @@
 //! The resources that discovery lists.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use kube_wire::gvr::{GroupResource, GroupVersionResource};
+use virtual_cluster::policy::{self, Class};
 use virtual_cluster::usage;
 
 /// The known facts about one resource.
@@ -24,8 +26,8 @@ pub(crate) struct Resources {
     by_name: HashMap<(String, String, String), Resource>,
     /// The kinds of cluster-scoped custom resources, by group and resource.
     pub(super) scopeless: HashMap<(String, String), String>,
-    /// The namespaced resources whose objects the host stores, in the version that discovery lists first.
-    stored: BTreeMap<(String, String), usage::Resource>,
+    /// The resources whose objects count to the shares of virtual clusters.
+    counted: BTreeMap<(String, String), usage::Resource>,
 }
 
 // === impl Resources ===
@@ -35,22 +37,32 @@ impl Resources {
         if found.custom && !found.namespaced {
             self.scopeless.insert((group.to_owned(), resource.to_owned()), found.kind.clone());
         }
-        if found.namespaced && found.stored {
-            let counted = usage::Resource::new(GroupResource { group, resource }, version);
-            if let Some(counted) = counted {
-                self.stored.entry((group.to_owned(), resource.to_owned())).or_insert(counted);
-            }
+        if found.stored && (found.namespaced || found.custom || is_written_outside_namespaces(group, resource)) {
+            self.count(GroupResource { group, resource }, version);
         }
         self.by_name.insert((group.to_owned(), version.to_owned(), resource.to_owned()), found);
     }
 
-    /// The namespaced resources whose objects the host stores.
-    pub(super) fn stored(&self) -> BTreeSet<usage::Resource> {
-        self.stored.values().cloned().collect()
+    fn count(&mut self, resource: GroupResource<'_>, version: &str) {
+        match self.counted.entry((resource.group.to_owned(), resource.resource.to_owned())) {
+            Entry::Occupied(counted) => counted.into_mut().add(version),
+            Entry::Vacant(new) => drop(usage::Resource::new(resource, version).map(|counted| new.insert(counted))),
+        }
+    }
+
+    /// The resources whose objects count to the shares of virtual clusters.
+    pub(super) fn counted(&self) -> Vec<usage::Resource> {
+        self.counted.values().cloned().collect()
     }
 
     pub(super) fn get(&self, resource: GroupVersionResource<'_>) -> Option<&Resource> {
         let GroupVersionResource { group, version, resource } = resource;
         self.by_name.get(&(group.to_owned(), version.to_owned(), resource.to_owned()))
     }
+}
+
+/// Whether virtual clusters may write objects of this built-in cluster-scoped resource. ClusterRoles and ClusterRoleBindings have
+/// limits of their own.
+fn is_written_outside_namespaces(group: &str, resource: &str) -> bool {
+    matches!(policy::class(GroupResource { group, resource }), Class::Namespaces | Class::Shared)
 }

@@ -20,6 +20,7 @@ use ops::files::Watched;
 use protocol::ClusterName;
 use protocol::identity::Identity;
 use rewrite::view::{Certificate, Filter};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::config::ProxyAgentConfiguration;
@@ -307,10 +308,13 @@ impl StaticWatch {
     }
 }
 
-impl Following for StaticWatch {
-    async fn next(&mut self) -> Change {
+impl<T: DeserializeOwned + Send + 'static> Following<T> for StaticWatch {
+    async fn next(&mut self) -> Change<T> {
+        let parsed = |object| serde_json::from_value(object).expect("the objects are written here");
         match self.0.pop() {
-            Some(change) => change,
+            Some(Change::Applied(object)) => Change::Applied(parsed(object)),
+            Some(Change::Deleted(object)) => Change::Deleted(parsed(object)),
+            Some(Change::Synced) => Change::Synced,
             None => pending().await,
         }
     }

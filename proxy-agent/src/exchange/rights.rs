@@ -107,6 +107,13 @@ pub(crate) fn may_store(call: &Call<'_>, request: &ResourceRequest<'_>, length: 
     room.map_err(|full| forbidden(request, &full.to_string()))
 }
 
+/// Whether the virtual cluster may change a cluster-scoped object. The host's admission policies decide about those in namespaces.
+pub(crate) fn may_grow(call: &Call<'_>, request: &ResourceRequest<'_>, length: usize) -> Result<(), Refusal> {
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    let room = call.services.usage.room_to_grow(&call.api.cluster.name, length);
+    room.map_err(|full| forbidden(request, &full.to_string()))
+}
+
 /// Whether the quota has room for more mirrors.
 pub(crate) fn has_room(call: &Call<'_>, request: &ResourceRequest<'_>, growth: Growth<'_>) -> Result<(), Refusal> {
     let room = call.services.provisioner.has_room(&call.api.cluster.name, growth);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use atoll_tests::kubectl::CONDITION_TIMEOUT;
-use atoll_tests::{HostCluster, Kubectl, Nodes, Route, VirtualSite, eventually, site};
+use anyhow::ensure;
+use atoll_tests::{HostCluster, Route, eventually, site};
 use serde_json::json;
+
+use super::limited::Limited;
 
 /// The limit for Secrets.
 const SECRETS: usize = 6;
@@ -18,55 +19,6 @@ const MOST: usize = 60;
 const LARGE: usize = 300_000;
 /// A virtual cluster must be below a limit for ten seconds before the policy changes.
 const SETTLED: Duration = Duration::from_secs(60);
-
-/// A virtual cluster with limits and another one, and the token of a service account of the first one at the host.
-struct Limited {
-    site: VirtualSite,
-    cluster: String,
-    other: String,
-    admin: Kubectl,
-    direct: Kubectl,
-}
-
-// === impl Limited ===
-
-impl Limited {
-    /// The virtual cluster has these `shares`, and the namespaces `default` and `second`. The service account may do everything.
-    fn start(host: Arc<HostCluster>, name: &str, shares: &str) -> anyhow::Result<Self> {
-        let (cluster, other) = (format!("{name}-a"), format!("{name}-b"));
-        let entry = Nodes::Location("beijing").entry(&cluster);
-        let entry = entry.strip_suffix('}').context("no entry")?;
-        let limited = format!("{entry}, shares: {{{shares}}}}}");
-        let entries = [(cluster.as_str(), limited), (other.as_str(), Nodes::Location("hangzhou").entry(&other))];
-        let site = VirtualSite::configured(host, &entries, "")?;
-        let admin = site.administrator(&cluster, Route::Path)?;
-        admin.ok(&["create", "namespace", "second"])?;
-        admin.ok(&["create", "serviceaccount", "direct", "-n", "default"])?;
-        let account = "--serviceaccount=default:direct";
-        admin.ok(&["create", "clusterrolebinding", "direct", "--clusterrole=cluster-admin", account])?;
-        let token = admin.ok(&["create", "token", "direct", "-n", "default"])?;
-        let direct = site.host().with_token(token.trim())?;
-        Ok(Self { site, cluster, other, admin, direct })
-    }
-
-    /// The name of a namespace on the host.
-    fn on_host(&self, namespace: &str) -> String {
-        format!("{namespace}-{}", self.cluster)
-    }
-
-    /// Waits until a command of the service account at the host is refused. `args` are those of an attempt.
-    fn is_refused(&self, words: &str, args: impl Fn(usize) -> Vec<String>) -> anyhow::Result<()> {
-        let mut attempt = 0;
-        eventually(CONDITION_TIMEOUT, || {
-            attempt += 1;
-            let args = args(attempt);
-            let output = self.direct.run(&args.iter().map(String::as_str).collect::<Vec<_>>())?;
-            ensure!(output.code != 0 && output.stderr.contains(words), "{args:?}: {output:?}");
-            ensure!(output.stderr.contains("forbidden"), "{output:?}");
-            Ok(())
-        })
-    }
-}
 
 fn texts(args: &[&str]) -> Vec<String> {
     args.iter().map(|text| (*text).to_owned()).collect()

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube_wire::gvr::GroupResource;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::warn;
 
 use super::HostObject;
-use host_client::api::{Api, Change, Following, Reflector, Selection, Shape};
+use host_client::api::{Api, Change, Following, Reflector, Selection};
 
 /// The path of all definitions.
 pub const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -54,6 +55,29 @@ struct Definition {
     owners: Option<BTreeSet<String>>,
     /// Whether a virtual cluster created it, but it belongs to the operator by now.
     is_claimed: bool,
+    /// The version in which the host stores its objects.
+    storage: Arc<str>,
+}
+
+/// The used fields of a `CustomResourceDefinition` (apiextensions/v1).
+#[derive(Debug, Deserialize)]
+pub struct Defined {
+    metadata: Value,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Spec {
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Version {
+    name: String,
+    #[serde(default)]
+    storage: bool,
 }
 
 // === impl Definitions ===
@@ -64,8 +88,7 @@ impl Definitions {
         loop {
             match api.get(GROUP).await {
                 Ok(_) => {
-                    let metadata = Selection { shape: Shape::Metadata, ..Selection::default() };
-                    return self.follow(Reflector::new(&api, PATH, metadata)).await;
+                    return self.follow(Reflector::new(&api, PATH, Selection::default())).await;
                 }
                 Err(error) if error.is_not_found() => {
                     self.synced.send_replace(true);
@@ -83,29 +106,30 @@ impl Definitions {
     }
 
     /// Records all changes, forever.
-    pub async fn follow(&self, mut following: impl Following) {
+    pub async fn follow(&self, mut following: impl Following<Defined>) {
         loop {
             self.take(&following.next().await);
         }
     }
 
     /// Records a change on the host.
-    pub fn take(&self, change: &Change) {
+    pub fn take(&self, change: &Change<Defined>) {
         match change {
             Change::Synced => drop(self.synced.send_replace(true)),
-            Change::Applied(object) => self.learn(object),
-            Change::Deleted(object) => drop(self.lock().remove(name(object))),
+            Change::Applied(defined) => self.learn(defined),
+            Change::Deleted(defined) => drop(self.lock().remove(defined.name())),
         }
         self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
-    fn learn(&self, object: &Value) {
-        let definition = HostObject::new(object.clone());
+    fn learn(&self, defined: &Defined) {
+        let definition = HostObject::new(json!({"metadata": defined.metadata}));
         let is_of_clusters = definition.is_of_clusters();
         let owners = is_of_clusters.then(|| definition.attached().owners().map(str::to_owned).collect());
         let is_claimed = definition.is_marked() && !is_of_clusters;
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
-        self.lock().insert(name(object).to_owned(), Definition { uid, owners, is_claimed });
+        let uid = definition.text("uid").into();
+        let storage = defined.storage().into();
+        self.lock().insert(defined.name().to_owned(), Definition { uid, owners, is_claimed, storage });
     }
 
     /// Waits until the first list is complete.
@@ -138,6 +162,12 @@ impl Definitions {
     /// The uid of the definition with this name, if there is one.
     pub fn uid(&self, name: &str) -> Option<Arc<str>> {
         self.lock().get(name).map(|definition| Arc::clone(&definition.uid))
+    }
+
+    /// The version in which the host stores the objects of the definition with this name, if there is one. The host may no longer
+    /// serve this version.
+    pub fn storage_version(&self, name: &str) -> Option<Arc<str>> {
+        self.lock().get(name).map(|definition| Arc::clone(&definition.storage))
     }
 
     /// Whether the resource exists only for other virtual clusters.
@@ -185,15 +215,25 @@ impl Definition {
     }
 }
 
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
+// === impl Defined ===
+
+impl Defined {
+    fn name(&self) -> &str {
+        self.metadata["name"].as_str().unwrap_or_default()
+    }
+
+    fn storage(&self) -> &str {
+        self.spec.versions.iter().find(|version| version.storage).map_or("", |version| &version.name)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    fn learn(definitions: &Definitions, object: Value) {
+        definitions.learn(&serde_json::from_value(object).unwrap());
+    }
 
     #[test]
     fn a_cluster_without_the_definition_lacks_its_resources() {
@@ -204,27 +244,43 @@ mod tests {
             json!({"metadata": {"name": "gears.example.com", "labels": labels, "annotations": annotations}})
         };
         assert!(!definitions.hide(gears, "ke"));
-        definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}"})));
+        learn(&definitions, had(json!({"overlay.atoll.dev/hz": "{}"})));
         assert!(definitions.hide(gears, "ke") && !definitions.hide(gears, "hz"));
         let hidden = definitions.hidden_from("ke", &BTreeSet::new());
         assert!(hidden.resources.contains("gears.example.com") && hidden.groups.contains("example.com"));
-        definitions.learn(&json!({"metadata": {"name": "wheels.example.com"}}));
+        learn(&definitions, json!({"metadata": {"name": "wheels.example.com"}}));
         let hidden = definitions.hidden_from("ke", &BTreeSet::new());
         assert!(hidden.resources.contains("gears.example.com") && hidden.groups.is_empty());
         let hidden = definitions.hidden_from("ke", &["wheels.example.com".to_owned()].into());
         assert!(hidden.resources.contains("wheels.example.com") && hidden.groups.contains("example.com"));
-        definitions.learn(&had(json!({"overlay.atoll.dev/hz": "{}", "overlay.atoll.dev/ke": "{}"})));
+        learn(&definitions, had(json!({"overlay.atoll.dev/hz": "{}", "overlay.atoll.dev/ke": "{}"})));
         assert!(!definitions.hide(gears, "ke") && definitions.hidden_from("ke", &BTreeSet::new()) == Hidden::default());
         assert_eq!(definitions.is_of_clusters("gears.example.com"), Some(true));
         assert_eq!(definitions.is_of_clusters("cogs.example.com"), None);
         // The operator applies it too.
         let mut claimed = had(json!({"overlay.atoll.dev/hz": "{}"}));
         claimed["metadata"]["managedFields"] = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
-        definitions.learn(&claimed);
+        learn(&definitions, claimed);
         assert_eq!(definitions.is_of_clusters("gears.example.com"), Some(false));
         assert_eq!(definitions.claimed(), ["gears.example.com"]);
         assert!(!definitions.hide(gears, "xx"));
-        definitions.learn(&json!({"metadata": {"name": "gears.example.com"}}));
+        learn(&definitions, json!({"metadata": {"name": "gears.example.com"}}));
         assert!(!definitions.hide(gears, "xx") && definitions.claimed().is_empty());
+    }
+
+    #[test]
+    fn the_storage_version_is_known() {
+        let definitions = Definitions::default();
+        let gears = |storage: &str| {
+            let versions = ["v1", "v2"].map(|name| json!({"name": name, "served": true, "storage": name == storage}));
+            json!({"metadata": {"name": "gears.example.com"}, "spec": {"versions": versions}})
+        };
+        assert_eq!(definitions.storage_version("gears.example.com"), None);
+        for version in ["v1", "v2"] {
+            learn(&definitions, gears(version));
+            assert_eq!(definitions.storage_version("gears.example.com").as_deref(), Some(version));
+        }
+        definitions.take(&Change::Deleted(serde_json::from_value(gears("v2")).unwrap()));
+        assert_eq!(definitions.storage_version("gears.example.com"), None);
     }
 }

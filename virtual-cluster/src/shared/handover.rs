@@ -93,7 +93,10 @@ mod tests {
         };
         host.put(&path, definition(json!([{"manager": "atoll:ke:kubectl", "fieldsV1": {"f:spec": {}}}])));
         let definitions = Definitions::default();
-        let deliver = |host: &FakeHost| definitions.take(&Change::Applied(host.lock().objects[&path].clone()));
+        let deliver = |host: &FakeHost| {
+            let definition = serde_json::from_value(host.lock().objects[&path].clone()).unwrap();
+            definitions.take(&Change::Applied(definition));
+        };
         deliver(&host);
         let changed = async {
             sleep(MIN_INTERVAL * 2).await;

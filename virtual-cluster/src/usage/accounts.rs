@@ -1,5 +1,6 @@
 //! How many objects each namespace holds, and the sums of each virtual cluster.
 //!
+//! A cluster-scoped object says itself which virtual clusters have it. For all others, their namespace decides.
 //! The sums of a namespace do not depend on its owner, which comes from another watch and can change. If it changes, the
 //! sums move.
 
@@ -26,6 +27,8 @@ pub struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     spaces: HashMap<Box<str>, Space>,
+    /// What each virtual cluster holds of each cluster-scoped resource.
+    outside: BTreeMap<Arc<str>, HashMap<ClusterName, Held>>,
     clusters: HashMap<ClusterName, Account>,
     none: Account,
     /// Separate from `clusters`, because an account ends with its last object.
@@ -116,7 +119,28 @@ impl Accounts {
         }
     }
 
-    /// All objects of a resource are these now.
+    /// A virtual cluster now has `after` instead of `before` of the objects of a cluster-scoped resource.
+    pub(super) fn change_of(&mut self, cluster: &ClusterName, resource: &Arc<str>, [before, after]: [Held; 2]) {
+        if before == after {
+            return;
+        }
+        let held = self.outside.entry(Arc::clone(resource)).or_default().entry(cluster.clone()).or_default();
+        *held -= before;
+        *held += after;
+        self.charge(cluster, resource, [before, after]);
+    }
+
+    /// All objects of a cluster-scoped resource are these now.
+    pub(super) fn replace_of_clusters(&mut self, resource: &Arc<str>, by_cluster: HashMap<ClusterName, Held>) {
+        for (cluster, before) in self.outside.remove(resource).unwrap_or_default() {
+            self.charge(&cluster, resource, [before, Held::default()]);
+        }
+        for (cluster, after) in by_cluster {
+            self.change_of(&cluster, resource, [Held::default(), after]);
+        }
+    }
+
+    /// All objects of a namespaced resource are these now.
     pub(super) fn replace(
         &mut self,
         resource: &Arc<str>,
@@ -136,10 +160,12 @@ impl Accounts {
 
     /// Forgets all objects of the resources that `is_served` does not accept.
     pub(super) fn retain(&mut self, is_served: impl Fn(&Arc<str>) -> bool) {
-        let all = self.spaces.values().flat_map(|space| space.by_resource.keys());
+        let in_namespaces = self.spaces.values().flat_map(|space| space.by_resource.keys());
+        let all = in_namespaces.chain(self.outside.keys());
         let gone: BTreeSet<_> = all.filter(|resource| !is_served(resource)).cloned().collect();
         for resource in gone {
             self.replace(&resource, HashMap::new(), |_| None);
+            self.replace_of_clusters(&resource, HashMap::new());
         }
         if let Some(unlisted) = &mut self.unlisted {
             unlisted.retain(is_served);

@@ -69,6 +69,13 @@ impl Usage {
         room_for_version(&accounts, cluster, bytes, shares.written_bytes())
     }
 
+    /// Whether this virtual cluster may change objects, with a body of this length. Any change can make an object larger.
+    pub fn room_to_grow(&self, cluster: &ClusterName, bytes: u64) -> Result<(), NoRoom> {
+        let Some(limit) = self.shares.load().get(cluster).map(Shares::bytes) else { return Ok(()) };
+        let used = self.accounts().of(cluster).total.bytes;
+        if used >= limit { Err(NoRoom::Bytes { requested: bytes, used, limit }) } else { Ok(()) }
+    }
+
     /// Whether this virtual cluster may write a version of an object of this length.
     pub fn room_for_version(&self, cluster: &ClusterName, bytes: u64) -> Result<(), NoRoom> {
         let Some(limit) = self.shares.load().get(cluster).map(Shares::written_bytes) else { return Ok(()) };

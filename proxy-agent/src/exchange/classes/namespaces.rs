@@ -20,7 +20,7 @@ use crate::exchange::kinds::program;
 use crate::exchange::plan::{After, Plan, Replan};
 use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
-use crate::exchange::rights::has_room;
+use crate::exchange::rights::{has_room, may_grow, may_store};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::is_dry_run;
@@ -97,6 +97,9 @@ async fn decide_one(
     path: &str,
     body: &Bytes,
 ) -> Result<Box<Plan>, Refusal> {
+    if matches!(request.verb(), Verb::Update | Verb::Patch) && !call.services.provisioner.is_ending(host) {
+        may_grow(call, request, body.len())?;
+    }
     let mut replan = Replan::Never;
     let mut upstream = match request.verb() {
         Verb::Patch => {
@@ -130,6 +133,7 @@ async fn namespace_collection(
         Verb::List | Verb::Watch => pass(call, request, Filter::ByName, Some(&call.api.own_label())).await,
         Verb::Create => {
             let (path, is_dry) = (request.path().build(), is_dry_run(call, &body.bytes())?);
+            let length = body.len();
             let (body, name) = match namespace_body(call, request, &body.bytes()).await {
                 Ok(mapped) => mapped,
                 Err(refusal) => {
@@ -146,6 +150,7 @@ async fn namespace_collection(
             let mut plan = Plan::new(&call.api, upstream, transform);
             plan.mapping = call.api.mapping.clone().with_requested_namespace(name);
             has_room(call, request, Growth::Namespace)?;
+            may_store(call, request, length)?;
             if !is_dry {
                 plan.after = After::PostCreate;
             }

@@ -24,7 +24,7 @@ use crate::exchange::kinds::group_kind;
 use crate::exchange::plan::{Plan, Replan};
 use crate::exchange::query::{list_query, list_transform};
 use crate::exchange::refusals::forbidden;
-use crate::exchange::rights::may_create;
+use crate::exchange::rights::{may_create, may_grow, may_store};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::generate;
@@ -45,8 +45,11 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Holder {
     Nobody,
-    /// The virtual cluster. Its object has this uid.
-    Own(String),
+    /// The virtual cluster.
+    Own {
+        uid: String,
+        is_ending: bool,
+    },
     /// Another owner, for example the operator of the host.
     Other,
 }
@@ -101,6 +104,7 @@ fn renamed_collection(call: &Undecided<'_>, request: &ResourceRequest<'_>, body:
 }
 
 async fn new_renamed(call: &Undecided<'_>, request: &ResourceRequest<'_>, body: &Bytes) -> Result<Box<Plan>, Refusal> {
+    may_store(call, request, body.len())?;
     let path = request.path().build();
     let mapped = async {
         let (name, body) = with_name(call, body)?;
@@ -144,7 +148,7 @@ fn with_name(call: &Undecided<'_>, body: &Bytes) -> Result<(String, Bytes), Refu
 async fn read_renamed(call: &Undecided<'_>, request: &ResourceRequest<'_>, name: &str) -> Result<Box<Plan>, Refusal> {
     let path = renamed_path(call, request, name)?;
     let listed = request.verb() != Verb::Get;
-    if request.subresource() == Some("scale") && !matches!(holder(call, request, &path).await?, Holder::Own(_)) {
+    if request.subresource() == Some("scale") && !matches!(holder(call, request, &path).await?, Holder::Own { .. }) {
         return Err(Status::not_found(request.group_resource(), name).into());
     }
     let query = if listed { list_query(call, request, None)? } else { call.api.info.query().borrowed().into_owned() };
@@ -176,6 +180,10 @@ async fn write_renamed(
         } else {
             Status::not_found(request.group_resource(), name).into()
         });
+    }
+    // An object that is being deleted may lose its finalizers.
+    if matches!(holder, Holder::Own { is_ending: false, .. }) && request.verb() != Verb::Delete {
+        may_grow(call, request, body.len())?;
     }
     let planned = async {
         let body = &applied(call, request, holder, body).await?;
@@ -216,7 +224,11 @@ async fn applied(
         return Ok(body.clone());
     }
     let may_create = may_create(call, request).await;
-    let Holder::Own(uid) = holder else { return may_create.map(|()| body.clone()) };
+    let Holder::Own { uid, .. } = holder else {
+        may_create?;
+        may_store(call, request, body.len())?;
+        return Ok(body.clone());
+    };
     if may_create.is_ok() {
         return Ok(body.clone());
     }
@@ -268,6 +280,9 @@ async fn holder(call: &Undecided<'_>, request: &ResourceRequest<'_>, path: &str)
     let Some(body) = object_at(call, request, path, METADATA).await? else { return Ok(Holder::Nobody) };
     let object: Value = serde_json::from_slice(&body).map_err(|error| Refusal::Unreadable(error.to_string()))?;
     let label = object["metadata"]["labels"][CLUSTER_LABEL].as_str();
-    let uid = || object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-    Ok(if label == Some(call.api.cluster.name.as_str()) { Holder::Own(uid()) } else { Holder::Other })
+    if label != Some(call.api.cluster.name.as_str()) {
+        return Ok(Holder::Other);
+    }
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+    Ok(Holder::Own { uid, is_ending: !object["metadata"]["deletionTimestamp"].is_null() })
 }

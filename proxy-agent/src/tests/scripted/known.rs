@@ -2,6 +2,7 @@
 
 use std::future::pending;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use test_host::standing::Resource;
 use test_host::{Received, Reply};
@@ -21,10 +22,13 @@ impl Known {
     }
 }
 
-impl Following for Known {
-    async fn next(&mut self) -> Change {
+impl<T: DeserializeOwned + Send + 'static> Following<T> for Known {
+    async fn next(&mut self) -> Change<T> {
+        let parsed = |object| serde_json::from_value(object).unwrap();
         match self.0.next() {
-            Some(change) => change,
+            Some(Change::Applied(object)) => Change::Applied(parsed(object)),
+            Some(Change::Deleted(object)) => Change::Deleted(parsed(object)),
+            Some(Change::Synced) => Change::Synced,
             None => pending().await,
         }
     }

@@ -178,6 +178,83 @@ async fn a_new_list_replaces_the_former_one() {
     assert_eq!(host.held("a"), (0, 0));
 }
 
+/// If a definition changes, the host can hide fields that etcd still stores.
+#[tokio::test]
+async fn a_version_does_not_become_smaller() {
+    let mut host = Host::new(&Shares::default()).await;
+    host.event("ADDED", "x-a", "one", 900);
+    host.list(&[("x-a", "one", 200), ("x-a", "two", 300)]);
+    assert_eq!(host.held("a"), (2, 1200));
+    host.event("MODIFIED", "x-a", "two", 250);
+    assert_eq!(host.held("a"), (2, 1200));
+    // The next version has only the fields that are shown.
+    let mut next = object("x-a", "one", 200);
+    next["metadata"]["resourceVersion"] = "8".into();
+    let frame = json!({"type": "MODIFIED", "object": next}).to_string();
+    assert_eq!(host.read(Read::Frame(frame.into())), Step::Reached("8".to_owned()));
+    assert_eq!(host.held("a"), (2, 500));
+    host.list(&[]);
+    host.list(&[("x-a", "one", 200)]);
+    assert_eq!(host.held("a"), (1, 200));
+}
+
+/// An object without a namespace, whose JSON has this length.
+fn cluster_scoped(name: &str, metadata: &Value, length: usize) -> Value {
+    let mut object = object("", name, 200);
+    object["metadata"].as_object_mut().unwrap().remove("namespace");
+    object["metadata"].as_object_mut().unwrap().extend(metadata.as_object().cloned().unwrap());
+    object["data"] = "".into();
+    object["data"] = "x".repeat(length - object.to_string().len()).into();
+    object
+}
+
+#[tokio::test]
+async fn cluster_scoped_objects_count() {
+    let own = |cluster: &str| json!({"labels": {"atoll.dev/virtual-cluster": cluster}});
+    let shared = |clusters: &[&str]| {
+        let overlays: serde_json::Map<_, _> =
+            clusters.iter().map(|name| (format!("overlay.atoll.dev/{name}"), json!("{}"))).collect();
+        json!({"labels": {"atoll.dev/shared": ""}, "annotations": overlays})
+    };
+    let mut host = Host::new(&few(2)).await;
+    let list = |host: &mut Host, objects: &[Value]| {
+        for object in objects {
+            host.read(Read::Item(to_raw_value(object).unwrap()));
+        }
+        host.read(Read::Listed("7".to_owned()));
+    };
+    let event = |host: &mut Host, event: &str, object: Value| {
+        host.read(Read::Frame(json!({"type": event, "object": object}).to_string().into()));
+    };
+    list(
+        &mut host,
+        &[
+            cluster_scoped("one", &own("a"), 300),
+            cluster_scoped("two", &shared(&["a", "b"]), 400),
+            // Those of the operator.
+            cluster_scoped("three", &json!({}), 400),
+            cluster_scoped("four", &json!({"annotations": {"overlay.atoll.dev/a": "{}"}}), 400),
+        ],
+    );
+    assert_eq!((host.held("a"), host.held("b")), ((2, 700), (1, 400)));
+    assert!(host.room("a", 0).is_err() && host.room("b", 0).is_ok());
+
+    event(&mut host, "MODIFIED", cluster_scoped("two", &shared(&["b"]), 400));
+    event(&mut host, "ADDED", cluster_scoped("five", &own("b"), 500));
+    event(&mut host, "MODIFIED", cluster_scoped("three", &own("b"), 400));
+    assert_eq!((host.held("a"), host.held("b")), ((1, 300), (3, 1300)));
+    event(&mut host, "DELETED", cluster_scoped("two", &shared(&["b"]), 400));
+    event(&mut host, "DELETED", cluster_scoped("two", &shared(&["b"]), 400));
+    event(&mut host, "MODIFIED", cluster_scoped("three", &json!({}), 400));
+    assert_eq!((host.held("a"), host.held("b")), ((1, 300), (1, 500)));
+    // The same object can be in two pages.
+    let six = [own("a"), own("b")].map(|own| cluster_scoped("six", &own, 300));
+    list(&mut host, &six);
+    assert_eq!((host.held("a"), host.held("b")), ((0, 0), (1, 300)));
+    host.usage.accounts().retain(|_| false);
+    assert_eq!(host.held("b"), (0, 0));
+}
+
 #[tokio::test]
 async fn copies_of_bindings_do_not_count() {
     let mut host = Host::new(&Shares::default()).await;

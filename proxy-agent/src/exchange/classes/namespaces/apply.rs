@@ -23,7 +23,7 @@ use crate::exchange::host::read::{collected, refused};
 use crate::exchange::host::sample::{send, send_to_decide};
 use crate::exchange::kinds::program;
 use crate::exchange::plan::{After, FirstApply, Plan};
-use crate::exchange::rights::has_room;
+use crate::exchange::rights::{has_room, may_store};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::mapped::map_checked;
@@ -57,6 +57,7 @@ pub(crate) async fn apply_namespace(
         return Err(Status::bad_request(message).into());
     }
     has_room(call, request, Growth::Namespace)?;
+    may_store(call, request, body.len())?;
     let program = program(request);
     let mapped = map_checked(call, request, &program, mapper(call, None), &json).await?;
     // The engine has already accepted the same name.

@@ -14,6 +14,7 @@ use crate::exchange::classes::shared::requests::{put_upstream, read_shared_objec
 use crate::exchange::classes::shared::write::{OPERATORS, precondition, wanted_of};
 use crate::exchange::plan::{Plan, Replan};
 use crate::exchange::refusals::forbidden;
+use crate::exchange::rights::may_grow;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::refusal::Refusal;
@@ -45,6 +46,7 @@ pub(crate) async fn write_status(
     if live.attached().has_others(cluster) {
         return Err(forbidden(request, OTHERS));
     }
+    may_grow(call, request, body.len())?;
     let path = request.path().build();
     let patch = if request.verb() == Verb::Patch { Some(call.api.patch_type()?) } else { None };
     let wanted = wanted_of(call, request, patch, &path, Some(&live), &body).await?;

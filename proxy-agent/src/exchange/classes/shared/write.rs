@@ -20,7 +20,7 @@ use crate::exchange::classes::shared::stored::store_overlay;
 use crate::exchange::classes::shared::wanted::{Wanted, wanted, wanted_by_patch};
 use crate::exchange::plan::{After, Plan, Replan};
 use crate::exchange::refusals::forbidden;
-use crate::exchange::rights::may_create;
+use crate::exchange::rights::{may_create, may_grow, may_store};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::object::received;
@@ -80,6 +80,11 @@ pub(crate) async fn write_shared(
     }
     if !is_seen && patch.is_some() {
         may_create(call, request).await?;
+    }
+    if !is_seen {
+        may_store(call, request, body.len())?;
+    } else if live.as_ref().is_some_and(|live| live.text("deletionTimestamp").is_empty()) {
+        may_grow(call, request, body.len())?;
     }
     let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
     let wanted = wanted_of(call, request, patch, &place, live.as_ref(), &body).await?;
