@@ -42,7 +42,7 @@ pub(crate) struct Discovery {
     definitions: Arc<Definitions>,
     known: ArcSwapOption<Discovered>,
     served: ArcSwapOption<Served>,
-    /// The resources whose objects count to the shares of virtual clusters; `None` before the first read.
+    /// The resources whose objects count towards the shares of virtual clusters; `None` before the first read.
     counted: watch::Sender<Option<Arc<Vec<usage::Resource>>>>,
     /// The last read for a look-up. The lock allows one at a time.
     reading: Mutex<Option<LastRead>>,
@@ -137,7 +137,7 @@ impl Discovery {
         Ok(())
     }
 
-    /// The resources whose objects count to the shares of virtual clusters; `None` before the first read.
+    /// The resources whose objects count towards the shares of virtual clusters; `None` before the first read.
     pub(crate) fn counted(&self) -> watch::Receiver<Option<Arc<Vec<usage::Resource>>>> {
         self.counted.subscribe()
     }

@@ -52,7 +52,9 @@ pub(crate) fn trials(host: Option<&Arc<HostCluster>>) -> Vec<Trial> {
         case("stored_objects_are_limited", storage::objects_are_limited),
         case("stored_bytes_are_limited", storage::bytes_are_limited),
         case("cluster_scoped_objects_are_limited", custom::cluster_scoped_objects_are_limited),
+        case("cluster_scoped_versions_are_limited", custom::cluster_scoped_versions_are_limited),
         case("hidden_fields_count", custom::hidden_fields_count),
+        case("briefly_shown_fields_count", custom::briefly_shown_fields_count),
         case("written_bytes_are_limited", storage::versions_are_limited),
     ]
 }

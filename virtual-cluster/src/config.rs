@@ -179,15 +179,18 @@ impl VirtualCluster {
 // === impl Shares ===
 
 impl Shares {
-    /// The number of CustomResourceDefinitions, if `exceptions` does not have them. Each costs an API server far more than its size:
-    /// its watch cache, and its part of every OpenAPI document.
-    const DEFINITIONS: u64 = 200;
+    /// The maximum number of CustomResourceDefinitions, unless `exceptions` sets it. Each one costs an API server far more than its
+    /// size: a watch cache, and a part of every OpenAPI document.
+    const MAX_DEFINITIONS: u64 = 200;
 
     /// The number of objects of a resource, such as `secrets` or `deployments.apps`.
     pub fn objects_of(&self, resource: &str) -> u64 {
-        let is_definition = resource == "customresourcedefinitions.apiextensions.k8s.io";
-        let default = if is_definition { self.objects.min(Self::DEFINITIONS) } else { self.objects };
-        self.exceptions.get(resource).copied().unwrap_or(default)
+        let default = || match resource {
+            "customresourcedefinitions.apiextensions.k8s.io" => self.objects.min(Self::MAX_DEFINITIONS),
+            "namespaces" => u64::try_from(self.namespaces).unwrap_or(u64::MAX),
+            _ => self.objects,
+        };
+        self.exceptions.get(resource).copied().unwrap_or_else(default)
     }
 
     /// The size of all objects, in bytes.
@@ -217,5 +220,20 @@ impl PodSecurity {
             PodSecurityLevel::Baseline => Some(Level::Baseline),
             PodSecurityLevel::Restricted => Some(Level::Restricted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_resources_have_other_limits() {
+        let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+        let limits = |shares: &Shares| [definitions, "namespaces", "pods"].map(|resource| shares.objects_of(resource));
+        assert_eq!(limits(&Shares::default()), [200, 5000, 50_000]);
+        assert_eq!(limits(&Shares { objects: 10, namespaces: 20, ..Shares::default() }), [10, 20, 10]);
+        let exceptions = BTreeMap::from([(definitions.to_owned(), 900)]);
+        assert_eq!(limits(&Shares { exceptions, ..Shares::default() }), [900, 5000, 50_000]);
     }
 }

@@ -36,7 +36,7 @@ use arc_swap::ArcSwap;
 use crate::shared::config::SharedObjects;
 pub use agreement::Agreement;
 pub use attached::Attached;
-pub use definitions::{Defined, Definitions, Hidden, PATH as DEFINITIONS};
+pub use definitions::{CustomResourceDefinition, Definitions, Hidden, PATH as DEFINITIONS, Revision, Storage};
 pub use instances::Instances;
 pub use kind::{Kind, NotWritable};
 pub use merge::merge;

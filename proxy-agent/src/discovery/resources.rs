@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kube_wire::gvr::{GroupResource, GroupVersionResource};
 use virtual_cluster::policy::{self, Class};
+use virtual_cluster::shared::Kind;
 use virtual_cluster::usage;
 
 /// The known facts about one resource.
@@ -26,7 +27,7 @@ pub(crate) struct Resources {
     by_name: HashMap<(String, String, String), Resource>,
     /// The kinds of cluster-scoped custom resources, by group and resource.
     pub(super) scopeless: HashMap<(String, String), String>,
-    /// The resources whose objects count to the shares of virtual clusters.
+    /// The resources whose objects count towards the shares of virtual clusters.
     counted: BTreeMap<(String, String), usage::Resource>,
 }
 
@@ -37,20 +38,21 @@ impl Resources {
         if found.custom && !found.namespaced {
             self.scopeless.insert((group.to_owned(), resource.to_owned()), found.kind.clone());
         }
-        if found.stored && (found.namespaced || found.custom || is_written_outside_namespaces(group, resource)) {
-            self.count(GroupResource { group, resource }, version);
+        let name = GroupResource { group, resource };
+        if found.stored && (found.namespaced || found.custom || is_counted_built_in(name)) {
+            self.count(name, version);
         }
         self.by_name.insert((group.to_owned(), version.to_owned(), resource.to_owned()), found);
     }
 
     fn count(&mut self, resource: GroupResource<'_>, version: &str) {
         match self.counted.entry((resource.group.to_owned(), resource.resource.to_owned())) {
-            Entry::Occupied(counted) => counted.into_mut().add(version),
+            Entry::Occupied(counted) => counted.into_mut().add_version(version),
             Entry::Vacant(new) => drop(usage::Resource::new(resource, version).map(|counted| new.insert(counted))),
         }
     }
 
-    /// The resources whose objects count to the shares of virtual clusters.
+    /// The resources whose objects count towards the shares of virtual clusters.
     pub(super) fn counted(&self) -> Vec<usage::Resource> {
         self.counted.values().cloned().collect()
     }
@@ -61,8 +63,56 @@ impl Resources {
     }
 }
 
-/// Whether virtual clusters may write objects of this built-in cluster-scoped resource. ClusterRoles and ClusterRoleBindings have
-/// limits of their own.
-fn is_written_outside_namespaces(group: &str, resource: &str) -> bool {
-    matches!(policy::class(GroupResource { group, resource }), Class::Namespaces | Class::Shared)
+/// Whether virtual clusters can have objects of their own of this built-in cluster-scoped resource. They have ClusterRoleBindings as
+/// RoleBindings.
+fn is_counted_built_in(resource: GroupResource<'_>) -> bool {
+    matches!(policy::class(resource), Class::Namespaces | Class::Roles) || Kind::of(resource).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_virtual_clusters_can_have_counts() {
+        let mut resources = Resources::default();
+        let mut insert = |group: &str, version: &str, resource: &str, namespaced: bool, custom: bool| {
+            let found = Resource { kind: "K".to_owned(), namespaced, custom, stored: resource != "selfsubjectreviews" };
+            resources.insert(group, version, resource, found);
+        };
+        for version in ["v1", "v2"] {
+            insert("example.com", version, "gears", false, true);
+            insert("example.com", version, "cogs", true, true);
+        }
+        for (group, resource, namespaced) in [
+            ("", "namespaces", false),
+            ("", "nodes", false),
+            ("", "secrets", true),
+            ("", "events", true),
+            ("events.k8s.io", "events", true),
+            ("apiextensions.k8s.io", "customresourcedefinitions", false),
+            ("rbac.authorization.k8s.io", "clusterroles", false),
+            ("rbac.authorization.k8s.io", "clusterrolebindings", false),
+            ("storage.k8s.io", "csidrivers", false),
+            ("storage.k8s.io", "storageclasses", false),
+            ("authentication.k8s.io", "selfsubjectreviews", false),
+            ("aggregated.example.com", "things", false),
+        ] {
+            insert(group, "v1", resource, namespaced, false);
+        }
+        let counted: Vec<_> = resources.counted().iter().map(usage::Resource::to_string).collect();
+        assert_eq!(
+            counted,
+            [
+                "events",
+                "namespaces",
+                "secrets",
+                "customresourcedefinitions.apiextensions.k8s.io",
+                "cogs.example.com",
+                "gears.example.com",
+                "clusterroles.rbac.authorization.k8s.io",
+                "storageclasses.storage.k8s.io",
+            ]
+        );
+    }
 }

@@ -1,13 +1,14 @@
-//! What a virtual cluster writes outside of namespaces. The agent's watches count the versions of objects in namespaces, and
-//! the host's admission policies refuse them, but neither covers the others.
+//! The limit for recent versions, for what a virtual cluster writes outside of namespaces: the host's admission policies do not refuse
+//! it. Watches of the agent count the versions, but they do not show who has written a shared object.
 
-use http::{Response, header};
+use http::Response;
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Verb};
 
 use crate::exchange::call::Call;
 use crate::exchange::refusals::forbidden;
 use crate::refusal::Refusal;
+use virtual_cluster::policy::{self, Class, Custom};
 
 /// Refuses a write whose body has this length, if it would exceed the limit for recent versions.
 pub(super) fn check_room(call: &Call<'_>, length: usize) -> Result<(), Refusal> {
@@ -17,15 +18,20 @@ pub(super) fn check_room(call: &Call<'_>, length: usize) -> Result<(), Refusal> 
     room.map_err(|full| forbidden(request, &full.to_string()))
 }
 
-/// Counts the version that a write has stored. A patch is shorter than the object, and the response to a metadata client too,
-/// so the longer one counts.
+/// Counts the version of a shared object that a write has stored. The agent always sends such an object as a whole.
 pub(super) fn count<B>(call: &Call<'_>, sent: usize, response: &Response<B>) {
-    if !response.status().is_success() || cluster_scoped_write(call).is_none() {
-        return;
+    let is_shared = |request: &ResourceRequest<'_>| {
+        let is_built_in = policy::class(request.group_resource()) == Class::Shared;
+        is_built_in || call.api.custom == Some(Custom::Shared)
+    };
+    if response.status().is_success() && cluster_scoped_write(call).is_some_and(is_shared) {
+        count_bytes(call, sent);
     }
-    let shown = response.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let sent = u64::try_from(sent).unwrap_or(u64::MAX);
-    call.services.usage.wrote(&call.api.cluster.name, sent.max(shown.unwrap_or_default()));
+}
+
+/// Counts a version of this length that the agent sends for a client.
+pub(super) fn count_bytes(call: &Call<'_>, length: usize) {
+    call.services.usage.wrote(&call.api.cluster.name, u64::try_from(length).unwrap_or(u64::MAX));
 }
 
 /// The request, if it stores a version of an object that is in no namespace. A deletion stores almost nothing, and reviews and dry

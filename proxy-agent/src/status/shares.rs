@@ -27,7 +27,7 @@ pub struct SharesStatus {
     pub queued_bytes: Used,
     /// Its namespaces.
     pub namespaces: Used,
-    /// Bytes of the objects in them, as JSON.
+    /// Bytes of its stored objects, as JSON.
     pub stored_bytes: Used,
     /// Bytes of all versions of objects that were written within the last ten minutes.
     pub written_bytes: Used,

@@ -13,7 +13,7 @@ use super::digest::{DIGITS, Digits, FORMER_DIGITS, is_long};
 use super::label::{Label, NotALabel};
 
 /// The prefix of root namespaces. No name that is derived from a virtual name may have it.
-const ROOT_PREFIX: &str = "atoll-root-";
+pub const ROOT_PREFIX: &str = "atoll-root-";
 
 /// The name of a virtual cluster: a DNS label, because it is part of host names and label values.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,7 +11,7 @@ use kube_wire::gvr::GroupResource;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::HostObject;
@@ -27,7 +27,7 @@ const UNSERVED: Duration = Duration::from_secs(60);
 /// The interval of retries if the host does not respond.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The cache of definitions and of the virtual clusters that have them.
+/// The cache of definitions: which virtual clusters have them, and in which version the host stores their objects.
 #[derive(Debug, Default)]
 pub struct Definitions {
     by_name: Mutex<DefinitionsByName>,
@@ -55,13 +55,32 @@ struct Definition {
     owners: Option<BTreeSet<String>>,
     /// Whether a virtual cluster created it, but it belongs to the operator by now.
     is_claimed: bool,
-    /// The version in which the host stores its objects.
-    storage: Arc<str>,
+    storage: Storage,
+}
+
+/// How the host stores the objects of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// The version in which it stores them. The host may no longer serve this version.
+    pub version: Option<Arc<str>>,
+    /// The specification of the definition.
+    pub revision: Revision,
+    /// When this agent learnt of this revision.
+    pub since: Instant,
+}
+
+/// Identifies a specification of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+    /// The `metadata.uid` of the definition.
+    pub uid: Arc<str>,
+    /// Its `metadata.generation`, which changes with its specification.
+    pub generation: i64,
 }
 
 /// The used fields of a `CustomResourceDefinition` (apiextensions/v1).
 #[derive(Debug, Deserialize)]
-pub struct Defined {
+pub struct CustomResourceDefinition {
     metadata: Value,
     #[serde(default)]
     spec: Spec,
@@ -106,14 +125,14 @@ impl Definitions {
     }
 
     /// Records all changes, forever.
-    pub async fn follow(&self, mut following: impl Following<Defined>) {
+    pub async fn follow(&self, mut following: impl Following<CustomResourceDefinition>) {
         loop {
             self.take(&following.next().await);
         }
     }
 
     /// Records a change on the host.
-    pub fn take(&self, change: &Change<Defined>) {
+    pub fn take(&self, change: &Change<CustomResourceDefinition>) {
         match change {
             Change::Synced => drop(self.synced.send_replace(true)),
             Change::Applied(defined) => self.learn(defined),
@@ -122,14 +141,19 @@ impl Definitions {
         self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
-    fn learn(&self, defined: &Defined) {
+    fn learn(&self, defined: &CustomResourceDefinition) {
         let definition = HostObject::new(json!({"metadata": defined.metadata}));
         let is_of_clusters = definition.is_of_clusters();
         let owners = is_of_clusters.then(|| definition.attached().owners().map(str::to_owned).collect());
         let is_claimed = definition.is_marked() && !is_of_clusters;
-        let uid = definition.text("uid").into();
-        let storage = defined.storage().into();
-        self.lock().insert(defined.name().to_owned(), Definition { uid, owners, is_claimed, storage });
+        let uid: Arc<str> = definition.text("uid").into();
+        let mut storage = defined.storage();
+        let mut definitions = self.lock();
+        let known = definitions.get(defined.name()).map(|known| &known.storage);
+        if let Some(known) = known.filter(|known| known.revision == storage.revision) {
+            storage.since = known.since;
+        }
+        definitions.insert(defined.name().to_owned(), Definition { uid, owners, is_claimed, storage });
     }
 
     /// Waits until the first list is complete.
@@ -164,10 +188,9 @@ impl Definitions {
         self.lock().get(name).map(|definition| Arc::clone(&definition.uid))
     }
 
-    /// The version in which the host stores the objects of the definition with this name, if there is one. The host may no longer
-    /// serve this version.
-    pub fn storage_version(&self, name: &str) -> Option<Arc<str>> {
-        self.lock().get(name).map(|definition| Arc::clone(&definition.storage))
+    /// How the host stores the objects of the definition with this name, if there is one.
+    pub fn storage(&self, name: &str) -> Option<Storage> {
+        self.lock().get(name).map(|definition| definition.storage.clone())
     }
 
     /// Whether the resource exists only for other virtual clusters.
@@ -215,15 +238,36 @@ impl Definition {
     }
 }
 
-// === impl Defined ===
+// === impl Revision ===
 
-impl Defined {
+impl Revision {
+    /// That of a definition with this metadata.
+    pub fn of(metadata: &Value) -> Self {
+        Self {
+            uid: metadata["uid"].as_str().unwrap_or_default().into(),
+            generation: metadata["generation"].as_i64().unwrap_or_default(),
+        }
+    }
+}
+
+// === impl CustomResourceDefinition ===
+
+impl CustomResourceDefinition {
     fn name(&self) -> &str {
         self.metadata["name"].as_str().unwrap_or_default()
     }
 
-    fn storage(&self) -> &str {
-        self.spec.versions.iter().find(|version| version.storage).map_or("", |version| &version.name)
+    fn storage(&self) -> Storage {
+        Storage {
+            version: self
+                .spec
+                .versions
+                .iter()
+                .find(|version| version.storage)
+                .map(|version| version.name.as_str().into()),
+            revision: Revision::of(&self.metadata),
+            since: Instant::now(),
+        }
     }
 }
 
@@ -268,19 +312,27 @@ mod tests {
         assert!(!definitions.hide(gears, "xx") && definitions.claimed().is_empty());
     }
 
-    #[test]
-    fn the_storage_version_is_known() {
+    #[tokio::test(start_paused = true)]
+    async fn the_storage_is_known() {
         let definitions = Definitions::default();
-        let gears = |storage: &str| {
+        let gears = |storage: &str, generation: i64, uid: &str| {
             let versions = ["v1", "v2"].map(|name| json!({"name": name, "served": true, "storage": name == storage}));
-            json!({"metadata": {"name": "gears.example.com"}, "spec": {"versions": versions}})
+            let metadata = json!({"name": "gears.example.com", "uid": uid, "generation": generation});
+            json!({"metadata": metadata, "spec": {"versions": versions}})
         };
-        assert_eq!(definitions.storage_version("gears.example.com"), None);
-        for version in ["v1", "v2"] {
-            learn(&definitions, gears(version));
-            assert_eq!(definitions.storage_version("gears.example.com").as_deref(), Some(version));
+        let seen = || definitions.storage("gears.example.com");
+        let begun = Instant::now();
+        let after = |seconds: u64| begun + Duration::from_secs(seconds);
+        assert_eq!(seen(), None);
+        for (storage, generation, uid, since) in
+            [("v1", 1, "a", 0), ("v1", 1, "a", 0), ("v2", 2, "a", 2), ("v2", 2, "b", 3), ("v2", 2, "b", 3)]
+        {
+            learn(&definitions, gears(storage, generation, uid));
+            let revision = Revision { uid: uid.into(), generation };
+            assert_eq!(seen(), Some(Storage { version: Some(storage.into()), revision, since: after(since) }));
+            tokio::time::advance(Duration::from_secs(1)).await;
         }
-        definitions.take(&Change::Deleted(serde_json::from_value(gears("v2")).unwrap()));
-        assert_eq!(definitions.storage_version("gears.example.com"), None);
+        definitions.take(&Change::Deleted(serde_json::from_value(gears("v2", 2, "b")).unwrap()));
+        assert_eq!(seen(), None);
     }
 }

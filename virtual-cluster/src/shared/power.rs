@@ -5,6 +5,12 @@ use serde_json::Value;
 use super::Kind;
 use crate::shared::config::SharedObjects;
 
+/// The maximum number of versions of a definition. The documents of discovery and OpenAPI, which all clients read, contain each
+/// version, and all names of the kind in each version.
+const MAX_VERSIONS: usize = 10;
+/// The maximum number of categories and of short names of a definition. Each one has at most 63 characters.
+const MAX_NAMES: usize = 10;
+
 /// Why an object of this kind is refused; `None` if it is allowed.
 pub fn objection(kind: Kind, object: &Value, rules: &SharedObjects) -> Option<String> {
     match kind {
@@ -22,6 +28,13 @@ fn of_definition(spec: &Value, rules: &SharedObjects) -> Option<String> {
         // The API server of the host would call any address that the client chooses.
         let why = "spec.conversion.strategy \"Webhook\" is not served by virtual clusters: use \"None\"";
         return Some(why.to_owned());
+    }
+    let length = |list: &Value| list.as_array().map_or(0, Vec::len);
+    if length(&spec["versions"]) > MAX_VERSIONS {
+        return Some(format!("a definition may have at most {MAX_VERSIONS} versions"));
+    }
+    if let Some(field) = ["categories", "shortNames"].iter().find(|field| length(&spec["names"][*field]) > MAX_NAMES) {
+        return Some(format!("spec.names.{field} may have at most {MAX_NAMES} items"));
     }
     let group = spec["group"].as_str().unwrap_or_default();
     rules.custom_resource_definitions.reserves(group).then(|| {
@@ -66,6 +79,20 @@ mod tests {
     fn objects(kind: Kind, object: &Value) -> bool {
         let storage_classes = StorageClasses { provisioners: vec!["p".into()], mount_options: vec!["ro".into()] };
         objection(kind, object, &SharedObjects { storage_classes, ..SharedObjects::default() }).is_some()
+    }
+
+    #[test]
+    fn definitions_are_short_in_discovery() {
+        let rules = SharedObjects::default();
+        let why = |versions: usize, names: &Value| {
+            let spec = json!({"group": "example.com", "versions": vec![json!({}); versions], "names": names});
+            objection(Kind::CustomResourceDefinition, &json!({"spec": spec}), &rules)
+        };
+        let few = json!({"categories": vec!["a"; 10], "shortNames": vec!["a"; 10]});
+        assert_eq!(why(10, &few), None);
+        assert_eq!(why(11, &few).as_deref(), Some("a definition may have at most 10 versions"));
+        let many = json!({"categories": vec!["a"; 11]});
+        assert_eq!(why(1, &many).as_deref(), Some("spec.names.categories may have at most 10 items"));
     }
 
     #[test]

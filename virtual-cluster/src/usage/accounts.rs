@@ -13,6 +13,7 @@ use rewrite::ClusterName;
 use tokio::time::Instant;
 
 use super::written::Written;
+use crate::shared::Revision;
 
 /// A number of objects, and their size in bytes of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,13 +29,15 @@ pub struct Held {
 pub(super) struct Accounts {
     spaces: HashMap<Box<str>, Space>,
     /// What each virtual cluster holds of each cluster-scoped resource.
-    outside: BTreeMap<Arc<str>, HashMap<ClusterName, Held>>,
+    cluster_scoped: BTreeMap<Arc<str>, BTreeMap<ClusterName, Held>>,
     clusters: HashMap<ClusterName, Account>,
     none: Account,
     /// Separate from `clusters`, because an account ends with its last object.
     written: HashMap<ClusterName, Written>,
     /// The resources whose first list is not complete; `None` if the resources are not known.
     unlisted: Option<BTreeSet<Arc<str>>>,
+    /// For each custom resource, the revision of its definition for which all objects were listed.
+    listed: HashMap<Arc<str>, Revision>,
 }
 
 /// What a virtual cluster holds.
@@ -94,7 +97,7 @@ impl Accounts {
 
     /// A namespace now holds `after` instead of `before` of the objects of a resource. `owner` returns the owner of a
     /// namespace that held nothing before.
-    pub(super) fn change(
+    pub(super) fn change_namespaced(
         &mut self,
         namespace: &str,
         resource: &Arc<str>,
@@ -120,28 +123,39 @@ impl Accounts {
     }
 
     /// A virtual cluster now has `after` instead of `before` of the objects of a cluster-scoped resource.
-    pub(super) fn change_of(&mut self, cluster: &ClusterName, resource: &Arc<str>, [before, after]: [Held; 2]) {
+    pub(super) fn change_cluster_scoped(
+        &mut self,
+        cluster: &ClusterName,
+        resource: &Arc<str>,
+        [before, after]: [Held; 2],
+    ) {
         if before == after {
             return;
         }
-        let held = self.outside.entry(Arc::clone(resource)).or_default().entry(cluster.clone()).or_default();
-        *held -= before;
-        *held += after;
+        let held = self.cluster_scoped.entry(Arc::clone(resource)).or_default();
+        exchange(held, cluster, [before, after]);
+        if held.is_empty() {
+            self.cluster_scoped.remove(resource);
+        }
         self.charge(cluster, resource, [before, after]);
     }
 
     /// All objects of a cluster-scoped resource are these now.
-    pub(super) fn replace_of_clusters(&mut self, resource: &Arc<str>, by_cluster: HashMap<ClusterName, Held>) {
-        for (cluster, before) in self.outside.remove(resource).unwrap_or_default() {
+    pub(super) fn replace_cluster_scoped(
+        &mut self,
+        resource: &Arc<str>,
+        by_cluster: impl IntoIterator<Item = (ClusterName, Held)>,
+    ) {
+        for (cluster, before) in self.cluster_scoped.remove(resource).unwrap_or_default() {
             self.charge(&cluster, resource, [before, Held::default()]);
         }
         for (cluster, after) in by_cluster {
-            self.change_of(&cluster, resource, [Held::default(), after]);
+            self.change_cluster_scoped(&cluster, resource, [Held::default(), after]);
         }
     }
 
     /// All objects of a namespaced resource are these now.
-    pub(super) fn replace(
+    pub(super) fn replace_namespaced(
         &mut self,
         resource: &Arc<str>,
         mut by_namespace: HashMap<Box<str>, Held>,
@@ -151,25 +165,19 @@ impl Accounts {
         let before: Vec<_> = held.map(|(name, held)| (name.clone(), held)).collect();
         for (namespace, before) in before {
             let after = by_namespace.remove(&namespace).unwrap_or_default();
-            self.change(&namespace, resource, [before, after], &owner);
+            self.change_namespaced(&namespace, resource, [before, after], &owner);
         }
         for (namespace, after) in by_namespace {
-            self.change(&namespace, resource, [Held::default(), after], &owner);
+            self.change_namespaced(&namespace, resource, [Held::default(), after], &owner);
         }
     }
 
-    /// Forgets all objects of the resources that `is_served` does not accept.
-    pub(super) fn retain(&mut self, is_served: impl Fn(&Arc<str>) -> bool) {
-        let in_namespaces = self.spaces.values().flat_map(|space| space.by_resource.keys());
-        let all = in_namespaces.chain(self.outside.keys());
-        let gone: BTreeSet<_> = all.filter(|resource| !is_served(resource)).cloned().collect();
-        for resource in gone {
-            self.replace(&resource, HashMap::new(), |_| None);
-            self.replace_of_clusters(&resource, HashMap::new());
-        }
-        if let Some(unlisted) = &mut self.unlisted {
-            unlisted.retain(is_served);
-        }
+    /// Forgets all objects of a resource.
+    pub(super) fn forget(&mut self, resource: &Arc<str>) {
+        self.replace_namespaced(resource, HashMap::new(), |_| None);
+        self.replace_cluster_scoped(resource, []);
+        self.listed(resource);
+        self.listed.remove(resource);
     }
 
     /// A namespace may belong to another virtual cluster.
@@ -195,11 +203,26 @@ impl Accounts {
         self.unlisted.get_or_insert_default().extend(resources);
     }
 
-    /// The first list of a resource has ended.
+    /// The first list of a resource has ended, or there is nothing to wait for.
     pub(super) fn listed(&mut self, resource: &str) {
         if let Some(unlisted) = &mut self.unlisted {
             unlisted.remove(resource);
         }
+    }
+
+    /// All objects of a custom resource were listed after its definition got this revision.
+    pub(super) fn listed_at(&mut self, resource: &Arc<str>, revision: Revision) {
+        self.listed.insert(Arc::clone(resource), revision);
+    }
+
+    /// Whether all objects of a custom resource were listed after its definition got this revision.
+    pub(super) fn is_listed_at(&self, resource: &str, revision: &Revision) -> bool {
+        self.listed.get(resource) == Some(revision)
+    }
+
+    /// Whether the resources are known.
+    pub(super) fn has_begun(&self) -> bool {
+        self.unlisted.is_some()
     }
 
     /// Whether the first list of every resource has ended.
@@ -226,12 +249,12 @@ impl Accounts {
     }
 }
 
-fn exchange(by_resource: &mut BTreeMap<Arc<str>, Held>, resource: &Arc<str>, [before, after]: [Held; 2]) {
-    let held = by_resource.entry(Arc::clone(resource)).or_default();
+fn exchange<K: Clone + Ord>(sums: &mut BTreeMap<K, Held>, key: &K, [before, after]: [Held; 2]) {
+    let held = sums.entry(key.clone()).or_default();
     *held -= before;
     *held += after;
     if *held == Held::default() {
-        by_resource.remove(resource);
+        sums.remove(key);
     }
 }
 
@@ -250,13 +273,6 @@ impl Account {
 }
 
 // === impl Held ===
-
-impl Held {
-    /// One object of this size.
-    pub(super) fn one(bytes: u64) -> Self {
-        Self { objects: 1, bytes }
-    }
-}
 
 impl AddAssign for Held {
     fn add_assign(&mut self, other: Self) {

@@ -24,18 +24,24 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// for up to a minute longer.
 const VERSIONS_SETTLED: Duration = Duration::from_secs(70);
 
+/// The maximum number of times that the wait doubles: up to eleven minutes.
+const MAX_DOUBLINGS: u32 = 6;
+
 /// What an agent writes.
 struct Declaration<A> {
     api: A,
     usage: Arc<Usage>,
     /// Since when virtual clusters are below limits that they had reached.
     below: HashMap<ClusterName, Instant>,
+    /// How often another agent has declared again what this one has withdrawn. It knows more: this agent has started later, and no
+    /// longer sees all that the host stores.
+    restored: HashMap<ClusterName, u32>,
 }
 
 /// Keeps the annotations up to date forever.
 pub async fn declare<A: HostApi>(usage: Arc<Usage>, api: A) {
     usage.namespaces_known().await;
-    let mut declaration = Declaration { api, usage, below: HashMap::new() };
+    let mut declaration = Declaration { api, usage, below: HashMap::new(), restored: HashMap::new() };
     let mut ticks = interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -61,15 +67,24 @@ impl<A: HostApi> Declaration<A> {
             }
             if reached == declared {
                 self.below.remove(&cluster);
+                if !reached.is_empty() {
+                    self.restored.remove(&cluster);
+                }
                 continue;
             }
             if reached.is_within(&declared) {
-                let since = *self.below.entry(cluster.clone()).or_insert(now);
+                let since = *self.below.entry(cluster.clone()).or_insert_with(|| {
+                    self.restored.entry(cluster.clone()).and_modify(|times| *times += 1);
+                    now
+                });
                 let is_written = declared.limit(Full::WRITTEN).is_some() && reached.limit(Full::WRITTEN).is_none();
                 let settled = if is_written { VERSIONS_SETTLED } else { SETTLED };
-                if now < since + settled || !self.usage.is_complete() {
+                let doublings = self.restored.get(&cluster).map_or(0, |times| *times).min(MAX_DOUBLINGS);
+                if now < since + settled * (1 << doublings) || !self.usage.is_complete() {
                     continue;
                 }
+                self.below.remove(&cluster);
+                self.restored.entry(cluster.clone()).or_default();
             }
             self.write(&cluster, &reached).await;
         }

@@ -1,6 +1,6 @@
 //! Counts the objects of one resource.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -8,14 +8,11 @@ use host_client::api::{ApiError, Read};
 use kube_wire::watch::EventType;
 use rewrite::ClusterName;
 use rewrite::facts::{Facts, Frame, frame};
-use rewrite::name::{CLUSTER_LABEL, OVERLAY_PREFIX, SHARED_LABEL};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use tokio::time::Instant;
 use tracing::debug;
 
 use super::accounts::{Accounts, Held};
-use crate::provisioner::MIRROR_LABEL;
+use super::objects::{Objects, Version};
+use super::owners::{Owners, Payer, is_root};
 
 /// The objects of one resource of the host.
 #[derive(Debug)]
@@ -25,31 +22,8 @@ pub(super) struct Meter {
     digests: RandomState,
     objects: Objects,
     listed: Listed,
-}
-
-/// All objects, by the digest of their names.
-#[derive(Debug, Default)]
-struct Objects {
-    versions: HashMap<u64, Version>,
-    /// The virtual clusters of each cluster-scoped object.
-    owners: HashMap<u64, Vec<ClusterName>>,
-}
-
-/// A version of an object.
-#[derive(Clone, Copy, Debug)]
-struct Version {
-    /// The digest of its `resourceVersion`.
-    digest: u32,
-    bytes: u32,
-}
-
-/// The virtual clusters to which an object counts.
-#[derive(Debug)]
-enum Owners {
-    /// The one that has its namespace.
-    OfNamespace,
-    /// The object is cluster-scoped, and these have it. There is at least one.
-    Clusters(Vec<ClusterName>),
+    /// Whether a list was complete. Later lists find what was written since then.
+    has_listed: bool,
 }
 
 /// The objects of the current list so far.
@@ -58,6 +32,8 @@ struct Listed {
     objects: Objects,
     by_namespace: HashMap<Box<str>, Held>,
     by_cluster: HashMap<ClusterName, Held>,
+    /// The bytes of the versions that were not known before.
+    new: HashMap<Payer, u64>,
 }
 
 /// What follows from a part of the list or the watch.
@@ -77,10 +53,16 @@ pub(super) enum Step {
 
 impl Meter {
     pub(super) fn new(resource: Arc<str>) -> Self {
-        Self { resource, digests: RandomState::new(), objects: Objects::default(), listed: Listed::default() }
+        Self {
+            resource,
+            digests: RandomState::new(),
+            objects: Objects::default(),
+            listed: Listed::default(),
+            has_listed: false,
+        }
     }
 
-    /// A new list begins.
+    /// Forgets the current list, because a new one begins.
     pub(super) fn restart(&mut self) {
         self.listed = Listed::default();
     }
@@ -102,10 +84,7 @@ impl Meter {
                 Ok(Step::Continue)
             }
             Read::Listed(_) => {
-                let Listed { objects, by_namespace, by_cluster } = std::mem::take(&mut self.listed);
-                self.objects = objects;
-                accounts.replace(&self.resource, by_namespace, owner);
-                accounts.replace_of_clusters(&self.resource, by_cluster);
+                self.end_list(accounts, owner);
                 Ok(Step::Listed)
             }
             Read::Frame(bytes) => match frame(&bytes, &[]).map_err(ApiError::unreadable)? {
@@ -130,26 +109,39 @@ impl Meter {
     }
 
     fn item(&mut self, facts: &Facts<'_>, object: &[u8]) {
-        let Some(owners) = owners(facts, object) else { return };
+        let Some(owners) = Owners::of(facts, object) else { return };
         let key = digest(&self.digests, facts);
         let version = self.version(key, facts, object);
-        let Listed { objects, by_namespace, by_cluster } = &mut self.listed;
+        if self.has_listed
+            && self.objects.known(key, version).is_none()
+            && let Some(payer) = owners.payer(facts)
+        {
+            *self.listed.new.entry(payer).or_default() += version.bytes();
+        }
+        let Listed { objects, by_namespace, by_cluster, .. } = &mut self.listed;
         // Between two pages, the object may have been deleted and created again.
-        let [before, after] = [objects.versions.insert(key, version), Some(version)].map(Version::held);
-        match owners {
-            Owners::OfNamespace => {
-                let held = by_namespace.entry((*facts.namespace).into()).or_default();
-                *held -= before;
-                *held += after;
-            }
-            Owners::Clusters(clusters) => {
-                for cluster in &clusters {
-                    *by_cluster.entry(cluster.clone()).or_default() += after;
-                }
-                for cluster in objects.owners.insert(key, clusters).into_iter().flatten() {
-                    *by_cluster.entry(cluster).or_default() -= before;
-                }
-            }
+        let before = objects.replace(key, Some((version, &owners)));
+        if let Owners::Namespace { is_root } = owners {
+            let held = by_namespace.entry((*facts.namespace).into()).or_default();
+            *held -= before.held(!is_root);
+            *held += version.held(!is_root);
+        }
+        for cluster in &before.clusters {
+            *by_cluster.entry(cluster.clone()).or_default() -= before.held(true);
+        }
+        for cluster in owners.clusters() {
+            *by_cluster.entry(cluster.clone()).or_default() += version.held(true);
+        }
+    }
+
+    fn end_list(&mut self, accounts: &mut Accounts, owner: impl Fn(&str) -> Option<ClusterName>) {
+        let Listed { objects, by_namespace, by_cluster, new } = std::mem::take(&mut self.listed);
+        self.objects = objects;
+        self.has_listed = true;
+        accounts.replace_namespaced(&self.resource, by_namespace, &owner);
+        accounts.replace_cluster_scoped(&self.resource, by_cluster);
+        for (payer, bytes) in new {
+            payer.pay(bytes, accounts, &owner);
         }
     }
 
@@ -163,94 +155,45 @@ impl Meter {
     ) {
         let key = digest(&self.digests, facts);
         let exists = event != EventType::Deleted;
+        let owners = if exists { Owners::of(facts, object) } else { None };
+        let version = self.version(key, facts, object);
         // Copies of ClusterRoleBindings, too: clients decide how often they change.
-        if exists && !facts.namespace.is_empty() {
-            accounts.wrote(&facts.namespace, clamped(object.len()).into(), Instant::now(), &owner);
-        }
-        let owners = if exists { owners(facts, object) } else { None };
-        let version = owners.is_some().then(|| self.version(key, facts, object));
-        let before = match version {
-            Some(version) => self.objects.versions.insert(key, version),
-            None => self.objects.versions.remove(&key),
+        let payer = if facts.namespace.is_empty() {
+            owners.as_ref().and_then(|owners| owners.payer(facts))
+        } else {
+            Some(Payer::Namespace((*facts.namespace).into()))
         };
-        let [before, after] = [before, version].map(Version::held);
+        if exists
+            && let Some(payer) = payer
+            && self.objects.known(key, version).is_none()
+        {
+            payer.pay(version.bytes(), accounts, &owner);
+        }
+        let before = self.objects.replace(key, owners.as_ref().map(|owners| (version, owners)));
         if !facts.namespace.is_empty() {
-            return accounts.change(&facts.namespace, &self.resource, [before, after], owner);
+            let is_object = !is_root(&facts.namespace);
+            let after = owners.map_or_else(Held::default, |_| version.held(is_object));
+            let change = [before.held(is_object), after];
+            return accounts.change_namespaced(&facts.namespace, &self.resource, change, owner);
         }
-        for cluster in self.objects.owners.remove(&key).into_iter().flatten() {
-            accounts.change_of(&cluster, &self.resource, [before, Held::default()]);
+        for cluster in &before.clusters {
+            accounts.change_cluster_scoped(cluster, &self.resource, [before.held(true), Held::default()]);
         }
-        if let Some(Owners::Clusters(clusters)) = owners {
-            for cluster in &clusters {
-                accounts.change_of(cluster, &self.resource, [Held::default(), after]);
-            }
-            self.objects.owners.insert(key, clusters);
+        for cluster in owners.iter().flat_map(Owners::clusters) {
+            accounts.change_cluster_scoped(cluster, &self.resource, [Held::default(), version.held(true)]);
         }
     }
 
     /// The version of an object that was read.
     ///
-    /// What etcd stores for a version never changes. A version that looks smaller than before belongs to a custom resource whose
-    /// definition has changed: the host hides fields that are no longer in the schema, and etcd still stores them.
+    /// What etcd stores for a version never changes. A version that looks smaller than before belongs to a custom resource: its
+    /// definition has changed, or the agent now reads it in another version.
     fn version(&self, key: u64, facts: &Facts<'_>, object: &[u8]) -> Version {
-        let digest = clamped_digest(self.digests.hash_one(&*facts.resource_version));
-        let known = self.objects.versions.get(&key).filter(|known| known.digest == digest);
-        let bytes = clamped(object.len());
-        Version { digest, bytes: known.map_or(bytes, |known| known.bytes.max(bytes)) }
+        let read = Version::new(self.digests.hash_one(&*facts.resource_version), object.len());
+        self.objects.known(key, read).map_or(read, |known| known.max(read))
     }
-}
-
-// === impl Version ===
-
-impl Version {
-    /// What an object with this version counts.
-    fn held(version: Option<Self>) -> Held {
-        version.map_or_else(Held::default, |version| Held::one(version.bytes.into()))
-    }
-}
-
-/// The virtual clusters to which an object counts; `None` if it counts to none.
-fn owners(facts: &Facts<'_>, object: &[u8]) -> Option<Owners> {
-    let label = |key: &str| facts.labels.iter().find(|label| label.key == key);
-    if !facts.namespace.is_empty() {
-        // Copies of ClusterRoleBindings have limits of their own, and only the agent can write the label.
-        return label(MIRROR_LABEL).is_none().then_some(Owners::OfNamespace);
-    }
-    // Only agents write the keys by which they recognise the virtual clusters of a cluster-scoped object.
-    let clusters: Vec<_> = if let Some(cluster) = label(CLUSTER_LABEL) {
-        ClusterName::new(&cluster.value).into_iter().collect()
-    } else if label(SHARED_LABEL).is_some() {
-        let object: Annotated<'_> = serde_json::from_slice(object).ok()?;
-        let overlays = object.metadata.annotations.keys().filter_map(|key| key.strip_prefix(OVERLAY_PREFIX));
-        overlays.filter_map(|cluster| ClusterName::new(cluster).ok()).collect()
-    } else {
-        Vec::new()
-    };
-    (!clusters.is_empty()).then_some(Owners::Clusters(clusters))
-}
-
-/// The keys of the annotations of an object.
-#[derive(Deserialize)]
-struct Annotated<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-}
-
-#[derive(Deserialize)]
-struct Metadata<'a> {
-    #[serde(borrow, default)]
-    annotations: BTreeMap<String, &'a RawValue>,
 }
 
 fn digest(digests: &RandomState, facts: &Facts<'_>) -> u64 {
     digests.hash_one((&*facts.namespace, &*facts.name))
-}
-
-fn clamped(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
-}
-
-/// A half of a digest.
-fn clamped_digest(digest: u64) -> u32 {
-    u32::try_from(digest >> 32).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! The resources that are counted.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kube_wire::gvr::GroupResource;
@@ -15,8 +16,10 @@ pub struct Resource {
     name: Arc<str>,
     group: Box<str>,
     plural: Box<str>,
-    /// The versions that the host serves, in the order of discovery.
-    versions: Vec<Box<str>>,
+    /// The version that discovery lists first.
+    first: Box<str>,
+    /// The other versions that the host serves.
+    others: Vec<Box<str>>,
 }
 
 // === impl Resource ===
@@ -28,13 +31,14 @@ impl Resource {
             name: name(resource).into(),
             group: resource.group.into(),
             plural: resource.resource.into(),
-            versions: vec![version.into()],
+            first: version.into(),
+            others: Vec::new(),
         })
     }
 
     /// The host serves this version, too.
-    pub fn add(&mut self, version: &str) {
-        self.versions.push(version.into());
+    pub fn add_version(&mut self, version: &str) {
+        self.others.push(version.into());
     }
 
     /// The name in limits: `secrets` or `deployments.apps`. For a custom resource, this is also the name of its definition.
@@ -44,13 +48,17 @@ impl Resource {
 
     /// The path of all its objects: `/apis/apps/v1/deployments`.
     ///
-    /// For a custom resource, in the version in which the host stores the objects. In any other version, it hides the fields that
-    /// this version does not have.
+    /// For a custom resource, in the version in which the host stores the objects, if the host serves it: any other version hides
+    /// the fields that it does not have. Otherwise, in the version that discovery lists first.
     pub(super) fn path(&self, storage: Option<&str>) -> Arc<str> {
-        let mut versions = self.versions.iter().map(|version| &**version);
-        let first = versions.clone().next().unwrap_or_default();
-        let version = versions.find(|version| Some(*version) == storage).unwrap_or(first);
-        ResourcePath::new(&self.group, version, &self.plural).build().into()
+        let other = self.others.iter().find(|version| Some(&***version) == storage);
+        ResourcePath::new(&self.group, other.unwrap_or(&self.first), &self.plural).build().into()
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
     }
 }
 
@@ -68,7 +76,7 @@ mod tests {
     fn custom_objects_are_read_as_they_are_stored() {
         let gears = GroupResource { group: "example.com", resource: "gears" };
         let mut gears = Resource::new(gears, "v2").unwrap();
-        gears.add("v1");
+        gears.add_version("v1");
         assert_eq!(&**gears.name(), "gears.example.com");
         for (storage, path) in [
             (Some("v1"), "/apis/example.com/v1/gears"),

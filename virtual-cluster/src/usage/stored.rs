@@ -16,6 +16,7 @@ use super::no_room::NoRoom;
 use super::{resource, written};
 use crate::config::Shares;
 use crate::namespaces::{Full, NamespaceEvent, Namespaces, Subscription};
+use crate::shared::Revision;
 
 /// What each virtual cluster stores on the host, and its limits.
 pub struct Usage {
@@ -80,6 +81,13 @@ impl Usage {
     pub fn room_for_version(&self, cluster: &ClusterName, bytes: u64) -> Result<(), NoRoom> {
         let Some(limit) = self.shares.load().get(cluster).map(Shares::written_bytes) else { return Ok(()) };
         room_for_version(&self.accounts(), cluster, bytes, limit)
+    }
+
+    /// Whether all objects of a custom resource were counted after its definition got this revision. If not, a further change of the
+    /// definition could hide what is stored by then. Before this agent counts anything, it does not know.
+    pub fn is_counted(&self, definition: &str, revision: &Revision) -> bool {
+        let accounts = self.accounts();
+        !accounts.has_begun() || accounts.is_listed_at(definition, revision)
     }
 
     /// Counts a version of an object that is in no namespace.
@@ -147,9 +155,9 @@ impl Usage {
 
     /// The virtual cluster to which a namespace of the host belongs now.
     pub(super) fn owner(&self, namespace: &str) -> Option<ClusterName> {
-        match self.namespaces.index().owner(namespace.as_bytes())? {
-            Owner::Virtual { cluster, .. } => Some(cluster.clone()),
-            Owner::Host => None,
+        match self.namespaces.index().owner(namespace.as_bytes()) {
+            Some(Owner::Virtual { cluster, .. }) => Some(cluster.clone()),
+            Some(Owner::Host) | None => self.namespaces.cluster_of_root(namespace),
         }
     }
 

@@ -12,7 +12,7 @@
 //!
 //! Every write has the resourceVersion that was read. After a conflict, the request is planned again.
 //!
-//! Reading order: here, `read`, `requests`, `wanted` (what a client wants), `write`, `stored`, `leave`, `collection`, `status`.
+//! Reading order: here, `read`, `requests`, `wanted` (what a client wants), `write`, `redefined`, `stored`, `leave`, `collection`, `status`.
 
 mod applied;
 mod collection;
@@ -20,6 +20,7 @@ pub(crate) mod defined;
 pub(crate) mod leave;
 mod names;
 mod read;
+mod redefined;
 mod requests;
 mod status;
 pub(crate) mod stored;

@@ -35,7 +35,7 @@ fn host() -> FakeHost {
 
 fn hold(usage: &Usage, objects: u64) {
     let all = HashMap::from([("default-ke".into(), Held { objects, bytes: 0 })]);
-    usage.accounts().replace(&"pods".into(), all, |_| Some(ClusterName::new("ke").unwrap()));
+    usage.accounts().replace_namespaced(&"pods".into(), all, |_| Some(ClusterName::new("ke").unwrap()));
 }
 
 /// The clock is paused, and runs while nothing else does.
@@ -94,4 +94,29 @@ async fn an_agent_that_has_just_started_keeps_the_limit_for_recent_versions() {
     let begun = Instant::now();
     until(&host, |state| declared(state).is_null()).await;
     assert!(begun.elapsed() < Duration::from_secs(3 * 60), "{:?}", begun.elapsed());
+}
+
+/// An agent that has started later may not see all that the host stores.
+#[tokio::test(start_paused = true)]
+async fn agents_that_disagree_write_less_and_less() {
+    let (host, mut running) = (host(), JoinSet::new());
+    let usage = usage(&host, &mut running);
+    hold(&usage, 1);
+    usage.accounts().listed("pods");
+    for doublings in 0..4 {
+        host.edit(ROOT, |root| root["metadata"]["annotations"] = json!({FULL: "storage=7"}));
+        let declared_at = Instant::now();
+        until(&host, |state| declared(state).is_null()).await;
+        let waited = declared_at.elapsed().as_secs();
+        let settled = SETTLED.as_secs() << doublings;
+        assert!((settled..settled + 4).contains(&waited), "{waited} s instead of {settled}");
+    }
+    // When it has reached the limit itself, it is the one that knows.
+    hold(&usage, 2);
+    until(&host, |state| declared(state) == "pods=2").await;
+    sleep(SETTLED).await;
+    hold(&usage, 1);
+    let below = Instant::now();
+    until(&host, |state| declared(state).is_null()).await;
+    assert!(below.elapsed() < SETTLED + Duration::from_secs(4), "{:?}", below.elapsed());
 }

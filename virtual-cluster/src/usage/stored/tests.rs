@@ -119,9 +119,13 @@ async fn bytes_of_all_namespaces_count() {
     assert_eq!((host.room("a", 1024 * 1024), host.reached("a")), (Ok(()), String::new()));
     let refused = "exceeded quota: atoll, requested: storage=1048577, used: storage=1048576, limited: storage=2097152";
     assert_eq!(host.room("a", 1024 * 1024 + 1), Err(refused.to_owned()));
+    let grow = |host: &Host, name: &str| host.usage.room_to_grow(&cluster(name), 7).map_err(|full| full.to_string());
+    assert_eq!(grow(&host, "a"), Ok(()));
 
     host.event("MODIFIED", "x-a", "one", 2 * MIB);
     assert_eq!((host.reached("a"), host.reached("b")), ("storage=2097152".to_owned(), String::new()));
+    let refused = "exceeded quota: atoll, requested: storage=7, used: storage=2097152, limited: storage=2097152";
+    assert_eq!((grow(&host, "a"), grow(&host, "b")), (Err(refused.to_owned()), Ok(())));
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +133,7 @@ async fn bytes_of_recent_versions_count() {
     const MIB: usize = 1024 * 1024;
     let mut host = Host::new(&Shares { written_mib: 2, ..Shares::default() }).await;
     // What existed before does not count.
-    host.list(&[("x-a", "one", 3 * MIB)]);
+    host.list(&[("x-a", "old", 3 * MIB)]);
     host.event("MODIFIED", "x-a", "one", MIB);
     host.event("MODIFIED", "default", "one", 9 * MIB);
     assert_eq!((host.room("a", MIB as u64), host.reached("a")), (Ok(()), String::new()));
@@ -140,6 +144,7 @@ async fn bytes_of_recent_versions_count() {
     host.event("ADDED", "y-a", "two", MIB);
     host.event("DELETED", "y-a", "two", MIB);
     host.event("DELETED", "x-a", "one", MIB);
+    host.event("DELETED", "x-a", "old", 3 * MIB);
     assert_eq!((host.held("a"), host.reached("a")), ((0, 0), "written=2097152".to_owned()));
     assert_eq!((host.room("b", MIB as u64), host.reached("b")), (Ok(()), String::new()));
 
@@ -251,8 +256,48 @@ async fn cluster_scoped_objects_count() {
     let six = [own("a"), own("b")].map(|own| cluster_scoped("six", &own, 300));
     list(&mut host, &six);
     assert_eq!((host.held("a"), host.held("b")), ((0, 0), (1, 300)));
-    host.usage.accounts().retain(|_| false);
+    host.usage.accounts().forget(&"configmaps".into());
     assert_eq!(host.held("b"), (0, 0));
+}
+
+/// The agent counts those of shared objects when it writes them.
+#[tokio::test(start_paused = true)]
+async fn recent_versions_of_cluster_scoped_objects_count() {
+    let mut host = Host::new(&Shares::default()).await;
+    let own = json!({"labels": {"atoll.dev/virtual-cluster": "a"}});
+    let shared = json!({"labels": {"atoll.dev/shared": ""}, "annotations": {"overlay.atoll.dev/a": "{}"}});
+    for metadata in [&own, &shared] {
+        let event = json!({"type": "ADDED", "object": cluster_scoped("one", metadata, 400)});
+        host.read(Read::Frame(event.to_string().into()));
+    }
+    assert_eq!(host.usage.written(&cluster("a")), 400);
+}
+
+/// Between two watches, versions can come and go.
+#[tokio::test(start_paused = true)]
+async fn recent_versions_in_later_lists_count() {
+    let mut host = Host::new(&Shares::default()).await;
+    host.list(&[("x-a", "one", 200)]);
+    assert_eq!(host.usage.written(&cluster("a")), 0);
+    host.list(&[("x-a", "one", 200), ("y-a", "two", 300), ("default", "three", 300)]);
+    assert_eq!(host.usage.written(&cluster("a")), 300);
+    host.event("MODIFIED", "y-a", "two", 300);
+    assert_eq!(host.usage.written(&cluster("a")), 300);
+}
+
+/// Labels and annotations of shared objects are stored there, and clients do not see them.
+#[tokio::test(start_paused = true)]
+async fn overlays_count_with_their_bytes() {
+    let mut host = Host::new(&Shares::default()).await;
+    host.usage.learn(&json!({"metadata": {"name": "atoll-root-a", "uid": "root", "resourceVersion": "100",
+        "labels": {"atoll.dev/root": "a"}}}));
+    let mut overlay = object("atoll-root-a", "one", 300);
+    overlay["metadata"]["labels"] = json!({"atoll.dev/overlay": ""});
+    let length = overlay.to_string().len() as u64;
+    for object in [overlay, object("atoll-root-a", "two", 200)] {
+        host.read(Read::Frame(json!({"type": "ADDED", "object": object}).to_string().into()));
+    }
+    assert_eq!((host.held("a"), host.usage.written(&cluster("a"))), ((0, length), length + 200));
 }
 
 #[tokio::test]
@@ -288,8 +333,8 @@ async fn a_resource_that_is_not_served_does_not_count() {
     host.list(&[("x-a", "one", 200)]);
     host.usage.accounts().listed("configmaps");
     assert!(!host.usage.is_complete());
-    host.usage.accounts().retain(|resource| &**resource == "configmaps");
+    host.usage.accounts().forget(&"things.example.com".into());
     assert!(host.usage.is_complete() && host.held("a") == (1, 200));
-    host.usage.accounts().retain(|_| false);
+    host.usage.accounts().forget(&"configmaps".into());
     assert_eq!(host.held("a"), (0, 0));
 }

@@ -16,6 +16,7 @@ use crate::exchange::refusals::forbidden;
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::{Deletion, deletion};
+use crate::exchange::written;
 use crate::refusal::Refusal;
 use virtual_cluster::shared::{HostObject, Kind};
 
@@ -123,6 +124,7 @@ fn leave_to_others(
     let mut plan = Plan::new(&call.api, upstream, shared_transform(call, request));
     plan.replan = Replan::AfterConflict;
     if !deletion.is_dry_run() {
+        written::count_bytes(call, plan.request.body().bytes().len());
         plan.moved.from = live.stored().map(|stored| stored.id.clone());
     }
     plan.after = After::Removed(gone.to_json().into());

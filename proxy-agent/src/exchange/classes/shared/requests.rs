@@ -39,6 +39,11 @@ pub(crate) enum Written {
     Custom,
 }
 
+/// Whether the object is being deleted.
+pub(crate) fn is_ending(object: &HostObject) -> bool {
+    !object.text("deletionTimestamp").is_empty()
+}
+
 /// The object at `path`, even if this cluster does not see it.
 pub(crate) async fn read_shared_object(
     call: &Undecided<'_>,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::exchange::body::Body;
 use crate::exchange::classes::shared::read::shared_transform;
-use crate::exchange::classes::shared::requests::{put_upstream, read_shared_object, write_query};
+use crate::exchange::classes::shared::requests::{is_ending, put_upstream, read_shared_object, write_query};
 use crate::exchange::classes::shared::write::{OPERATORS, precondition, wanted_of};
 use crate::exchange::plan::{Plan, Replan};
 use crate::exchange::refusals::forbidden;
@@ -46,7 +46,9 @@ pub(crate) async fn write_status(
     if live.attached().has_others(cluster) {
         return Err(forbidden(request, OTHERS));
     }
-    may_grow(call, request, body.len())?;
+    if !is_ending(&live) {
+        may_grow(call, request, body.len())?;
+    }
     let path = request.path().build();
     let patch = if request.verb() == Verb::Patch { Some(call.api.patch_type()?) } else { None };
     let wanted = wanted_of(call, request, patch, &path, Some(&live), &body).await?;

@@ -13,8 +13,9 @@ use crate::exchange::classes::shared::applied::{managed, manager_prefix, wanted_
 use crate::exchange::classes::shared::leave::instances::is_used_outside;
 use crate::exchange::classes::shared::names::free_names;
 use crate::exchange::classes::shared::read::shared_transform;
+use crate::exchange::classes::shared::redefined;
 use crate::exchange::classes::shared::requests::{
-    Written, answered_object, manager, put_upstream, read_shared_object, write_query,
+    Written, answered_object, is_ending, manager, put_upstream, read_shared_object, write_query,
 };
 use crate::exchange::classes::shared::stored::store_overlay;
 use crate::exchange::classes::shared::wanted::{Wanted, wanted, wanted_by_patch};
@@ -24,6 +25,7 @@ use crate::exchange::rights::{may_create, may_grow, may_store};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::object::received;
+use crate::exchange::written;
 use crate::refusal::Refusal;
 use virtual_cluster::share::large_objects::Size;
 use virtual_cluster::shared::{Agreement, HostObject, Kind, digest, handover, is_same, objection};
@@ -62,6 +64,7 @@ pub(crate) async fn write_shared(
     let segment = SegmentName::new(name.clone()).ok();
     let path = segment.as_ref().map_or(collection, |segment| request.path_with(None, Some(segment)));
     if written == Written::Kind(Kind::CustomResourceDefinition) && request.verb() != Verb::Create {
+        redefined::wait(call, &name).await;
         // It may be large, and reading it costs the host much, too.
         call.take_turn(Size::Large).await?;
     }
@@ -75,7 +78,7 @@ pub(crate) async fn write_shared(
     if !makes && !is_seen {
         return Err(Status::not_found(request.group_resource(), &name).into());
     }
-    if !is_seen && live.as_ref().is_some_and(|live| !live.text("deletionTimestamp").is_empty()) {
+    if !is_seen && live.as_ref().is_some_and(is_ending) {
         return Err(Status::conflict(request.group_resource(), &name, BEING_DELETED).into());
     }
     if !is_seen && patch.is_some() {
@@ -83,8 +86,6 @@ pub(crate) async fn write_shared(
     }
     if !is_seen {
         may_store(call, request, body.len())?;
-    } else if live.as_ref().is_some_and(|live| live.text("deletionTimestamp").is_empty()) {
-        may_grow(call, request, body.len())?;
     }
     let place = if live.is_some() || patch.is_some() { path.clone() } else { request.path().build() };
     let wanted = wanted_of(call, request, patch, &place, live.as_ref(), &body).await?;
@@ -93,6 +94,7 @@ pub(crate) async fn write_shared(
         Some(live) if !is_seen => join(call, request, &path, live, &wanted).await,
         Some(live) => {
             precondition(request, &wanted.metadata, &live)?;
+            may_become(call, request, &live, &wanted)?;
             change(call, request, written, &path, live, &wanted).await
         }
     }
@@ -183,6 +185,7 @@ async fn change(
         Agreement::Given => {
             objected(call, request, written, wanted)?;
             if written == Written::Kind(Kind::CustomResourceDefinition) {
+                redefined::check(call, &live)?;
                 if is_used_outside(call, &live).await? {
                     hand_over(call, &name).await?;
                     return Err(forbidden(request, OPERATORS));
@@ -282,6 +285,7 @@ async fn record_pending_change(
     // The pending change is always in the annotation, even if the rest of the overlay is stored elsewhere.
     store_overlay(call, request, &mut live, false).await?;
     let noted = put_upstream(call, Method::PUT, path, &write_query(call)?, live.value())?;
+    written::count_bytes(call, noted.body().bytes().len());
     match answered_object(call, request, noted).await {
         Err(Refusal::Status(status)) if status.code != 409 => Err(Refusal::Status(status)),
         Err(refusal @ (Refusal::Host(_) | Refusal::Unreadable(_) | Refusal::Unmapped(_) | Refusal::Exhausted(_))) => {
@@ -289,6 +293,20 @@ async fn record_pending_change(
         }
         Ok(_) | Err(Refusal::Status(_)) => Ok(()),
     }
+}
+
+/// Refuses a larger object if the virtual cluster has no room for it. Clients that write an unchanged object again are not affected.
+fn may_become(
+    call: &Undecided<'_>,
+    request: &ResourceRequest<'_>,
+    live: &HostObject,
+    wanted: &Wanted,
+) -> Result<(), Refusal> {
+    if is_ending(live) || may_grow(call, request, 0).is_ok() {
+        return Ok(());
+    }
+    let [before, after] = [live.value(), &wanted.result].map(|object| object.to_string().len());
+    if after > before { may_grow(call, request, after) } else { Ok(()) }
 }
 
 /// Refuses a specification that acts on the whole host.
