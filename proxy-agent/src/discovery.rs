@@ -137,6 +137,11 @@ impl Discovery {
         Ok(())
     }
 
+    /// Whether the host served this resource at the last read, so that its objects are counted. The name is that of a definition.
+    pub(crate) fn counts(&self, name: &str) -> bool {
+        self.counted.borrow().iter().flat_map(|counted| counted.iter()).any(|counted| counted.name() == name)
+    }
+
     /// The resources whose objects count towards the shares of virtual clusters; `None` before the first read.
     pub(crate) fn counted(&self) -> watch::Receiver<Option<Arc<Vec<usage::Resource>>>> {
         self.counted.subscribe()

@@ -55,7 +55,7 @@ fn status_follows_the_agent(host: &HostCluster) -> anyhow::Result<()> {
         ensure!(text.contains("1 of 1 tunnels up, 1 of 1 virtual clusters ready"), "{text}");
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let selector: Vec<_> = NODES.selector().iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let line = format!("operated yes 2 4 8 1 {} ", selector.join(","));
+        let line = format!("operated yes 2 4 15 1 {} ", selector.join(","));
         ensure!(text.lines().any(|text| words(text).starts_with(&line)), "{line} is not in:\n{text}");
         Ok(())
     })?;

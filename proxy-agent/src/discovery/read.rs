@@ -13,8 +13,9 @@ use host_client::collect::collect;
 use host_client::{Host, HostError, empty};
 use virtual_cluster::shared::DEFINITIONS;
 
-/// The maximum length of a document, in bytes. A cluster with a thousand CRDs has about 2 MB.
-const MAX: usize = 16 * 1024 * 1024;
+/// The maximum length of a document, in bytes. A cluster with a thousand CRDs has about 2 MB. One virtual cluster can add up to
+/// 3.5 MB: 200 definitions of 10 versions, each with 20 names of 63 characters.
+const MAX: usize = 32 * 1024 * 1024;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";

@@ -46,9 +46,11 @@ impl Resources {
     }
 
     fn count(&mut self, resource: GroupResource<'_>, version: &str) {
-        match self.counted.entry((resource.group.to_owned(), resource.resource.to_owned())) {
-            Entry::Occupied(counted) => counted.into_mut().add_version(version),
-            Entry::Vacant(new) => drop(usage::Resource::new(resource, version).map(|counted| new.insert(counted))),
+        // In the version that discovery lists first.
+        if let Entry::Vacant(new) = self.counted.entry((resource.group.to_owned(), resource.resource.to_owned()))
+            && let Some(counted) = usage::Resource::new(resource, version)
+        {
+            new.insert(counted);
         }
     }
 
@@ -100,7 +102,7 @@ mod tests {
         ] {
             insert(group, "v1", resource, namespaced, false);
         }
-        let counted: Vec<_> = resources.counted().iter().map(usage::Resource::to_string).collect();
+        let counted: Vec<_> = resources.counted().iter().map(|counted| counted.name().to_owned()).collect();
         assert_eq!(
             counted,
             [

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use crate::exchange::attempts::{Cause, End};
 use crate::exchange::body::Body;
 use crate::exchange::call::Call;
+use crate::exchange::classes::shared::redefined;
 use crate::exchange::classes::shared::stored::{overlaid, settle_overlay};
 use crate::exchange::commitment::Commitment;
 use crate::exchange::complete::complete;
@@ -38,6 +39,7 @@ pub(super) async fn carry_out(
     commitment: &Commitment,
     findings: &mut Findings,
 ) -> Result<Response<ShownBody>, Refusal> {
+    redefined::wait(call).await;
     let received = body.bytes();
     let cost = body_cost(call, &received);
     let _charge = charge(call, cost)?;
@@ -88,7 +90,7 @@ async fn attempt(
     commitment: &Commitment,
 ) -> Result<End<ShownBody>, Refusal> {
     check_sent(call, &plan.request, body.len())?;
-    let sent = plan.request.body().bytes().len();
+    let shared_length = written::shared_length(call, &plan.request);
     let get = call.api.is_bodiless().then(|| head::as_get(&plan.request));
     let response = send_plan(call, &mut plan, commitment).await?;
     if let Some(occupied) = &call.occupied {
@@ -101,7 +103,9 @@ async fn attempt(
     if let Some(get) = get.filter(|_| plan.transform.looks_at(response.status())) {
         return Box::pin(head::complete(call, plan, findings, get, response)).await.map(ControlFlow::Break);
     }
-    written::count(call, sent, &response);
+    if let Some(length) = shared_length.filter(|_| response.status().is_success()) {
+        written::count_bytes(call, length);
+    }
     commitment.responded(&call.api);
     let response = match complete(call, &mut plan, response).await? {
         ControlFlow::Break(response) => response,

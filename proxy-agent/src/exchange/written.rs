@@ -1,13 +1,18 @@
 //! The limit for recent versions, for what a virtual cluster writes outside of namespaces: the host's admission policies do not refuse
 //! it. Watches of the agent count the versions, but they do not show who has written a shared object.
 
-use http::Response;
+use std::collections::HashMap;
+
+use http::Request;
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Verb};
+use rewrite::name::OVERLAY_PREFIX;
+use serde::Deserialize;
 
 use crate::exchange::call::Call;
 use crate::exchange::refusals::forbidden;
 use crate::refusal::Refusal;
+use host_client::RequestBody;
 use virtual_cluster::policy::{self, Class, Custom};
 
 /// Refuses a write whose body has this length, if it would exceed the limit for recent versions.
@@ -18,15 +23,30 @@ pub(super) fn check_room(call: &Call<'_>, length: usize) -> Result<(), Refusal> 
     room.map_err(|full| forbidden(request, &full.to_string()))
 }
 
-/// Counts the version of a shared object that a write has stored. The agent always sends such an object as a whole.
-pub(super) fn count<B>(call: &Call<'_>, sent: usize, response: &Response<B>) {
-    let is_shared = |request: &ResourceRequest<'_>| {
-        let is_built_in = policy::class(request.group_resource()) == Class::Shared;
-        is_built_in || call.api.custom == Some(Custom::Shared)
-    };
-    if response.status().is_success() && cluster_scoped_write(call).is_some_and(is_shared) {
-        count_bytes(call, sent);
+/// The length of the object that a write sends, if watches do not show who has written it: if several virtual clusters share it. The
+/// agent always sends such an object as a whole.
+pub(super) fn shared_length(call: &Call<'_>, sent: &Request<RequestBody>) -> Option<usize> {
+    let request = cluster_scoped_write(call)?;
+    let is_shared = policy::class(request.group_resource()) == Class::Shared || call.api.custom == Some(Custom::Shared);
+    let body = sent.body().bytes();
+    (is_shared && has_several_owners(&body)).then_some(body.len())
+}
+
+fn has_several_owners(object: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Annotated {
+        metadata: Metadata,
     }
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        annotations: HashMap<String, String>,
+    }
+    let object: Result<Annotated, _> = serde_json::from_slice(object);
+    object.is_ok_and(|object| {
+        let owners = object.metadata.annotations.keys().filter(|key| key.starts_with(OVERLAY_PREFIX));
+        owners.count() > 1
+    })
 }
 
 /// Counts a version of this length that the agent sends for a client.

@@ -61,7 +61,7 @@ struct Definition {
 /// How the host stores the objects of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
-    /// The version in which it stores them. The host may no longer serve this version.
+    /// The version in which it stores them, if it serves this version.
     pub version: Option<Arc<str>>,
     /// The specification of the definition.
     pub revision: Revision,
@@ -95,6 +95,8 @@ struct Spec {
 #[derive(Debug, Deserialize)]
 struct Version {
     name: String,
+    #[serde(default)]
+    served: bool,
     #[serde(default)]
     storage: bool,
 }
@@ -258,13 +260,9 @@ impl CustomResourceDefinition {
     }
 
     fn storage(&self) -> Storage {
+        let stored = self.spec.versions.iter().find(|version| version.storage && version.served);
         Storage {
-            version: self
-                .spec
-                .versions
-                .iter()
-                .find(|version| version.storage)
-                .map(|version| version.name.as_str().into()),
+            version: stored.map(|version| version.name.as_str().into()),
             revision: Revision::of(&self.metadata),
             since: Instant::now(),
         }

@@ -34,7 +34,7 @@ pub(super) struct Accounts {
     none: Account,
     /// Separate from `clusters`, because an account ends with its last object.
     written: HashMap<ClusterName, Written>,
-    /// The resources whose first list is not complete; `None` if the resources are not known.
+    /// Of the resources that were known first, those whose first list is not complete; `None` if no resources are known.
     unlisted: Option<BTreeSet<Arc<str>>>,
     /// For each custom resource, the revision of its definition for which all objects were listed.
     listed: HashMap<Arc<str>, Revision>,
@@ -198,9 +198,10 @@ impl Accounts {
         }
     }
 
-    /// The first list of these resources begins.
+    /// The agent begins to count these resources. Later ones are not waited for: they are new, so they had no objects before, and a
+    /// client that creates definitions must not keep the limits of others in force.
     pub(super) fn begin(&mut self, resources: impl IntoIterator<Item = Arc<str>>) {
-        self.unlisted.get_or_insert_default().extend(resources);
+        self.unlisted.get_or_insert_with(|| resources.into_iter().collect());
     }
 
     /// The first list of a resource has ended, or there is nothing to wait for.

@@ -24,8 +24,8 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// for up to a minute longer.
 const VERSIONS_SETTLED: Duration = Duration::from_secs(70);
 
-/// The maximum number of times that the wait doubles: up to eleven minutes.
-const MAX_DOUBLINGS: u32 = 6;
+/// The maximum of these times, which double if another agent does not agree.
+const MAX_SETTLED: Duration = Duration::from_secs(600);
 
 /// What an agent writes.
 struct Declaration<A> {
@@ -67,31 +67,39 @@ impl<A: HostApi> Declaration<A> {
             }
             if reached == declared {
                 self.below.remove(&cluster);
-                if !reached.is_empty() {
-                    self.restored.remove(&cluster);
-                }
                 continue;
             }
-            if reached.is_within(&declared) {
+            let withdraws = reached.is_within(&declared);
+            if withdraws {
                 let since = *self.below.entry(cluster.clone()).or_insert_with(|| {
                     self.restored.entry(cluster.clone()).and_modify(|times| *times += 1);
                     now
                 });
                 let is_written = declared.limit(Full::WRITTEN).is_some() && reached.limit(Full::WRITTEN).is_none();
                 let settled = if is_written { VERSIONS_SETTLED } else { SETTLED };
-                let doublings = self.restored.get(&cluster).map_or(0, |times| *times).min(MAX_DOUBLINGS);
-                if now < since + settled * (1 << doublings) || !self.usage.is_complete() {
+                let doublings = self.restored.get(&cluster).map_or(0, |times| *times);
+                let settled = settled.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(MAX_SETTLED);
+                if now < since + settled || !self.usage.is_complete() {
                     continue;
                 }
-                self.below.remove(&cluster);
-                self.restored.entry(cluster.clone()).or_default();
             }
-            self.write(&cluster, &reached).await;
+            if self.write(&cluster, &reached).await {
+                self.below.remove(&cluster);
+                if withdraws {
+                    self.restored.entry(cluster).or_default();
+                } else {
+                    // This agent knows more than the others.
+                    self.restored.remove(&cluster);
+                }
+            }
         }
     }
 
-    async fn write(&mut self, cluster: &ClusterName, full: &Full) {
-        match self.try_write(cluster, full).await {
+    /// Returns whether this succeeded.
+    async fn write(&mut self, cluster: &ClusterName, full: &Full) -> bool {
+        let written = self.try_write(cluster, full).await;
+        let is_written = written.is_ok();
+        match written {
             Ok(()) if full.is_empty() => info!(%cluster, "the virtual cluster is below its limits for stored objects"),
             Ok(()) => info!(%cluster, %full, "the virtual cluster has reached limits for stored objects"),
             // The first start is still creating it.
@@ -101,6 +109,7 @@ impl<A: HostApi> Declaration<A> {
                 warn!(error, %cluster, "cannot write the reached limits to the annotation atoll.dev/full; trying again");
             }
         }
+        is_written
     }
 
     async fn try_write(&self, cluster: &ClusterName, full: &Full) -> Result<(), ApiError> {

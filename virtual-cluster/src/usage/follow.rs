@@ -2,13 +2,13 @@
 //!
 //! A custom resource is counted as long as its definition exists. The host may stop to serve it, and still stores its objects.
 //! When the definition changes, the task lists all objects again: the host answers a watch that was open before with the former
-//! schema, and this schema may hide fields of new objects.
+//! schema, and this schema may hide fields of new objects. Until this list begins, the task reads on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use host_client::api::{Api, Selection, Source};
+use host_client::api::{Api, Read, Selection, Source};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -19,12 +19,15 @@ use super::resource::Resource;
 use super::stored::Usage;
 use crate::shared::{Definitions, Revision};
 
-/// The number of first lists that run at the same time. At its start, the agent has more urgent work.
+/// The number of lists that run at the same time. At its start, the agent has more urgent work.
 const MAX_LISTS: usize = 2;
 /// After this time, a list no longer delays others: an aggregated API may never respond.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time after which every API server of the host serves the new schema of a definition.
 const REDEFINED: Duration = Duration::from_secs(2);
+/// The wait between two lists of a resource, as a multiple of the time that the first one has taken. A client that changes its
+/// definition again and again must not keep the host busy.
+const REST: u32 = 10;
 
 /// Counts forever. `resources` are those that the host serves now and whose objects count; `None` if they are not known yet.
 pub async fn keep(
@@ -57,8 +60,11 @@ struct Counters {
     api: Api,
     usage: Arc<Usage>,
     definitions: Arc<Definitions>,
-    lists: Arc<Semaphore>,
+    /// For the first lists, and for later ones.
+    lists: [Arc<Semaphore>; 2],
     tasks: JoinSet<()>,
+    /// When this began. A definition that came later had no objects before.
+    begun: Instant,
     by_name: BTreeMap<Arc<str>, Counter>,
 }
 
@@ -75,6 +81,8 @@ struct Target {
     path: Arc<str>,
     /// That of the definition of a custom resource.
     revision: Option<Revision>,
+    /// Whether there was no such resource when the agent began to count.
+    is_new: bool,
     /// The list must not begin earlier.
     not_before: Instant,
 }
@@ -83,8 +91,9 @@ struct Target {
 
 impl Counters {
     fn new(api: Api, usage: Arc<Usage>, definitions: Arc<Definitions>) -> Self {
-        let lists = Arc::new(Semaphore::new(MAX_LISTS));
-        Self { api, usage, definitions, lists, tasks: JoinSet::new(), by_name: BTreeMap::new() }
+        let lists = [(); 2].map(|()| Arc::new(Semaphore::new(MAX_LISTS)));
+        let begun = Instant::now();
+        Self { api, usage, definitions, lists, tasks: JoinSet::new(), begun, by_name: BTreeMap::new() }
     }
 
     /// From now on, counts these resources.
@@ -96,18 +105,19 @@ impl Counters {
         let targets: BTreeMap<_, _> = served.iter().map(|resource| (resource.name(), self.target(resource))).collect();
         let Self { definitions, by_name, .. } = self;
         by_name.retain(|name, counter| {
-            let stays = targets.contains_key(name) || definitions.storage(name).is_some();
+            let stays = targets.contains_key(&**name) || definitions.storage(name).is_some();
             stays && !counter.task.is_finished()
         });
         for (name, counter) in by_name {
-            counter.aim(targets.get(name));
-            if !targets.contains_key(name) {
+            let target = targets.get(&**name);
+            counter.aim(target);
+            if target.is_none() {
                 // Its first list may never end.
                 self.usage.accounts().listed(name);
             }
         }
-        // Only first lists matter: the former sums stay until a later list is complete.
-        let new: Vec<_> = targets.into_iter().filter(|(name, _)| !self.by_name.contains_key(*name)).collect();
+        let new = targets.into_iter().filter(|(name, _)| !self.by_name.contains_key(*name));
+        let new: Vec<(Arc<str>, _)> = new.map(|(name, target)| (name.into(), target)).collect();
         self.usage.accounts().begin(new.iter().map(|(name, _)| Arc::clone(name)));
         for (name, target) in new {
             self.start(name, target);
@@ -119,23 +129,27 @@ impl Counters {
         Target {
             path: resource.path(storage.as_ref().and_then(|storage| storage.version.as_deref())),
             revision: storage.as_ref().map(|storage| storage.revision.clone()),
+            is_new: storage.as_ref().is_some_and(|storage| storage.since > self.begun),
             not_before: storage.map_or_else(Instant::now, |storage| storage.since + REDEFINED),
         }
     }
 
-    fn start(&mut self, name: &Arc<str>, target: Target) {
-        debug!(resource = &**name, path = &*target.path, "counting the objects of a resource");
+    fn start(&mut self, name: Arc<str>, target: Target) {
+        debug!(resource = &*name, path = &*target.path, "counting the objects of a resource");
+        let meter = Meter::new(Arc::clone(&name), target.is_new);
         let (sender, receiver) = watch::channel(Some(target));
         let worker = Worker {
             api: self.api.clone(),
             usage: Arc::clone(&self.usage),
-            lists: Arc::clone(&self.lists),
-            name: Arc::clone(name),
-            meter: Meter::new(Arc::clone(name)),
+            lists: self.lists.clone(),
+            name: Arc::clone(&name),
+            meter,
             target: receiver,
+            source: None,
+            rest_until: Instant::now(),
         };
         let task = self.tasks.spawn(worker.run());
-        self.by_name.insert(Arc::clone(name), Counter { target: sender, task });
+        self.by_name.insert(name, Counter { target: sender, task });
     }
 }
 
@@ -161,11 +175,21 @@ impl Counter {
 struct Worker {
     api: Api,
     usage: Arc<Usage>,
-    lists: Arc<Semaphore>,
+    lists: [Arc<Semaphore>; 2],
     name: Arc<str>,
     /// It outlives changes of the target, because it knows sizes that the host may no longer show.
     meter: Meter,
     target: watch::Receiver<Option<Target>>,
+    /// What is read. Between a change of the target and the next list, this is the former one.
+    source: Option<Source>,
+    /// Another list must not begin earlier.
+    rest_until: Instant,
+}
+
+/// The target has changed.
+struct Changed {
+    /// The counter was dropped.
+    is_dropped: bool,
 }
 
 // === impl Worker ===
@@ -174,9 +198,11 @@ impl Worker {
     async fn run(mut self) {
         loop {
             let target = self.target.borrow_and_update().clone();
-            let is_dropped = match target {
-                Some(target) => self.count(&target).await,
-                None => self.target.changed().await.is_err(),
+            let Changed { is_dropped } = if let Some(target) = target {
+                self.count(&target).await
+            } else {
+                self.source = None;
+                Changed { is_dropped: self.target.changed().await.is_err() }
             };
             if is_dropped {
                 return self.usage.accounts().forget(&self.name);
@@ -184,43 +210,65 @@ impl Worker {
         }
     }
 
-    /// Counts until the target changes. Returns whether the counter was dropped.
-    async fn count(&mut self, target: &Target) -> bool {
-        let lists = Arc::clone(&self.lists);
-        let mut turn = tokio::select! {
-            biased;
-            changed = self.target.changed() => return changed.is_err(),
-            turn = list_turn(lists, target.not_before) => turn,
+    /// Counts until the target changes.
+    async fn count(&mut self, target: &Target) -> Changed {
+        let lists = Arc::clone(&self.lists[usize::from(self.source.is_some())]);
+        let mut waiting = std::pin::pin!(list_turn(lists, target.not_before.max(self.rest_until)));
+        let mut turn = loop {
+            tokio::select! {
+                biased;
+                changed = self.target.changed() => return Changed { is_dropped: changed.is_err() },
+                turn = &mut waiting => break turn,
+                read = next(&mut self.source) => drop(self.take(read)),
+            }
         };
-        let until = Instant::now() + LIST_TIMEOUT;
-        let mut source = Source::new(&self.api, &*target.path, Selection::default());
+        let begun = Instant::now();
+        self.source = Some(Source::new(&self.api, &*target.path, Selection::default()));
         self.meter.restart();
         loop {
             let read = tokio::select! {
                 biased;
-                changed = self.target.changed() => return changed.is_err(),
-                () = sleep_until(until), if turn.is_some() => {
+                changed = self.target.changed() => return Changed { is_dropped: changed.is_err() },
+                () = sleep_until(begun + LIST_TIMEOUT), if turn.is_some() => {
                     self.usage.accounts().listed(&self.name);
                     turn = None;
                     continue;
                 }
-                read = source.next() => read,
+                read = next(&mut self.source) => read,
             };
-            let step = self.meter.take(read, &mut self.usage.accounts(), |namespace| self.usage.owner(namespace));
-            match step {
-                Ok(Step::Continue) => {}
-                Ok(Step::Reached(version)) => source.reached(&version),
-                // If the host does not serve the resource, nobody can write it.
-                Ok(Step::Listed | Step::Refused) => {
-                    self.listed(target);
-                    turn = None;
+            match self.take(read) {
+                Step::Continue | Step::Reached(_) => continue,
+                Step::Listed => self.listed(target, begun),
+                Step::Refused => self.usage.accounts().listed(&self.name),
+            }
+            turn = None;
+        }
+    }
+
+    /// Counts what was read.
+    fn take(&mut self, read: Read) -> Step {
+        let took = self.meter.take(read, &mut self.usage.accounts(), |namespace| self.usage.owner(namespace));
+        let Some(source) = &mut self.source else { return Step::Continue };
+        match took {
+            Ok(step) => {
+                if let Step::Reached(version) = &step {
+                    source.reached(version);
                 }
-                Err(error) => source.fail(error),
+                step
+            }
+            Err(error) => {
+                source.fail(error);
+                Step::Continue
             }
         }
     }
 
-    fn listed(&self, target: &Target) {
+    /// A list that began at this time is complete.
+    fn listed(&mut self, target: &Target, begun: Instant) {
+        // Later lists of the same source do not count.
+        if self.rest_until < begun {
+            self.rest_until = Instant::now() + begun.elapsed().saturating_mul(REST);
+        }
         let mut accounts = self.usage.accounts();
         accounts.listed(&self.name);
         if let Some(revision) = &target.revision {
@@ -229,8 +277,19 @@ impl Worker {
     }
 }
 
-/// Waits until a first list may begin.
+/// What the source reads next. Without a source, this waits for ever.
+async fn next(source: &mut Option<Source>) -> Read {
+    match source {
+        Some(source) => source.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a list may begin.
 async fn list_turn(lists: Arc<Semaphore>, not_before: Instant) -> Option<OwnedSemaphorePermit> {
     sleep_until(not_before).await;
     lists.acquire_owned().await.ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,8 +22,8 @@ pub(super) struct Meter {
     digests: RandomState,
     objects: Objects,
     listed: Listed,
-    /// Whether a list was complete. Later lists find what was written since then.
-    has_listed: bool,
+    /// Whether all former objects are known, so that another version was written since then.
+    knows_all: bool,
 }
 
 /// The objects of the current list so far.
@@ -52,13 +52,14 @@ pub(super) enum Step {
 // === impl Meter ===
 
 impl Meter {
-    pub(super) fn new(resource: Arc<str>) -> Self {
+    /// If the resource is new, all of its objects are new, too. Otherwise, nobody knows when those of the first list were written.
+    pub(super) fn new(resource: Arc<str>, is_new: bool) -> Self {
         Self {
             resource,
             digests: RandomState::new(),
             objects: Objects::default(),
             listed: Listed::default(),
-            has_listed: false,
+            knows_all: is_new,
         }
     }
 
@@ -109,15 +110,16 @@ impl Meter {
     }
 
     fn item(&mut self, facts: &Facts<'_>, object: &[u8]) {
-        let Some(owners) = Owners::of(facts, object) else { return };
+        let owners = Owners::of(facts, object);
         let key = digest(&self.digests, facts);
         let version = self.version(key, facts, object);
-        if self.has_listed
+        if self.knows_all
             && self.objects.known(key, version).is_none()
-            && let Some(payer) = owners.payer(facts)
+            && let Some(payer) = Payer::of(facts, owners.as_ref())
         {
             *self.listed.new.entry(payer).or_default() += version.bytes();
         }
+        let Some(owners) = owners else { return };
         let Listed { objects, by_namespace, by_cluster, .. } = &mut self.listed;
         // Between two pages, the object may have been deleted and created again.
         let before = objects.replace(key, Some((version, &owners)));
@@ -137,7 +139,7 @@ impl Meter {
     fn end_list(&mut self, accounts: &mut Accounts, owner: impl Fn(&str) -> Option<ClusterName>) {
         let Listed { objects, by_namespace, by_cluster, new } = std::mem::take(&mut self.listed);
         self.objects = objects;
-        self.has_listed = true;
+        self.knows_all = true;
         accounts.replace_namespaced(&self.resource, by_namespace, &owner);
         accounts.replace_cluster_scoped(&self.resource, by_cluster);
         for (payer, bytes) in new {
@@ -157,15 +159,9 @@ impl Meter {
         let exists = event != EventType::Deleted;
         let owners = if exists { Owners::of(facts, object) } else { None };
         let version = self.version(key, facts, object);
-        // Copies of ClusterRoleBindings, too: clients decide how often they change.
-        let payer = if facts.namespace.is_empty() {
-            owners.as_ref().and_then(|owners| owners.payer(facts))
-        } else {
-            Some(Payer::Namespace((*facts.namespace).into()))
-        };
         if exists
-            && let Some(payer) = payer
             && self.objects.known(key, version).is_none()
+            && let Some(payer) = Payer::of(facts, owners.as_ref())
         {
             payer.pay(version.bytes(), accounts, &owner);
         }

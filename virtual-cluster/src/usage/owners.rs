@@ -56,16 +56,6 @@ impl Owners {
         (!sharing.is_empty()).then_some(Self::Sharing(sharing))
     }
 
-    /// To whom a new version of the object counts; `None` for shared objects, which the agent counts when it writes them, because
-    /// the object does not say who has written it.
-    pub(super) fn payer(&self, facts: &Facts<'_>) -> Option<Payer> {
-        match self {
-            Self::Namespace { .. } => Some(Payer::Namespace((*facts.namespace).into())),
-            Self::Cluster(cluster) => Some(Payer::Cluster(cluster.clone())),
-            Self::Sharing(_) => None,
-        }
-    }
-
     /// The virtual clusters of a cluster-scoped object.
     pub(super) fn clusters(&self) -> &[ClusterName] {
         match self {
@@ -79,6 +69,21 @@ impl Owners {
 // === impl Payer ===
 
 impl Payer {
+    /// The one for a new version of an object. Objects that do not count otherwise are paid for, too: clients decide how often the
+    /// copies of their ClusterRoleBindings change. `None` if several virtual clusters share the object, because it does not say who
+    /// has written it. The agent counts such versions when it writes them.
+    pub(super) fn of(facts: &Facts<'_>, owners: Option<&Owners>) -> Option<Self> {
+        match owners {
+            _ if !facts.namespace.is_empty() => Some(Self::Namespace((*facts.namespace).into())),
+            Some(Owners::Cluster(cluster)) => Some(Self::Cluster(cluster.clone())),
+            Some(Owners::Sharing(clusters)) => match &**clusters {
+                [cluster] => Some(Self::Cluster(cluster.clone())),
+                _ => None,
+            },
+            Some(Owners::Namespace { .. }) | None => None,
+        }
+    }
+
     /// Counts the bytes of written versions.
     pub(super) fn pay(self, bytes: u64, accounts: &mut Accounts, owner: impl FnOnce(&str) -> Option<ClusterName>) {
         match self {

@@ -1,6 +1,5 @@
 //! The resources that are counted.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kube_wire::gvr::GroupResource;
@@ -17,9 +16,7 @@ pub struct Resource {
     group: Box<str>,
     plural: Box<str>,
     /// The version that discovery lists first.
-    first: Box<str>,
-    /// The other versions that the host serves.
-    others: Vec<Box<str>>,
+    version: Box<str>,
 }
 
 // === impl Resource ===
@@ -31,34 +28,21 @@ impl Resource {
             name: name(resource).into(),
             group: resource.group.into(),
             plural: resource.resource.into(),
-            first: version.into(),
-            others: Vec::new(),
+            version: version.into(),
         })
     }
 
-    /// The host serves this version, too.
-    pub fn add_version(&mut self, version: &str) {
-        self.others.push(version.into());
-    }
-
     /// The name in limits: `secrets` or `deployments.apps`. For a custom resource, this is also the name of its definition.
-    pub(super) fn name(&self) -> &Arc<str> {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The path of all its objects: `/apis/apps/v1/deployments`.
     ///
-    /// For a custom resource, in the version in which the host stores the objects, if the host serves it: any other version hides
-    /// the fields that it does not have. Otherwise, in the version that discovery lists first.
-    pub(super) fn path(&self, storage: Option<&str>) -> Arc<str> {
-        let other = self.others.iter().find(|version| Some(&***version) == storage);
-        ResourcePath::new(&self.group, other.unwrap_or(&self.first), &self.plural).build().into()
-    }
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+    /// For a custom resource, in the version `stored` in which the host stores the objects, if the host serves it: any other version
+    /// hides the fields that it does not have. Otherwise, in the version that discovery lists first.
+    pub(super) fn path(&self, stored: Option<&str>) -> Arc<str> {
+        ResourcePath::new(&self.group, stored.unwrap_or(&self.version), &self.plural).build().into()
     }
 }
 
@@ -75,18 +59,10 @@ mod tests {
     #[test]
     fn custom_objects_are_read_as_they_are_stored() {
         let gears = GroupResource { group: "example.com", resource: "gears" };
-        let mut gears = Resource::new(gears, "v2").unwrap();
-        gears.add_version("v1");
-        assert_eq!(&**gears.name(), "gears.example.com");
-        for (storage, path) in [
-            (Some("v1"), "/apis/example.com/v1/gears"),
-            (Some("v2"), "/apis/example.com/v2/gears"),
-            // A built-in resource, and a version that the host does not serve.
-            (None, "/apis/example.com/v2/gears"),
-            (Some("v3"), "/apis/example.com/v2/gears"),
-        ] {
-            assert_eq!(&*gears.path(storage), path);
-        }
+        let gears = Resource::new(gears, "v2").unwrap();
+        assert_eq!(gears.name(), "gears.example.com");
+        assert_eq!(&*gears.path(Some("v1")), "/apis/example.com/v1/gears");
+        assert_eq!(&*gears.path(None), "/apis/example.com/v2/gears");
         let events = |group| Resource::new(GroupResource { group, resource: "events" }, "v1");
         assert_eq!(events("").map(|events| events.path(None)).as_deref(), Some("/api/v1/events"));
         assert_eq!(events(EVENTS), None);

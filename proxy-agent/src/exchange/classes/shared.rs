@@ -20,7 +20,7 @@ pub(crate) mod defined;
 pub(crate) mod leave;
 mod names;
 mod read;
-mod redefined;
+pub(crate) mod redefined;
 mod requests;
 mod status;
 pub(crate) mod stored;

@@ -41,7 +41,7 @@ impl Host {
         }
         let usage = Usage::new(namespaces);
         usage.limit(names.into_iter().map(|name| (name, shares.clone())).collect());
-        let meter = Meter::new("configmaps".into());
+        let meter = Meter::new("configmaps".into(), false);
         Self { usage, meter }
     }
 
@@ -260,17 +260,21 @@ async fn cluster_scoped_objects_count() {
     assert_eq!(host.held("b"), (0, 0));
 }
 
-/// The agent counts those of shared objects when it writes them.
+/// The agent counts those of objects that several virtual clusters have when it writes them.
 #[tokio::test(start_paused = true)]
 async fn recent_versions_of_cluster_scoped_objects_count() {
     let mut host = Host::new(&Shares::default()).await;
     let own = json!({"labels": {"atoll.dev/virtual-cluster": "a"}});
-    let shared = json!({"labels": {"atoll.dev/shared": ""}, "annotations": {"overlay.atoll.dev/a": "{}"}});
-    for metadata in [&own, &shared] {
-        let event = json!({"type": "ADDED", "object": cluster_scoped("one", metadata, 400)});
+    let shared = |clusters: &[&str]| {
+        let overlays: serde_json::Map<_, _> =
+            clusters.iter().map(|name| (format!("overlay.atoll.dev/{name}"), json!("{}"))).collect();
+        json!({"labels": {"atoll.dev/shared": ""}, "annotations": overlays})
+    };
+    for (name, metadata) in [("one", own), ("two", shared(&["a"])), ("three", shared(&["a", "b"]))] {
+        let event = json!({"type": "ADDED", "object": cluster_scoped(name, &metadata, 400)});
         host.read(Read::Frame(event.to_string().into()));
     }
-    assert_eq!(host.usage.written(&cluster("a")), 400);
+    assert_eq!((host.usage.written(&cluster("a")), host.usage.written(&cluster("b"))), (800, 0));
 }
 
 /// Between two watches, versions can come and go.

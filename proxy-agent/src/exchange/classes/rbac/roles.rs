@@ -19,6 +19,7 @@ use crate::exchange::kinds::{group_kind, program};
 use crate::exchange::plan::{Plan, WrittenRbac};
 use crate::exchange::query::{evaluated_selector, list_query, list_transform};
 use crate::exchange::refusals::forbidden;
+use crate::exchange::rights::{may_grow, may_store};
 use crate::exchange::undecided::Undecided;
 use crate::exchange::upstream;
 use crate::exchange::write::deletion::is_dry_run;
@@ -145,6 +146,14 @@ async fn write_role(
     let (roles, cluster) = (call.api.cluster.roles(), &call.api.cluster.name);
     let room = roles.has_room(cluster, name, Role::of(&tried.result).weight);
     room.map_err(|full| forbidden(request, &full.to_string()))?;
+    let is_dry_run = is_dry_run(call, &body.bytes())?;
+    if is_dry_run {
+        // It stores nothing.
+    } else if tried.is_new {
+        may_store(call, request, size)?;
+    } else if tried.result["metadata"]["deletionTimestamp"].is_null() {
+        may_grow(call, request, size)?;
+    }
     let host = call.api.host_role(name);
     let aggregates =
         !tried.result["metadata"]["annotations"][AGGREGATION_ANNOTATION].is_null() || roles.aggregates(cluster, name);
@@ -155,7 +164,7 @@ async fn write_role(
     let transform = ResponseTransform::Object { program: program(request), filter: Filter::ByRole, only: None };
     let mut plan = Plan::new(&call.api, tried.request, transform);
     plan.replan = tried.replan;
-    plan.written = (!is_dry_run(call, &body.bytes())?).then_some(WrittenRbac::Role);
+    plan.written = (!is_dry_run).then_some(WrittenRbac::Role);
     Ok(plan)
 }
 

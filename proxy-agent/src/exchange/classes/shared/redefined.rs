@@ -5,22 +5,29 @@
 
 use std::time::Duration;
 
+use kube_wire::Verb;
+use kube_wire::gvr::GroupResource;
 use kube_wire::status::TryAgain;
 use tokio::time::{Instant, sleep};
 
+use crate::exchange::call::Call;
 use crate::exchange::undecided::Undecided;
 use crate::refusal::Refusal;
-use virtual_cluster::shared::{HostObject, Revision};
+use virtual_cluster::shared::{HostObject, Kind, Revision};
 
 /// The time that a request waits for the agent.
 const WAIT: Duration = Duration::from_secs(10);
 /// The interval of checks.
 const CHECK: Duration = Duration::from_millis(100);
-/// After this time, a change no longer waits: the host may never serve the objects of the definition.
-const ABANDONED: Duration = Duration::from_secs(60);
+/// The time in which discovery shows that the host does not serve the objects of a definition. Then there is nothing to count.
+const UNSERVED: Duration = Duration::from_secs(5);
+/// After this time, a change no longer waits. Something else prevents the agent from listing the objects.
+const ABANDONED: Duration = Duration::from_secs(600);
 
-/// Waits until the agent has counted the objects of this definition. It does not take long, so a client need not try again.
-pub(super) async fn wait(call: &Undecided<'_>, name: &str) {
+/// If the request can change a definition, waits until the agent has counted its objects. It normally takes few seconds, so a client
+/// need not try again. The request must not hold anything that others wait for.
+pub(crate) async fn wait(call: &Call<'_>) {
+    let Some(name) = changed_definition(call) else { return };
     let until = Instant::now() + WAIT;
     while Instant::now() < until {
         let storage = call.services.definitions.storage(name);
@@ -29,6 +36,17 @@ pub(super) async fn wait(call: &Undecided<'_>, name: &str) {
         }
         call.outside(sleep(CHECK)).await;
     }
+}
+
+/// The name of the definition that the request can change, if the virtual cluster has it.
+fn changed_definition<'a>(call: &'a Call<'_>) -> Option<&'a str> {
+    let request = call.api.info.resource()?;
+    let changes = matches!(request.verb(), Verb::Update | Verb::Patch) && request.subresource().is_none();
+    let is_definition = changes && Kind::of(request.group_resource()) == Some(Kind::CustomResourceDefinition);
+    let name = request.name().filter(|_| is_definition)?;
+    let (resource, group) = name.split_once('.')?;
+    let hidden = call.services.definitions.hide(GroupResource { group, resource }, call.api.cluster.name.as_str());
+    (!hidden).then_some(name)
 }
 
 /// Refuses a change of this definition if the agent has not counted its objects.
@@ -40,8 +58,13 @@ pub(super) fn check(call: &Undecided<'_>, definition: &HostObject) -> Result<(),
     Err(TryAgain::TooManyRequests(message).after(1).into())
 }
 
-fn is_counted(call: &Undecided<'_>, name: &str, revision: &Revision) -> bool {
+fn is_counted(call: &Call<'_>, name: &str, revision: &Revision) -> bool {
+    if call.services.usage.is_counted(name, revision) {
+        return true;
+    }
     let storage = call.services.definitions.storage(name).filter(|storage| storage.revision == *revision);
-    let is_abandoned = storage.is_some_and(|storage| storage.since.elapsed() > ABANDONED);
-    is_abandoned || call.services.usage.is_counted(name, revision)
+    storage.is_some_and(|storage| {
+        let age = storage.since.elapsed();
+        age > ABANDONED || (age > UNSERVED && !call.services.discovery.counts(name))
+    })
 }
