@@ -138,7 +138,7 @@ impl Discovery {
     }
 
     /// Whether the host served this resource at the last read, so that its objects are counted. The name is that of a definition.
-    pub(crate) fn counts(&self, name: &str) -> bool {
+    pub(crate) fn is_counted(&self, name: &str) -> bool {
         self.counted.borrow().iter().flat_map(|counted| counted.iter()).any(|counted| counted.name() == name)
     }
 

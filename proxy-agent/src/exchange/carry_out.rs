@@ -39,7 +39,7 @@ pub(super) async fn carry_out(
     commitment: &Commitment,
     findings: &mut Findings,
 ) -> Result<Response<ShownBody>, Refusal> {
-    redefined::wait(call).await;
+    redefined::wait_until_counted(call).await;
     let received = body.bytes();
     let cost = body_cost(call, &received);
     let _charge = charge(call, cost)?;

@@ -1,5 +1,6 @@
 //! The limit for recent versions, for what a virtual cluster writes outside of namespaces: the host's admission policies do not refuse
-//! it. Watches of the agent count the versions, but they do not show who has written a shared object.
+//! it. Watches of the agent count the versions, but they do not show who has written an object that several virtual clusters
+//! share.
 
 use std::collections::HashMap;
 

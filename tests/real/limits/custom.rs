@@ -271,8 +271,9 @@ pub(super) fn cluster_scoped_versions_are_limited(host: Arc<HostCluster>) -> any
     let group = "often.example.com";
     let own = format!("/apis/{group}/v1/gears/large-0");
     let shared = format!("{DEFINITIONS}/gears.{group}");
-    for (name, path, length) in [("patches", own, 10), ("overlays", shared, 200_000)] {
-        let limited = Limited::start(Arc::clone(&host), name, &format!("writtenMiB: {MIB}"))?;
+    let hosts = [Arc::clone(&host), host];
+    for (host, (name, path, length)) in hosts.into_iter().zip([("patches", own, 10), ("overlays", shared, 200_000)]) {
+        let limited = Limited::start(host, name, &format!("writtenMiB: {MIB}"))?;
         let curl = limited.site.curl_like(&limited.admin, &limited.cluster, Route::Path)?;
         define(&curl, "gears", group, "Cluster", &[Version::V1])?;
         first(&curl, &format!("/apis/{group}/v1/gears"), &object("Gear", group, "large-0", LARGE))?;

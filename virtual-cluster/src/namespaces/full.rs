@@ -57,6 +57,12 @@ impl Full {
         namespace
     }
 
+    /// These limits, and those of `other` that are not among them.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        Self(other.0.iter().chain(&self.0).map(|(name, limit)| (Arc::clone(name), *limit)).collect())
+    }
+
     /// Whether no limit is reached.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

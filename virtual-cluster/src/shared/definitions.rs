@@ -65,8 +65,10 @@ pub struct Storage {
     pub version: Option<Arc<str>>,
     /// The specification of the definition.
     pub revision: Revision,
+    /// When this agent learnt of the definition.
+    pub defined_at: Instant,
     /// When this agent learnt of this revision.
-    pub since: Instant,
+    pub revised_at: Instant,
 }
 
 /// Identifies a specification of a definition.
@@ -152,8 +154,11 @@ impl Definitions {
         let mut storage = defined.storage();
         let mut definitions = self.lock();
         let known = definitions.get(defined.name()).map(|known| &known.storage);
-        if let Some(known) = known.filter(|known| known.revision == storage.revision) {
-            storage.since = known.since;
+        if let Some(known) = known.filter(|known| known.revision.uid == storage.revision.uid) {
+            storage.defined_at = known.defined_at;
+            if known.revision == storage.revision {
+                storage.revised_at = known.revised_at;
+            }
         }
         definitions.insert(defined.name().to_owned(), Definition { uid, owners, is_claimed, storage });
     }
@@ -264,7 +269,8 @@ impl CustomResourceDefinition {
         Storage {
             version: stored.map(|version| version.name.as_str().into()),
             revision: Revision::of(&self.metadata),
-            since: Instant::now(),
+            defined_at: Instant::now(),
+            revised_at: Instant::now(),
         }
     }
 }
@@ -322,12 +328,18 @@ mod tests {
         let begun = Instant::now();
         let after = |seconds: u64| begun + Duration::from_secs(seconds);
         assert_eq!(seen(), None);
-        for (storage, generation, uid, since) in
-            [("v1", 1, "a", 0), ("v1", 1, "a", 0), ("v2", 2, "a", 2), ("v2", 2, "b", 3), ("v2", 2, "b", 3)]
-        {
+        for (storage, generation, uid, defined, revised) in [
+            ("v1", 1, "a", 0, 0),
+            ("v1", 1, "a", 0, 0),
+            ("v2", 2, "a", 0, 2),
+            ("v2", 2, "b", 3, 3),
+            ("v2", 2, "b", 3, 3),
+        ] {
             learn(&definitions, gears(storage, generation, uid));
             let revision = Revision { uid: uid.into(), generation };
-            assert_eq!(seen(), Some(Storage { version: Some(storage.into()), revision, since: after(since) }));
+            let version = Some(storage.into());
+            let (defined_at, revised_at) = (after(defined), after(revised));
+            assert_eq!(seen(), Some(Storage { version, revision, defined_at, revised_at }));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         definitions.take(&Change::Deleted(serde_json::from_value(gears("v2", 2, "b")).unwrap()));

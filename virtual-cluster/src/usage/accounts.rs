@@ -198,8 +198,8 @@ impl Accounts {
         }
     }
 
-    /// The agent begins to count these resources. Later ones are not waited for: they are new, so they had no objects before, and a
-    /// client that creates definitions must not keep the limits of others in force.
+    /// The agent begins to count these resources. Later ones are not waited for. Most are new and empty, and a client that creates
+    /// definitions must not keep the limits of others in force.
     pub(super) fn begin(&mut self, resources: impl IntoIterator<Item = Arc<str>>) {
         self.unlisted.get_or_insert_with(|| resources.into_iter().collect());
     }

@@ -83,7 +83,9 @@ impl<A: HostApi> Declaration<A> {
                     continue;
                 }
             }
-            if self.write(&cluster, &reached).await {
+            // What another agent has declared is withdrawn only after the wait.
+            let full = if withdraws { reached } else { reached.with(&declared) };
+            if self.write(&cluster, &full).await {
                 self.below.remove(&cluster);
                 if withdraws {
                     self.restored.entry(cluster).or_default();

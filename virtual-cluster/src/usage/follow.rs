@@ -1,6 +1,6 @@
 //! A task for each resource, which lists, watches and counts its objects.
 //!
-//! A custom resource is counted as long as its definition exists. The host may stop to serve it, and still stores its objects.
+//! A custom resource is counted as long as its definition exists. The host may stop serving it but still store its objects.
 //! When the definition changes, the task lists all objects again: the host answers a watch that was open before with the former
 //! schema, and this schema may hide fields of new objects. Until this list begins, the task reads on.
 
@@ -21,13 +21,17 @@ use crate::shared::{Definitions, Revision};
 
 /// The number of lists that run at the same time. At its start, the agent has more urgent work.
 const MAX_LISTS: usize = 2;
-/// After this time, a list no longer delays others: an aggregated API may never respond.
+/// After this time, a first list no longer delays others: an aggregated API may never respond.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The same for a later list. Clients of virtual clusters wait for it.
+const LATER_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time after which every API server of the host serves the new schema of a definition.
 const REDEFINED: Duration = Duration::from_secs(2);
-/// The wait between two lists of a resource, as a multiple of the time that the first one has taken. A client that changes its
-/// definition again and again must not keep the host busy.
+/// After a list, the next list of the same resource waits this many times as long as the list took, so that a client that keeps
+/// changing its definition does not keep the host busy.
 const REST: u32 = 10;
+/// The maximum of this wait.
+const MAX_REST: Duration = Duration::from_secs(60);
 
 /// Counts forever. `resources` are those that the host serves now and whose objects count; `None` if they are not known yet.
 pub async fn keep(
@@ -60,12 +64,18 @@ struct Counters {
     api: Api,
     usage: Arc<Usage>,
     definitions: Arc<Definitions>,
-    /// For the first lists, and for later ones.
-    lists: [Arc<Semaphore>; 2],
+    lists: Lists,
     tasks: JoinSet<()>,
     /// When this began. A definition that came later had no objects before.
     begun: Instant,
     by_name: BTreeMap<Arc<str>, Counter>,
+}
+
+/// The permits for lists. Definitions that clients change do not delay the first lists of other resources.
+#[derive(Clone)]
+struct Lists {
+    first: Arc<Semaphore>,
+    later: Arc<Semaphore>,
 }
 
 /// The task that counts the objects of one resource. It ends when this is dropped, and forgets what it has counted.
@@ -91,9 +101,8 @@ struct Target {
 
 impl Counters {
     fn new(api: Api, usage: Arc<Usage>, definitions: Arc<Definitions>) -> Self {
-        let lists = [(); 2].map(|()| Arc::new(Semaphore::new(MAX_LISTS)));
         let begun = Instant::now();
-        Self { api, usage, definitions, lists, tasks: JoinSet::new(), begun, by_name: BTreeMap::new() }
+        Self { api, usage, definitions, lists: Lists::new(), tasks: JoinSet::new(), begun, by_name: BTreeMap::new() }
     }
 
     /// From now on, counts these resources.
@@ -129,8 +138,8 @@ impl Counters {
         Target {
             path: resource.path(storage.as_ref().and_then(|storage| storage.version.as_deref())),
             revision: storage.as_ref().map(|storage| storage.revision.clone()),
-            is_new: storage.as_ref().is_some_and(|storage| storage.since > self.begun),
-            not_before: storage.map_or_else(Instant::now, |storage| storage.since + REDEFINED),
+            is_new: storage.as_ref().is_some_and(|storage| storage.defined_at > self.begun),
+            not_before: storage.map_or_else(Instant::now, |storage| storage.revised_at + REDEFINED),
         }
     }
 
@@ -146,10 +155,20 @@ impl Counters {
             meter,
             target: receiver,
             source: None,
+            has_listed: false,
             rest_until: Instant::now(),
         };
         let task = self.tasks.spawn(worker.run());
         self.by_name.insert(name, Counter { target: sender, task });
+    }
+}
+
+// === impl Lists ===
+
+impl Lists {
+    fn new() -> Self {
+        let permits = || Arc::new(Semaphore::new(MAX_LISTS));
+        Self { first: permits(), later: permits() }
     }
 }
 
@@ -175,13 +194,15 @@ impl Counter {
 struct Worker {
     api: Api,
     usage: Arc<Usage>,
-    lists: [Arc<Semaphore>; 2],
+    lists: Lists,
     name: Arc<str>,
     /// It outlives changes of the target, because it knows sizes that the host may no longer show.
     meter: Meter,
     target: watch::Receiver<Option<Target>>,
     /// What is read. Between a change of the target and the next list, this is the former one.
     source: Option<Source>,
+    /// Whether a list was complete.
+    has_listed: bool,
     /// Another list must not begin earlier.
     rest_until: Instant,
 }
@@ -212,8 +233,10 @@ impl Worker {
 
     /// Counts until the target changes.
     async fn count(&mut self, target: &Target) -> Changed {
-        let lists = Arc::clone(&self.lists[usize::from(self.source.is_some())]);
-        let mut waiting = std::pin::pin!(list_turn(lists, target.not_before.max(self.rest_until)));
+        let lists = if self.has_listed { &self.lists.later } else { &self.lists.first };
+        let timeout = if self.has_listed { LATER_LIST_TIMEOUT } else { LIST_TIMEOUT };
+        let mut waiting = std::pin::pin!(list_turn(Arc::clone(lists), target.not_before.max(self.rest_until)));
+        self.meter.outdate();
         let mut turn = loop {
             tokio::select! {
                 biased;
@@ -224,12 +247,12 @@ impl Worker {
         };
         let begun = Instant::now();
         self.source = Some(Source::new(&self.api, &*target.path, Selection::default()));
-        self.meter.restart();
+        self.meter.begin();
         loop {
             let read = tokio::select! {
                 biased;
                 changed = self.target.changed() => return Changed { is_dropped: changed.is_err() },
-                () = sleep_until(begun + LIST_TIMEOUT), if turn.is_some() => {
+                () = sleep_until(begun + timeout), if turn.is_some() => {
                     self.usage.accounts().listed(&self.name);
                     turn = None;
                     continue;
@@ -267,8 +290,9 @@ impl Worker {
     fn listed(&mut self, target: &Target, begun: Instant) {
         // Later lists of the same source do not count.
         if self.rest_until < begun {
-            self.rest_until = Instant::now() + begun.elapsed().saturating_mul(REST);
+            self.rest_until = Instant::now() + begun.elapsed().saturating_mul(REST).min(MAX_REST);
         }
+        self.has_listed = true;
         let mut accounts = self.usage.accounts();
         accounts.listed(&self.name);
         if let Some(revision) = &target.revision {

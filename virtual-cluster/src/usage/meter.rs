@@ -1,6 +1,6 @@
 //! Counts the objects of one resource.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -22,8 +22,12 @@ pub(super) struct Meter {
     digests: RandomState,
     objects: Objects,
     listed: Listed,
-    /// Whether all former objects are known, so that another version was written since then.
+    /// Whether all objects that existed earlier are known. An unknown version was then written since.
     knows_all: bool,
+    /// Whether the events come from a watch with a former schema.
+    is_outdated: bool,
+    /// The objects in such events.
+    uncertain: HashSet<u64>,
 }
 
 /// The objects of the current list so far.
@@ -60,11 +64,24 @@ impl Meter {
             objects: Objects::default(),
             listed: Listed::default(),
             knows_all: is_new,
+            is_outdated: false,
+            uncertain: HashSet::new(),
         }
     }
 
+    /// The definition has changed. Until the next list, events come from a watch with the former schema.
+    pub(super) fn outdate(&mut self) {
+        self.is_outdated = true;
+    }
+
+    /// A new source begins with a list.
+    pub(super) fn begin(&mut self) {
+        self.is_outdated = false;
+        self.restart();
+    }
+
     /// Forgets the current list, because a new one begins.
-    pub(super) fn restart(&mut self) {
+    fn restart(&mut self) {
         self.listed = Listed::default();
     }
 
@@ -110,16 +127,21 @@ impl Meter {
     }
 
     fn item(&mut self, facts: &Facts<'_>, object: &[u8]) {
-        let owners = Owners::of(facts, object);
+        let Some(owners) = Owners::of(facts, object) else { return };
         let key = digest(&self.digests, facts);
         let version = self.version(key, facts, object);
-        if self.knows_all
-            && self.objects.known(key, version).is_none()
-            && let Some(payer) = Payer::of(facts, owners.as_ref())
+        let unpaid = match self.objects.known(key, version) {
+            None if self.knows_all => version.bytes(),
+            // It was paid for without the fields that the former schema hid.
+            Some(known) if self.uncertain.contains(&key) => version.bytes() - known.bytes(),
+            None | Some(_) => 0,
+        };
+        if unpaid > 0
+            && !self.objects.has_several_owners(key)
+            && let Some(payer) = Payer::of(facts, Some(&owners))
         {
-            *self.listed.new.entry(payer).or_default() += version.bytes();
+            *self.listed.new.entry(payer).or_default() += unpaid;
         }
-        let Some(owners) = owners else { return };
         let Listed { objects, by_namespace, by_cluster, .. } = &mut self.listed;
         // Between two pages, the object may have been deleted and created again.
         let before = objects.replace(key, Some((version, &owners)));
@@ -140,6 +162,9 @@ impl Meter {
         let Listed { objects, by_namespace, by_cluster, new } = std::mem::take(&mut self.listed);
         self.objects = objects;
         self.knows_all = true;
+        if !self.is_outdated {
+            self.uncertain.clear();
+        }
         accounts.replace_namespaced(&self.resource, by_namespace, &owner);
         accounts.replace_cluster_scoped(&self.resource, by_cluster);
         for (payer, bytes) in new {
@@ -159,8 +184,13 @@ impl Meter {
         let exists = event != EventType::Deleted;
         let owners = if exists { Owners::of(facts, object) } else { None };
         let version = self.version(key, facts, object);
+        if self.is_outdated {
+            self.uncertain.insert(key);
+        }
+        // The version with which a virtual cluster leaves a shared object is not that of the remaining one.
         if exists
             && self.objects.known(key, version).is_none()
+            && !self.objects.has_several_owners(key)
             && let Some(payer) = Payer::of(facts, owners.as_ref())
         {
             payer.pay(version.bytes(), accounts, &owner);

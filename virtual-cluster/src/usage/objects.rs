@@ -59,6 +59,11 @@ impl Objects {
         self.known.get(&key).copied().map(Known::version).filter(|known| known.digest == version.digest)
     }
 
+    /// Whether several virtual clusters have an object.
+    pub(super) fn has_several_owners(&self, key: u64) -> bool {
+        self.sharing.get(&key).is_some_and(|sharing| sharing.len() > 1)
+    }
+
     /// Replaces what is known about an object; `None` if it no longer counts. Returns what was known before.
     pub(super) fn replace(&mut self, key: u64, now: Option<(Version, &Owners)>) -> Before {
         let (known, sharing) = match now {

@@ -120,3 +120,15 @@ async fn agents_that_disagree_write_less_and_less() {
     until(&host, |state| declared(state).is_null()).await;
     assert!(below.elapsed() < SETTLED + Duration::from_secs(4), "{:?}", below.elapsed());
 }
+
+/// A limit that is reached does not withdraw another one.
+#[tokio::test(start_paused = true)]
+async fn other_limits_stay_for_their_time() {
+    let (host, mut running) = (host(), JoinSet::new());
+    host.edit(ROOT, |root| root["metadata"]["annotations"] = json!({FULL: "secrets=7"}));
+    let usage = usage(&host, &mut running);
+    usage.accounts().listed("pods");
+    hold(&usage, 2);
+    until(&host, |state| declared(state) == "pods=2,secrets=7").await;
+    until(&host, |state| declared(state) == "pods=2").await;
+}

@@ -17,7 +17,7 @@ use crate::namespaces::{Namespaces, PATH};
 use crate::provisioner::testing::FakeHost;
 
 const GEARS: &str = "gears.example.com";
-/// Every list ends before.
+/// By then, every list has ended.
 const LATER: Duration = Duration::from_secs(20);
 
 /// A host with one gear, in the namespace of a virtual cluster.

@@ -275,6 +275,11 @@ async fn recent_versions_of_cluster_scoped_objects_count() {
         host.read(Read::Frame(event.to_string().into()));
     }
     assert_eq!((host.usage.written(&cluster("a")), host.usage.written(&cluster("b"))), (800, 0));
+    // The other one leaves.
+    let mut left = cluster_scoped("three", &shared(&["a"]), 400);
+    left["metadata"]["resourceVersion"] = "8".into();
+    host.read(Read::Frame(json!({"type": "MODIFIED", "object": left}).to_string().into()));
+    assert_eq!((host.usage.written(&cluster("a")), host.usage.written(&cluster("b"))), (800, 0));
 }
 
 /// Between two watches, versions can come and go.
@@ -287,6 +292,14 @@ async fn recent_versions_in_later_lists_count() {
     assert_eq!(host.usage.written(&cluster("a")), 300);
     host.event("MODIFIED", "y-a", "two", 300);
     assert_eq!(host.usage.written(&cluster("a")), 300);
+    // The former schema hid a part of a new version.
+    host.meter.outdate();
+    host.event("ADDED", "x-a", "three", 200);
+    host.meter.begin();
+    host.list(&[("x-a", "one", 700), ("x-a", "three", 600)]);
+    assert_eq!(host.usage.written(&cluster("a")), 300 + 600);
+    host.list(&[("x-a", "one", 700), ("x-a", "three", 900)]);
+    assert_eq!(host.usage.written(&cluster("a")), 300 + 600);
 }
 
 /// Labels and annotations of shared objects are stored there, and clients do not see them.
@@ -314,6 +327,11 @@ async fn copies_of_bindings_do_not_count() {
     let frame = json!({"type": "ADDED", "object": mirror}).to_string();
     host.read(Read::Frame(frame.into()));
     assert_eq!(host.held("a"), (0, 0));
+    // Their versions do, once.
+    let written = mirror.to_string().len() as u64;
+    host.read(Read::Item(to_raw_value(&mirror).unwrap()));
+    host.list(&[]);
+    assert_eq!(host.usage.written(&cluster("a")), written);
 }
 
 #[tokio::test]

@@ -19,14 +19,14 @@ use virtual_cluster::shared::{HostObject, Kind, Revision};
 const WAIT: Duration = Duration::from_secs(10);
 /// The interval of checks.
 const CHECK: Duration = Duration::from_millis(100);
-/// The time in which discovery shows that the host does not serve the objects of a definition. Then there is nothing to count.
+/// If discovery still lacks the resource this long after the change, the host does not serve it, and there is nothing to count.
 const UNSERVED: Duration = Duration::from_secs(5);
-/// After this time, a change no longer waits. Something else prevents the agent from listing the objects.
+/// After this time, a change no longer waits: the list keeps failing.
 const ABANDONED: Duration = Duration::from_secs(600);
 
 /// If the request can change a definition, waits until the agent has counted its objects. It normally takes few seconds, so a client
 /// need not try again. The request must not hold anything that others wait for.
-pub(crate) async fn wait(call: &Call<'_>) {
+pub(crate) async fn wait_until_counted(call: &Call<'_>) {
     let Some(name) = changed_definition(call) else { return };
     let until = Instant::now() + WAIT;
     while Instant::now() < until {
@@ -54,7 +54,7 @@ pub(super) fn check(call: &Undecided<'_>, definition: &HostObject) -> Result<(),
     if is_counted(call, definition.text("name"), &Revision::of(definition.metadata())) {
         return Ok(());
     }
-    let message = "the agent still counts the objects of this definition after its last change: try again";
+    let message = "the agent is still counting the objects of this definition: try again";
     Err(TryAgain::TooManyRequests(message).after(1).into())
 }
 
@@ -64,7 +64,7 @@ fn is_counted(call: &Call<'_>, name: &str, revision: &Revision) -> bool {
     }
     let storage = call.services.definitions.storage(name).filter(|storage| storage.revision == *revision);
     storage.is_some_and(|storage| {
-        let age = storage.since.elapsed();
-        age > ABANDONED || (age > UNSERVED && !call.services.discovery.counts(name))
+        let age = storage.revised_at.elapsed();
+        age > ABANDONED || (age > UNSERVED && !call.services.discovery.is_counted(name))
     })
 }
