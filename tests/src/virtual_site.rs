@@ -3,16 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::curl::Curl;
 use crate::process::Process;
 use crate::route::{DOMAIN, Route};
 use crate::site::atoll;
-use crate::{HostCluster, Kubectl, Nodes, Site};
+use crate::{HostCluster, Kubectl, Nodes, Site, eventually};
 
 const AGENT: &str = "site-a";
+
+/// What the agent prints when it knows whether the host enforces its admission policies.
+const POLICIES_SETTLED: [&str; 3] = [
+    "the host's admission policies are in force",
+    "the host does not enforce the admission policies, which",
+    "cannot verify that the host enforces the admission policies, which",
+];
+/// The time limit for that, on a busy host.
+const POLICIES_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The settings of the agent for shared objects and for custom resources of the host.
 const SHARED: &str = "sharedObjects: {writable: [customresourcedefinitions.apiextensions.k8s.io, \
@@ -151,6 +161,11 @@ impl VirtualSite {
         for name in names {
             agent.printed(&format!("the virtual cluster is provisioned cluster={name}\n"))?;
         }
+        // Requests that come earlier get 503. Some trials are about hosts that never enforce the policies, so this is no error.
+        let _ = eventually(POLICIES_TIMEOUT, || {
+            ensure!(POLICIES_SETTLED.iter().any(|text| agent.log().contains(text)), "{}", agent.log());
+            Ok(())
+        });
         Ok(Self { agent, site, host, kubeconfigs: AtomicUsize::new(0) })
     }
 
