@@ -137,8 +137,8 @@ impl Discovery {
         Ok(())
     }
 
-    /// Whether the host served this resource at the last read, so that its objects are counted. The name is that of a definition.
-    pub(crate) fn is_counted(&self, name: &str) -> bool {
+    /// Whether the host served the resource of the definition with this name at the last read.
+    pub(crate) fn serves(&self, name: &str) -> bool {
         self.counted.borrow().iter().flat_map(|counted| counted.iter()).any(|counted| counted.name() == name)
     }
 

@@ -13,7 +13,7 @@ pub use keys::{
     NAMESPACE_LABEL, NODE_PREFIX, OVERLAY_PREFIX, ROOT_LABEL, SHARED_LABEL, is_hidden, is_own_key,
 };
 pub use label::{MAX_LABEL, NotALabel, is_label};
-pub use names::{ClusterName, HostNamespace, ROOT_PREFIX, VirtualNamespace, endings};
+pub use names::{ClusterName, HostNamespace, VirtualNamespace, endings, is_root};
 
 #[cfg(test)]
 mod tests;

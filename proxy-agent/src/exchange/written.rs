@@ -2,19 +2,16 @@
 //! it. Watches of the agent count the versions, but they do not show who has written an object that several virtual clusters
 //! share.
 
-use std::collections::HashMap;
-
 use http::Request;
 use kube_wire::query::WriteOptions;
 use kube_wire::{ResourceRequest, Verb};
-use rewrite::name::OVERLAY_PREFIX;
-use serde::Deserialize;
 
 use crate::exchange::call::Call;
 use crate::exchange::refusals::forbidden;
 use crate::refusal::Refusal;
 use host_client::RequestBody;
 use virtual_cluster::policy::{self, Class, Custom};
+use virtual_cluster::shared::HostObject;
 
 /// Refuses a write whose body has this length, if it would exceed the limit for recent versions.
 pub(super) fn check_room(call: &Call<'_>, length: usize) -> Result<(), Refusal> {
@@ -34,20 +31,7 @@ pub(super) fn shared_length(call: &Call<'_>, sent: &Request<RequestBody>) -> Opt
 }
 
 fn has_several_owners(object: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Annotated {
-        metadata: Metadata,
-    }
-    #[derive(Deserialize)]
-    struct Metadata {
-        #[serde(default)]
-        annotations: HashMap<String, String>,
-    }
-    let object: Result<Annotated, _> = serde_json::from_slice(object);
-    object.is_ok_and(|object| {
-        let owners = object.metadata.annotations.keys().filter(|key| key.starts_with(OVERLAY_PREFIX));
-        owners.count() > 1
-    })
+    serde_json::from_slice(object).is_ok_and(|object| HostObject::new(object).attached().owners().count() > 1)
 }
 
 /// Counts a version of this length that the agent sends for a client.

@@ -13,7 +13,12 @@ use super::digest::{DIGITS, Digits, FORMER_DIGITS, is_long};
 use super::label::{Label, NotALabel};
 
 /// The prefix of root namespaces. No name that is derived from a virtual name may have it.
-pub const ROOT_PREFIX: &str = "atoll-root-";
+const ROOT_PREFIX: &str = "atoll-root-";
+
+/// Whether this name of a host namespace has the form of a root namespace, of any virtual cluster.
+pub fn is_root(host: &str) -> bool {
+    host.starts_with(ROOT_PREFIX)
+}
 
 /// The name of a virtual cluster: a DNS label, because it is part of host names and label values.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,7 +128,7 @@ impl HostNamespace {
 
     /// Whether the name has the form of a root namespace, of any virtual cluster.
     pub fn is_root(&self) -> bool {
-        self.as_str().starts_with(ROOT_PREFIX)
+        is_root(self.as_str())
     }
 
     fn join(name: &str, cluster: &ClusterName, role: &str, digits: Digits) -> Self {

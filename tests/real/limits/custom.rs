@@ -250,7 +250,9 @@ pub(super) fn cluster_scoped_objects_are_limited(host: Arc<HostCluster>) -> anyh
         ensure!(refused.contains("exceeded quota: atoll"), "{args:?}: {refused}");
     }
     // What does not grow is not refused.
-    limited.admin.run_with(&["apply", "-f", "-"], &definition("gears", group, "Cluster", &[Version::V1]))?;
+    let applied =
+        limited.admin.run_with(&["apply", "-f", "-"], &definition("gears", group, "Cluster", &[Version::V1]))?;
+    ensure!(applied.code == 0, "{applied:?}");
     let other = limited.site.administrator(&limited.other, Route::Path)?;
     other.ok(&["create", "namespace", "third"])?;
     let other = limited.site.curl_like(&other, &limited.other, Route::Path)?;

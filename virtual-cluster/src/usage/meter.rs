@@ -8,11 +8,12 @@ use host_client::api::{ApiError, Read};
 use kube_wire::watch::EventType;
 use rewrite::ClusterName;
 use rewrite::facts::{Facts, Frame, frame};
+use rewrite::name::is_root;
 use tracing::debug;
 
 use super::accounts::{Accounts, Held};
 use super::objects::{Objects, Version};
-use super::owners::{Owners, Payer, is_root};
+use super::owners::{Owners, Payer};
 
 /// The objects of one resource of the host.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rewrite::ClusterName;
 use rewrite::facts::Facts;
-use rewrite::name::{CLUSTER_LABEL, OVERLAY_PREFIX, ROOT_PREFIX, SHARED_LABEL};
+use rewrite::name::{CLUSTER_LABEL, OVERLAY_PREFIX, SHARED_LABEL, is_root};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -91,11 +91,6 @@ impl Payer {
             Self::Cluster(cluster) => accounts.wrote_in(cluster, bytes, Instant::now()),
         }
     }
-}
-
-/// Whether this is the name of a root namespace.
-pub(super) fn is_root(namespace: &str) -> bool {
-    namespace.starts_with(ROOT_PREFIX)
 }
 
 /// The keys of the annotations of an object.

@@ -65,6 +65,6 @@ fn is_counted(call: &Call<'_>, name: &str, revision: &Revision) -> bool {
     let storage = call.services.definitions.storage(name).filter(|storage| storage.revision == *revision);
     storage.is_some_and(|storage| {
         let age = storage.revised_at.elapsed();
-        age > ABANDONED || (age > UNSERVED && !call.services.discovery.is_counted(name))
+        age > ABANDONED || (age > UNSERVED && !call.services.discovery.serves(name))
     })
 }
